@@ -176,6 +176,7 @@ check-sources: $(REQUIREMENTS)
 	$(PYTHON) -m checks.unsafe_code
 	$(PYTHON) -m checks.file_length
 	$(PYTHON) -m checks.system_calls
+	$(PYTHON) -m checks.processor_ties
 
 # ---------------------------------------------------------------------------------------------------------- benchmarks
 

@@ -79,6 +79,7 @@ def _make_tables(number: int, n: int) -> dict[str, dict[str, pa.Array]]:
         "edge_id": columns.numbers(np.append(edge_id, edge_id), pa.int64(), ~is_edge),
     }
     process = {"parent_pid": 1, "executable": "/bin/chain", "command": ["chain"], "exit_code": 0, "signal": None}
+    process["architecture"] = "x86_64"
     thread = {"tid": pid, "parent_tid": 0, "name": "chain", "end": "exit", "instructions": n, "block_executions": n}
     image = {"image_id": number, "path": "/bin/chain", "build_id": None, "base": BASE, "size_bytes": 2 * n}
     return {

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from clew.binary.architectures.x86_64 import X86_64
 from clew.binary.disassembly import disassemble
 from clew.errors import ControlError
 from tests.e2e import runs
@@ -74,7 +75,7 @@ def test_steps_follow_the_instructions(program: Path, tmp_path: Path, mode: str)
             for _ in range(60):
                 registers = thread["registers"]
                 code = os.pread(memory.fileno(), 15, registers["rip"])
-                instruction = disassemble(code, registers["rip"])[0]
+                instruction = disassemble(code, registers["rip"], X86_64)[0]
                 behind = registers["rip"] + len(instruction.code)
                 name, _, operand = instruction.text.partition(" ")
                 expected, stack = {behind}, registers["rsp"]

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import clew
+from clew.binary.architectures.x86_64 import X86_64
 from clew.binary.disassembly import DisassembledInstruction, disassemble
 from clew.recording.control.client import COMMAND_ARGUMENTS
 from tests.e2e import runs
@@ -71,7 +72,7 @@ class Typed:
         address = int(thread["registers"]["rip"], 16)
         with open(f"/proc/{self.pid}/mem", "rb", buffering=0) as memory:
             memory.seek(address)
-            return disassemble(memory.read(15), address)[0]
+            return disassemble(memory.read(15), address, X86_64)[0]
 
 
 def rip_of(thread: dict[str, Any]) -> int:

@@ -31,6 +31,7 @@ LIMIT_SECONDS = 60.0
 LIMIT_BYTES = 16 << 30
 KILLS = int(os.environ.get("CLEW_KILLS", "8"))
 KILLS_EACH_TIME = 1
+GETPID = 39
 COMMANDS = "i=0; while [ $i -lt 30 ]; do i=$((i+1)); seq 1 200 | sort -rn | head -1 > /dev/null; done; echo all; exit 7"
 
 
@@ -40,9 +41,8 @@ def die_before_call(process: StoppedProcess) -> None:
 
 def die_inside_call(process: StoppedProcess) -> None:
     registers = process.registers.copy()
-    registers.rip = process._find_syscall_instruction() or 0
-    registers.rax, registers.orig_rax = 39, (1 << 64) - 1
-    ptrace.set_registers(process.task, registers)
+    registers.make_call_at(process._find_syscall_instruction() or 0, GETPID)
+    process.processor.set_registers(process.task, registers)
     process.run_to_syscall_stop()
 
 

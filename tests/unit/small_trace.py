@@ -78,6 +78,7 @@ def small_trace() -> Rows:
                 "end_ns": 9000,
                 "exit_code": 0,
                 "signal": None,
+                "architecture": "x86_64",
             }
         ],
         "threads": [

@@ -115,6 +115,7 @@ def _make_tables(program: Program, names: Sequence[str], title: str, n_children:
         for number in range(program.n_threads)
     ]
     process = {"parent_pid": 1, "executable": IMAGES[0][0], "command": [title, title], "exit_code": 0, "signal": None}
+    process["architecture"] = "x86_64"
     children = [child | life for child in _list_children(n_children)]
     threads += [
         child

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from playwright.sync_api import Locator, expect
 
+from clew.binary.architectures.x86_64 import X86_64
 from clew.binary.disassembly import DisassembledInstruction, disassemble
 from tests.e2e import runs
 from tests.e2e.live_recording import LiveRecording
@@ -49,7 +50,7 @@ class ProgramPage(RecordedPage):
 
     def instruction_at(self, address: int) -> DisassembledInstruction:
         """By an independent decoder."""
-        return disassemble(self.read(address, 15), address)[0]
+        return disassemble(self.read(address, 15), address, X86_64)[0]
 
     def call(self, n: int) -> None:
         """Have the program call `counted` so often, and wait until it has."""

@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, expect
 
 from clew.analysis.graph.graph import ProcessGraph
 from clew.analysis.trace import Trace
-from clew.binary.system_calls import name_system_call
+from clew.binary.architectures.x86_64 import X86_64
 from clew.protocol._generated import PathEventKind
 from tests.web.conftest import OpenViewer
 from tests.web.made_up_calls import HOSTILE_FILE
@@ -148,7 +148,7 @@ def _noted_names() -> Counter[str]:
         for number in range(len(stretches)):
             events = stretches.events(number)
             notes = events["value"][events["event_kind"] == PathEventKind.NOTE]
-            found.update(name_system_call(value) for value in notes.tolist())
+            found.update(X86_64.name_system_call(value) for value in notes.tolist())
     return found
 
 

@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from clew.analysis.trace import Trace
+from clew.binary.architectures.x86_64 import X86_64
 from clew.binary.disassembly import instruction_starts
 from tests.web.compare_page import Row, list_rows, look, search, show, wait_for_frames, wait_for_pair
 from tests.web.conftest import OpenViewer, Serve
@@ -53,7 +54,7 @@ def executed(name: str, by: str) -> dict[str, Counter[object]]:
         if block["symbol"] is None or not (paths.get(block["image_id"]) or "").endswith(f"/{OWN}"):
             continue
         start = block["symbol_offset" if by == "symbol" else "offset"]
-        for into in instruction_starts(block["bytes"], 0):
+        for into in instruction_starts(block["bytes"], 0, X86_64):
             found.setdefault(block["symbol"], Counter())[start + into] += counts[block["block_id"]]
     return found
 

@@ -1,13 +1,11 @@
 """Instructions as text.
 
-Runs in the controller. x86-64 for now; capstone is loaded when it is first used.
+Runs in the controller. What decodes them is the architecture's.
 """
 
 from __future__ import annotations
 
-from functools import cache
-from typing import Any
-
+from clew.binary.architectures.architecture import Architecture
 from clew.dataclass import dataclass
 
 __all__ = ["DisassembledInstruction", "call_size", "disassemble", "instruction_starts"]
@@ -15,25 +13,18 @@ __all__ = ["DisassembledInstruction", "call_size", "disassemble", "instruction_s
 
 @dataclass(frozen=True)
 class DisassembledInstruction:
-    """One instruction: its address, its bytes, and its text in Intel's syntax."""
+    """One instruction: its address, its bytes, and its text."""
 
     address: int
     code: bytes
     text: str
 
 
-@cache
-def _decoder() -> Any:
-    import capstone
-
-    return capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
-
-
-def disassemble(code: bytes, address: int) -> list[DisassembledInstruction]:
+def disassemble(code: bytes, address: int, architecture: Architecture) -> list[DisassembledInstruction]:
     """Instructions of `code`, which is at `address`. What is none ends the list as `(bad)` with the bytes left."""
     instructions = [
         DisassembledInstruction(at, code[at - address : at - address + size], f"{name} {operands}".rstrip())
-        for at, size, name, operands in _decoder().disasm_lite(code, address)
+        for at, size, name, operands in architecture.iter_instructions(code, address)
     ]
     done = sum(len(instruction.code) for instruction in instructions)
     if done < len(code):
@@ -41,13 +32,13 @@ def disassemble(code: bytes, address: int) -> list[DisassembledInstruction]:
     return instructions
 
 
-def instruction_starts(code: bytes, address: int) -> list[int]:
+def instruction_starts(code: bytes, address: int, architecture: Architecture) -> list[int]:
     """Addresses at which instructions of `code` start."""
-    return [at for at, _, _, _ in _decoder().disasm_lite(code, address)]
+    return [at for at, _, _, _ in architecture.iter_instructions(code, address)]
 
 
-def call_size(code: bytes) -> int | None:
+def call_size(code: bytes, architecture: Architecture) -> int | None:
     """How many bytes long the call is with which `code` starts; None if that is no call."""
-    for _, size, name, _ in _decoder().disasm_lite(code, 0):
-        return int(size) if name == "call" else None
+    for _, size, name, _ in architecture.iter_instructions(code, 0):
+        return int(size) if architecture.is_call(name) else None
     return None

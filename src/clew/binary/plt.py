@@ -11,8 +11,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from clew.binary.architectures.architecture import Architecture
+from clew.binary.architectures.known import architecture_of_machine
 from clew.binary.elf import ElfFile
-from clew.binary.machines import EM_X86_64
 
 __all__ = ["SUFFIX", "find_stubs"]
 
@@ -21,7 +22,6 @@ Array = npt.NDArray[Any]
 SUFFIX: Final = "@plt"
 _STUB_SECTIONS: Final = (".plt", ".plt.sec", ".plt.got")
 _RELOCATION_SECTIONS: Final = (".rela.plt", ".rela.dyn")
-_R_GLOB_DAT, _R_JUMP_SLOT = 6, 7
 _MAX_BYTES: Final = 1 << 26
 _RELOCATION = np.dtype([("offset", "<u8"), ("info", "<u8"), ("addend", "<i8")])
 
@@ -29,9 +29,10 @@ _RELOCATION = np.dtype([("offset", "<u8"), ("info", "<u8"), ("addend", "<i8")])
 def find_stubs(elf: ElfFile) -> tuple[Array, Array, Array]:
     """Link addresses of stubs, their sizes in bytes, and the index in .dynsym of what each calls; u64, u64, i64."""
     none = np.zeros(0, np.uint64), np.zeros(0, np.uint64), np.zeros(0, np.int64)
-    if elf.machine != EM_X86_64:
+    architecture = architecture_of_machine(elf.machine)
+    if architecture is None:
         return none
-    slots, symbols = _read_relocations(elf)
+    slots, symbols = _read_relocations(elf, architecture)
     if not len(slots):
         return none
     found = []
@@ -41,10 +42,7 @@ def find_stubs(elf: ElfFile) -> tuple[Array, Array, Array]:
             continue
         code = np.frombuffer(elf.read(section.file_offset, min(section.size_bytes, _MAX_BYTES)), np.uint8)
         stub_bytes = 8 if name == ".plt.got" and section.entry_bytes in (0, 8) else 16
-        # jmp [rip + displacement], possibly after an endbr64 and with a bnd prefix.
-        at = np.flatnonzero((code[:-5] == 0xFF) & (code[1:-4] == 0x25)) if len(code) >= 6 else np.zeros(0, np.int64)
-        displacement = code[at[:, None] + np.arange(2, 6)].copy().view("<i4")[:, 0].astype(np.int64)
-        slot = (at + 6 + displacement).astype(np.uint64) + np.uint64(section.address)
+        at, slot = architecture.find_stub_slots(code, section.address)
         where = np.minimum(np.searchsorted(slots, slot), len(slots) - 1)
         known = slots[where] == slot
         start = (at[known] // stub_bytes * stub_bytes).astype(np.uint64) + np.uint64(section.address)
@@ -55,7 +53,7 @@ def find_stubs(elf: ElfFile) -> tuple[Array, Array, Array]:
     return starts, sizes, names
 
 
-def _read_relocations(elf: ElfFile) -> tuple[Array, Array]:
+def _read_relocations(elf: ElfFile, architecture: Architecture) -> tuple[Array, Array]:
     """Addresses that the dynamic linker fills with functions, sorted, and the index in .dynsym of each function."""
     parts = [np.zeros(0, _RELOCATION)]
     for name in _RELOCATION_SECTIONS:
@@ -65,9 +63,7 @@ def _read_relocations(elf: ElfFile) -> tuple[Array, Array]:
             parts.append(np.frombuffer(data[: len(data) // _RELOCATION.itemsize * _RELOCATION.itemsize], _RELOCATION))
     rows = np.concatenate(parts)
     kind, symbol = rows["info"] & np.uint64(0xFFFFFFFF), (rows["info"] >> np.uint64(32)).astype(np.int64)
-    rows, symbol = (
-        rows[(kind == _R_GLOB_DAT) | (kind == _R_JUMP_SLOT)],
-        symbol[(kind == _R_GLOB_DAT) | (kind == _R_JUMP_SLOT)],
-    )
+    is_function = np.isin(kind, np.array(architecture.function_relocations, np.uint64))
+    rows, symbol = rows[is_function], symbol[is_function]
     order = np.argsort(rows["offset"], kind="stable")
     return rows["offset"][order], symbol[order]

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from clew.binary.system_calls import name_wait
 from clew.cli.console import escape_control
+from clew.recording.control.client import architecture_of, pc_of
 
 __all__ = ["iter_lines"]
 
@@ -48,15 +48,16 @@ def _iter_status(answer: dict[str, Any], *, only_moved: bool) -> Iterator[str]:
         yield f"process {process['pid']} ({escape_control(process['executable'])}) {state}"
         for place in process["breakpoints"]:
             yield f"  breakpoint {place['address']:#x}  {escape_control(place['symbol'])}".rstrip()
+        architecture = architecture_of(process)
         for thread in process["threads"]:
             registers = thread["registers"]
-            where = f"{registers['rip']:#x}  {escape_control(thread['symbol'])}".rstrip()
+            where = f"{pc_of(process, thread):#x}  {escape_control(thread['symbol'])}".rstrip()
             yield f"  thread {thread['tid']} {_REASONS[thread['reason']]} {where}"
             if not only_moved or thread["reason"] != "asked":
                 yield from _iter_registers(registers)
         for thread in process["elsewhere"]:
             call = thread["system_call"]
-            what = "runs" if call is None or call < 0 else f"waits in {name_wait(call)}"
+            what = "runs" if call is None or call < 0 else f"waits in {architecture.name_wait(call)}"
             yield f"  thread {thread['tid']} {what}"
 
 

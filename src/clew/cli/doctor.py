@@ -20,6 +20,7 @@ from clew.dataclass import dataclass
 from clew.errors import ClewError
 from clew.process.injection_plan import layout_for_limits
 from clew.process.launch import launch_stopped
+from clew.process.processors.chosen import PROCESSORS, native_processor, processor_named
 from clew.process.program import find_program
 from clew.process.runtime_image import load_runtime_image
 from clew.process.shared_memory import HeaderSettings, SharedFile, SharedLayout, SharedMemory
@@ -85,29 +86,17 @@ def run_checks() -> list[Check]:
 
 def _check_processor() -> Check:
     machine = platform.machine()
-    if machine != "x86_64":
-        return Check("processor", "failed", machine, "clew follows x86-64 programs; use an x86-64 machine")
+    if processor_named(machine) is None:
+        titles = " or ".join(one.architecture.title for one in PROCESSORS)
+        return Check("processor", "failed", machine, f"clew follows {titles} programs; use such a machine")
     return Check("processor", "ok", machine)
 
 
 def _check_processor_features() -> Check:
-    flags: set[str] = set()
-    for line in Path("/proc/cpuinfo").read_text(errors="replace").splitlines():
-        if line.startswith("flags"):
-            flags = set(line.partition(":")[2].split())
-            break
-    interesting = {
-        "fsgsbase": "fsgsbase",
-        "avx2": "avx2",
-        "avx512f": "avx512",
-        "rtm": "rtm",
-        "shstk": "user shadow stacks",
-    }
-    found = [label for flag, label in interesting.items() if flag in flags]
-    detail = "with " + ", ".join(found) if found else "none of fsgsbase, avx2, avx512, rtm"
-    if "fsgsbase" not in flags:
-        return Check("processor features", "note", f"{detail}; no fsgsbase", "threads start slower; nothing to do")
-    return Check("processor features", "ok", detail)
+    features = native_processor().features()
+    if features.way_out:
+        return Check("processor features", "note", features.detail, features.way_out)
+    return Check("processor features", "ok", features.detail)
 
 
 def _check_kernel() -> Check:

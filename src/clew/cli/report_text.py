@@ -24,6 +24,7 @@ from clew.cli.tables import (
 from clew.store.trace import Trace
 
 if TYPE_CHECKING:
+    from clew.binary.architectures.architecture import Architecture
     from clew.binary.lines import SourceLine
 
 __all__ = ["print_report"]
@@ -162,9 +163,11 @@ def _place(row: Row | None) -> str:
 
 
 def _print_blocks(console: Console, trace: Trace, rows: list[Row], *, has_processes: bool) -> None:
+    from clew.analysis.code.places import find_block_architectures
     from clew.analysis.ranking.block_lines import find_block_lines
 
     lines = find_block_lines(trace, rows)
+    architectures = find_block_architectures(trace, [row["block"] for row in rows])
     for index, row in enumerate(rows):
         if index:
             console.print()
@@ -181,13 +184,13 @@ def _print_blocks(console: Console, trace: Trace, rows: list[Row], *, has_proces
                 f"{format_count(row['instructions'])}"
             )
         console.print(header, no_wrap=True, overflow="ellipsis")
-        _print_listing(console, row, lines.get(row["block"], []))
+        _print_listing(console, row, lines.get(row["block"], []), architectures[row["block"]])
 
 
-def _print_listing(console: Console, row: Row, lines: list[SourceLine | None]) -> None:
+def _print_listing(console: Console, row: Row, lines: list[SourceLine | None], architecture: Architecture) -> None:
     from clew.binary.disassembly import disassemble
 
-    instructions = disassemble(bytes.fromhex(row["bytes"]), int(row["app_pc"], 16))
+    instructions = disassemble(bytes.fromhex(row["bytes"]), int(row["app_pc"], 16), architecture)
     shown: SourceLine | None = None
     for index, instruction in enumerate(instructions[:_MAX_LISTED]):
         line = lines[index] if index < len(lines) else None

@@ -24,10 +24,11 @@ from clew.process.held_process import POLL_SECONDS, HeldProcess
 from clew.process.inject import map_runtime, start_block, unmap_runtime
 from clew.process.injection_plan import InjectionPlan, layout_for_limits, plan_injection
 from clew.process.maps import Mapping, read_maps
+from clew.process.processors.processor import Processor, Registers
 from clew.process.refuge import refuge
 from clew.process.runtime_image import RuntimeImage
 from clew.process.shared_memory import SharedLayout, SharedMemory
-from clew.process.stopped_process import USER_CS, StoppedProcess
+from clew.process.stopped_process import StoppedProcess
 from clew.process.thread_state import ThreadState, give_back, read_state
 from clew.protocol._constants import CONTROL_BLOCK_BYTES, LAYOUTS, THREAD_STATE_BYTES, RuntimeState, Stage
 from clew.protocol.layout import field_offset, pack_struct, unpack_number
@@ -55,9 +56,6 @@ ALL_BUT_TRAP: Final = ALL_SIGNALS & ~(1 << signal.SIGTRAP - 1)
 """Masks. A trap that is blocked would cost the program its action for SIGTRAP."""
 
 _SIGNAL_MASK_BYTES: Final = 8
-
-SI_KERNEL: Final = 0x80
-"""si_code of an int3."""
 
 SharedMemoryMaker = Callable[[int, SharedLayout, list[Mapping]], SharedMemory]
 """Given an empty memfd, the sizes to give it, and what is mapped in the process."""
@@ -118,7 +116,7 @@ def _attach_once(
 
 def run_until_parked(process: StoppedProcess, seconds: float) -> None:
     """Let the one thread run in the runtime until it traps for the controller. Raises InjectionError if it does not."""
-    ptrace.set_registers(process.task, process.registers)
+    process.processor.set_registers(process.task, process.registers)
     ptrace.cont(process.task)
     deadline = time.monotonic() + seconds
     while True:
@@ -131,7 +129,7 @@ def run_until_parked(process: StoppedProcess, seconds: float) -> None:
         if not os.WIFSTOPPED(status):
             raise TargetGoneError(process.pid, f"process {process.pid}: ended meanwhile", status)
         number, event = os.WSTOPSIG(status), status >> 16
-        if event == 0 and number == signal.SIGTRAP and signal_code(process.task) == SI_KERNEL:
+        if event == 0 and number == signal.SIGTRAP and signal_code(process.task) == process.processor.trap_code:
             return
         if event == 0 and ptrace.is_forced(process.task, number):
             raise InjectionError(process.pid, f"process {process.pid}: the runtime failed with signal {number}")
@@ -194,7 +192,7 @@ class _Entry:
         with contextlib.ExitStack() as undo:
             undo.callback(process.close)
             for tid in self._held.threads:
-                if ptrace.get_registers(tid).cs != USER_CS:
+                if not process.processor.get_registers(tid).is_in_own_code:
                     raise _OtherCodeError(
                         self._pid,
                         f"process {self._pid}: thread {tid} stays in 32-bit code, where clew can't attach; try again",
@@ -203,16 +201,16 @@ class _Entry:
             worker = next(state for state in states if state.tid == self._worker)
             if self._has_own_namespace:
                 states = [replace(state, tid_inside=tid_inside(state.tid)) for state in states]
-            extended_state = ptrace.get_extended_state(self._worker)
-            undo.callback(self._restore_worker, worker, extended_state)
+            extended_state = process.processor.get_extended_state(self._worker)
+            undo.callback(self._restore_worker, process.processor, worker, extended_state)
             shared, plan = self._map(process, make_shared, states, worker, undo)
             self._start(process, shared, plan)
             labels = read_labels(process, plan)
             entered = self._read_entered(process, plan, len(states))
             undo.pop_all()
-        ptrace.set_extended_state(self._worker, extended_state)
+        process.processor.set_extended_state(self._worker, extended_state)
         for state, (context, stack_top) in zip(states, entered, strict=True):
-            self._send(state.tid, original, labels["attach_pc"], context, stack_top)
+            self._send(process.processor, state.tid, original, labels["attach_pc"], context, stack_top)
         set_stage(process, plan, Stage.ENTERED)
         process.close()
         self._held.let_go()
@@ -233,11 +231,20 @@ class _Entry:
             raise AttachError(
                 self._pid, f"process {self._pid}: has {len(states)} threads; clew follows up to {layout.max_threads}"
             )
-        plan = plan_injection(self._image.memory_bytes, layout, heap_bytes, mappings, self._pid, n_threads=len(states))
+        plan = plan_injection(
+            self._image.memory_bytes,
+            layout,
+            heap_bytes,
+            mappings,
+            self._pid,
+            bases=process.processor.bases,
+            n_threads=len(states),
+        )
         undo.callback(_take_back, process, plan, mappings, worker)
         registers = process.registers.copy()
-        registers.rsp = next((mapping.end for mapping in mappings if mapping.path == "[stack]"), registers.rsp)
-        block = start_block(Pid(self._worker), registers, plan, mappings)
+        stack_end = next((mapping.end for mapping in mappings if mapping.path == "[stack]"), registers.stack_pointer)
+        registers.stack_pointer = stack_end
+        block = start_block(process, registers, plan, mappings)
         with refuge(process, mappings, worker):
             shared = map_runtime(
                 process, self._image, plan, layout, block, lambda fd: make_shared(fd, layout, mappings)
@@ -246,18 +253,16 @@ class _Entry:
         process.write(
             plan.control_block, pack_struct("ControlBlock", threads=plan.thread_states, thread_count=len(states))
         )
-        process.write(plan.thread_states, b"".join(state.packed() for state in states))
+        process.write(plan.thread_states, b"".join(state.packed(process.processor.definition) for state in states))
         return shared, plan
 
     def _start(self, process: StoppedProcess, shared: SharedMemory, plan: InjectionPlan) -> None:
         registers = process.registers
         process.registers = registers.copy()
-        process.registers.rip = plan.image_base + self._image.entry_offset
-        process.registers.rdi = plan.start_block
-        process.registers.eflags = 0x202
-        process.registers.orig_rax = ALL_SIGNALS
+        process.registers.begin(plan.image_base + self._image.entry_offset)
+        process.registers.argument = plan.start_block
         # Signals are blocked once it is where it opens them itself, should this process be killed.
-        ptrace.set_registers(self._worker, process.registers)
+        process.processor.set_registers(self._worker, process.registers)
         ptrace.set_signal_mask(self._worker, ALL_BUT_TRAP)
         try:
             run_until_parked(process, START_SECONDS)
@@ -278,16 +283,18 @@ class _Entry:
             for row in rows
         ]
 
-    def _send(self, tid: Tid, worker: ptrace.UserRegisters, attach_pc: int, context: int, stack_top: int) -> None:
-        registers = worker.copy() if tid == self._worker else ptrace.get_registers(tid)
-        registers.rip, registers.rsp, registers.gs_base = attach_pc, stack_top, context
-        registers.eflags, registers.orig_rax = 0x202, ALL_SIGNALS
-        ptrace.set_registers(tid, registers)
+    def _send(
+        self, processor: Processor, tid: Tid, worker: Registers, attach_pc: int, context: int, stack_top: int
+    ) -> None:
+        registers = worker.copy() if tid == self._worker else processor.get_registers(tid)
+        registers.begin(attach_pc)
+        registers.stack_pointer, registers.context = stack_top, context
+        processor.set_registers(tid, registers)
         ptrace.set_signal_mask(tid, ALL_SIGNALS)
 
-    def _restore_worker(self, worker: ThreadState, extended_state: bytes) -> None:
+    def _restore_worker(self, processor: Processor, worker: ThreadState, extended_state: bytes) -> None:
         with contextlib.suppress(OSError):
-            ptrace.set_extended_state(self._worker, extended_state)
+            processor.set_extended_state(self._worker, extended_state)
             give_back(worker)
 
 

@@ -10,11 +10,11 @@ from typing import Final
 
 from clew.address import Pid
 from clew.errors import AttachError, TargetGoneError
-from clew.process import ptrace
 from clew.process.detach import is_inside
 from clew.process.fetcher import Fetcher
 from clew.process.held_process import HeldProcess
 from clew.process.injection_plan import InjectionPlan
+from clew.process.processors.chosen import processor_of
 
 __all__ = ["bring_in", "is_outside"]
 
@@ -44,11 +44,11 @@ def bring_in(
                 # It has not begun: its first thread comes to the dispatcher by itself.
                 return None
             for tid in list(held.threads):
-                registers = ptrace.get_registers(tid)
+                registers = fetcher.get_registers(tid)
                 if not fetcher.owns_context(tid, registers):
                     continue
-                fetcher.mark(registers.gs_base)
-                if registers.rip != fetcher.labels["syscall_return_pc"] and fetcher.must_be_fetched(registers):
+                fetcher.mark(registers.context)
+                if registers.pc != fetcher.labels["syscall_return_pc"] and fetcher.must_be_fetched(registers):
                     fetcher.fetch(tid)
         finally:
             fetcher.close()
@@ -69,8 +69,8 @@ def is_outside(pid: Pid, plan: InjectionPlan) -> bool:
     held = HeldProcess(pid)
     try:
         held.stop_all(PATIENCE_SECONDS)
-        registers = [ptrace.get_registers(tid) for tid in held.threads]
-        return not any(plan.is_private(one.gs_base) or plan.is_in_image(one.rip) for one in registers)
+        registers = [processor_of(tid).get_registers(tid) for tid in held.threads]
+        return not any(plan.is_private(one.context) or plan.is_in_image(one.pc) for one in registers)
     except OSError as error:
         raise AttachError(pid, f"process {pid}: can't be stopped now: {error.strerror or error}") from error
     finally:

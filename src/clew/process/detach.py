@@ -7,7 +7,6 @@ on recorded.
 
 from __future__ import annotations
 
-import errno
 import secrets
 import signal
 import time
@@ -18,7 +17,7 @@ from clew.address import Pid, RemoteAddress, Tid
 from clew.dataclass import dataclass, field, replace
 from clew.errors import AttachError, TargetError, TargetGoneError
 from clew.process import ptrace
-from clew.process.attach import ALL_SIGNALS, SI_KERNEL, read_labels, signal_code
+from clew.process.attach import read_labels, signal_code
 from clew.process.attachable import has_own_filter
 from clew.process.fetcher import Fetcher
 from clew.process.held_process import POLL_SECONDS, HeldProcess, Stop
@@ -36,7 +35,6 @@ LOOK_AGAIN_SECONDS: Final = 0.02
 """What has not parked by then is stopped once more, and looked at where it is now."""
 
 _N_TICKETS: Final = 1 << 32
-_U64: Final = (1 << 64) - 1
 
 
 class StatusPage(Protocol):
@@ -196,11 +194,12 @@ class _Leaving:
             self._send(tid)
             return
         if stop.signal_number == signal.SIGTRAP:
-            code = signal_code(tid)
-            registers = ptrace.get_registers(tid)
+            code, processor = signal_code(tid), self._fetcher.memory.processor
+            registers = self._fetcher.get_registers(tid)
             self._fetcher.read_labels()
-            if code == SI_KERNEL and registers.rip == self._fetcher.labels["parked_pc"]:
-                state = parse_state(self._fetcher.memory.read(RemoteAddress(registers.rdi), THREAD_STATE_BYTES))
+            if code == processor.trap_code and registers.pc == self._fetcher.labels["parked_pc"]:
+                data = self._fetcher.memory.read(RemoteAddress(registers.argument), THREAD_STATE_BYTES)
+                state = parse_state(data, processor.definition)
                 self.parking[tid] = replace(state, tid=tid)
                 self.held.resume_to_syscall(tid)
                 return
@@ -215,10 +214,10 @@ class _Leaving:
 
     def _handle_parking(self, stop: Stop) -> None:
         """A thread on its way from the trap to behind the system call that follows it."""
-        registers = ptrace.get_registers(stop.tid)
+        registers = self._fetcher.get_registers(stop.tid)
         standing_pc = self._fetcher.labels["standing_pc"]
-        is_behind = stop.signal_number == ptrace.SYSCALL_STOP_SIGNAL and registers.rip == standing_pc
-        if is_behind and registers.rax != -errno.ENOSYS & _U64:
+        is_behind = stop.signal_number == ptrace.SYSCALL_STOP_SIGNAL and registers.pc == standing_pc
+        if is_behind and not registers.is_in_front_of_call:
             self.parked[stop.tid] = self.parking.pop(stop.tid)
         else:
             # In front of the call, or stopped for something else; a signal that can't be blocked has been there.
@@ -229,7 +228,7 @@ class _Leaving:
         fetcher = self._fetcher
         fetcher.read_labels()
         labels = fetcher.labels
-        registers = ptrace.get_registers(tid)
+        registers = fetcher.get_registers(tid)
         if not fetcher.is_in_runtime(registers):
             if fetcher.is_lent(tid, registers):
                 self.held.resume(tid)
@@ -237,12 +236,13 @@ class _Leaving:
                 self.native.add(tid)
             return
         if fetcher.owns_context(tid, registers):
-            fetcher.mark(registers.gs_base)
-            code, call = call_to_make_again(registers)
-            if code and registers.rip == labels["syscall_return_pc"]:
-                fetcher.write_u32(registers.gs_base + labels["call_code_offset"], code)
-                registers.rip, registers.rax, registers.orig_rax = labels["syscall_again_pc"], call, ALL_SIGNALS
-                ptrace.set_registers(tid, registers)
+            fetcher.mark(registers.context)
+            processor = fetcher.memory.processor
+            code, call = call_to_make_again(registers, processor.architecture)
+            if code and registers.pc == labels["syscall_return_pc"]:
+                fetcher.write_u32(registers.context + labels["call_code_offset"], code)
+                registers.make_call_at(labels["syscall_again_pc"], call)
+                processor.set_registers(tid, registers)
             elif fetcher.must_be_fetched(registers):
                 fetcher.fetch(tid)
         self.held.resume(tid)

@@ -9,6 +9,7 @@ The target can change the file afterwards. Then it loses privileges of its own.
 
 from __future__ import annotations
 
+import mmap
 import os
 import queue
 import stat
@@ -171,7 +172,7 @@ def _read_path(tid: Tid, address: int) -> bytes:
         data = b""
         while room and b"\0" not in data:
             # Up to the end of a page: the next one may not be there.
-            part_bytes = min(room, 4096 - (address + len(data)) % 4096)
+            part_bytes = min(room, mmap.PAGESIZE - (address + len(data)) % mmap.PAGESIZE)
             data += os.pread(memory.fileno(), part_bytes, address + len(data))
             room -= part_bytes
     return data.split(b"\0", 1)[0]

@@ -101,10 +101,10 @@ def stopped_at_start(pid: Pid) -> Iterator[StoppedProcess]:
     """
     process = StoppedProcess(pid)
     try:
-        # Inside execve still: its result would overwrite rax. The end of the call is where the registers are final.
+        # Inside execve still: its result is to come. The end of the call is where the registers are final.
         process.check_width()
         process.run_to_syscall_stop()
-        process.registers = ptrace.get_registers(pid)
+        process.registers = process.processor.get_registers(pid)
         native = process.registers.copy()
         try:
             yield process

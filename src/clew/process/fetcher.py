@@ -19,6 +19,7 @@ from clew.process.attachable import has_own_namespace, tid_inside
 from clew.process.held_process import HeldProcess
 from clew.process.injection_plan import InjectionPlan
 from clew.process.linux import queue_signal
+from clew.process.processors.processor import Registers
 from clew.process.stopped_process import StoppedProcess
 from clew.process.thread_state import ERESTART_RESTARTBLOCK
 from clew.protocol._constants import DETACH_CODE
@@ -27,7 +28,6 @@ __all__ = ["Fetcher"]
 
 _PENDING_LEAVE: Final = 2
 _SIGINFO_BYTES: Final = 128
-_TRAP_FLAG: Final = 1 << 8
 _UNBLOCKED: Final = (
     *(signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP, signal.SIGSYS),
     *(signal.SIGKILL, signal.SIGSTOP),
@@ -54,6 +54,10 @@ class Fetcher:
         self.fetched: set[Tid] = set()
         """Threads whose signal has not arrived yet."""
 
+    def get_registers(self, tid: Tid) -> Registers:
+        """Those of a stopped thread of the process."""
+        return self.memory.processor.get_registers(tid)
+
     def close(self) -> None:
         """Let go of the process's memory."""
         self.memory.close()
@@ -67,38 +71,38 @@ class Fetcher:
         """The number that the thread knows itself by."""
         return tid_inside(tid) if self._has_own_namespace else tid
 
-    def is_in_runtime(self, registers: ptrace.UserRegisters) -> bool:
+    def is_in_runtime(self, registers: Registers) -> bool:
         """Whether a stopped thread is under the runtime, as far as its registers tell."""
-        return self._plan.is_private(registers.gs_base) or self._plan.is_in_image(registers.rip)
+        return self._plan.is_private(registers.context) or self._plan.is_in_image(registers.pc)
 
-    def is_lent(self, tid: Tid, registers: ptrace.UserRegisters) -> bool:
+    def is_lent(self, tid: Tid, registers: Registers) -> bool:
         """Whether a thread stopped outside of the runtime executes one instruction there (`step_native`).
 
         The trap behind it brings the thread back. Nobody else traps with exactly these signals blocked.
         """
-        return bool(registers.eflags & _TRAP_FLAG) and ptrace.get_signal_mask(tid) == _LENT_MASK
+        return registers.is_stepping and ptrace.get_signal_mask(tid) == _LENT_MASK
 
-    def owns_context(self, tid: Tid, registers: ptrace.UserRegisters) -> bool:
-        """Whether gs leads to the thread's own context: one that is just starting has its parent's there still."""
-        if not self._plan.is_private(registers.gs_base):
+    def owns_context(self, tid: Tid, registers: Registers) -> bool:
+        """Whether the registers lead to its own context: one that is just starting has its parent's still."""
+        if not self._plan.is_private(registers.context):
             return False
-        return self._read_u32(registers.gs_base + self.labels["tid_offset"]) == self.tid_inside(tid)
+        return self._read_u32(registers.context + self.labels["tid_offset"]) == self.tid_inside(tid)
 
     def mark(self, context: int) -> None:
         """Have the thread with this context leave the gates for the dispatcher."""
         address = context + self.labels["pending_offset"]
         self.write_u32(address, self._read_u32(address) | _PENDING_LEAVE)
 
-    def must_be_fetched(self, registers: ptrace.UserRegisters) -> bool:
+    def must_be_fetched(self, registers: Registers) -> bool:
         """Whether a thread may stay for long where it is: in the code cache, or about to make a system call.
 
         One that is to go on in a call that the kernel made a note for comes to that by itself; the return from a
-        signal's handler would make it fail (arch/x86/kernel/signal_64.c, restore_sigcontext).
+        signal's handler would make it fail (restore_sigcontext, in the kernel's signal code for the processor).
         """
-        is_in_gates = self.labels["gates_start"] <= registers.rip < self.labels["gates_end"]
-        if self._plan.is_in_image(registers.rip) and not is_in_gates:
+        is_in_gates = self.labels["gates_start"] <= registers.pc < self.labels["gates_end"]
+        if self._plan.is_in_image(registers.pc) and not is_in_gates:
             return False
-        return self._read_u32(registers.gs_base + self.labels["call_code_offset"]) != ERESTART_RESTARTBLOCK
+        return self._read_u32(registers.context + self.labels["call_code_offset"]) != ERESTART_RESTARTBLOCK
 
     def fetch(self, tid: Tid) -> None:
         """Send the signal that makes the runtime leave the code cache at the block's end."""

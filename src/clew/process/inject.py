@@ -10,16 +10,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import functools
 import os
 from collections.abc import Callable
 from typing import Final
 
-from clew.address import Pid, RemoteAddress
+from clew.address import RemoteAddress
 from clew.errors import InjectionError, RemoteCallError, TargetError
 from clew.process.injection_plan import InjectionPlan, plan_injection
 from clew.process.linux import (
-    AT_HWCAP2,
     MADV_DONTDUMP,
     MAP_ANONYMOUS,
     MAP_FIXED,
@@ -34,8 +32,8 @@ from clew.process.linux import (
     PROT_READ,
     PROT_WRITE,
 )
-from clew.process.maps import Mapping, read_auxiliary_vector
-from clew.process.ptrace import UserRegisters
+from clew.process.maps import Mapping
+from clew.process.processors.processor import Registers
 from clew.process.refuge import refuge
 from clew.process.runtime_image import RuntimeImage
 from clew.process.shared_memory import (
@@ -47,13 +45,11 @@ from clew.process.shared_memory import (
     SharedMemory,
 )
 from clew.process.stopped_process import StoppedProcess
-from clew.process.thread_state import REGISTER_NAMES
 from clew.protocol.layout import pack_struct
 
 __all__ = ["inject", "map_runtime", "start_block", "unmap_runtime"]
 
 _MAX_RANGES: Final = 160
-_HWCAP2_FSGSBASE: Final = 2
 
 
 def inject(
@@ -71,18 +67,19 @@ def inject(
     Gives the shared memory, which is made for it, and where everything is. Raises InjectionError if that can't be done;
     the process has to be killed then, or given back its registers. Nothing is left in it.
     """
-    plan = plan_injection(image.memory_bytes, layout, heap_bytes, mappings, process.pid)
+    bases = process.processor.bases
+    plan = plan_injection(image.memory_bytes, layout, heap_bytes, mappings, process.pid, bases=bases)
 
     def make_shared(fd: int) -> SharedMemory:
         return SharedMemory(SharedFile(layout, fd), settings, is_paused=is_paused)
 
-    block = start_block(process.pid, process.registers, plan, mappings)
+    block = start_block(process, process.registers, plan, mappings)
     with refuge(process, mappings), contextlib.ExitStack() as undo:
         undo.callback(unmap_runtime, process, plan)
         shared = map_runtime(process, image, plan, layout, block, make_shared)
         undo.pop_all()
-    process.registers.rip = plan.image_base + image.entry_offset
-    process.registers.rdi = plan.start_block
+    process.registers.pc = plan.image_base + image.entry_offset
+    process.registers.argument = plan.start_block
     return shared, plan
 
 
@@ -183,11 +180,12 @@ def _expect(process: StoppedProcess, wanted: RemoteAddress, address: int) -> Non
         raise InjectionError(process.pid, f"process {process.pid}: mapped at {address:#x} instead of {wanted:#x}")
 
 
-def start_block(pid: Pid, registers: UserRegisters, plan: InjectionPlan, mappings: list[Mapping]) -> bytes:
-    """The bytes of the start block, for a process where `mappings` were mapped before the runtime was."""
+def start_block(process: StoppedProcess, registers: Registers, plan: InjectionPlan, mappings: list[Mapping]) -> bytes:
+    """The bytes of the start block, for a process where `mappings` were mapped before the runtime was, and that begins
+    with `registers`."""
     executable = [mapping for mapping in mappings if mapping.protection & PROT_EXEC]
     if len(executable) > _MAX_RANGES:
-        raise InjectionError(pid, f"process {pid}: more than {_MAX_RANGES} executable mappings")
+        raise InjectionError(process.pid, f"process {process.pid}: more than {_MAX_RANGES} executable mappings")
     ranges = [value for mapping in executable for value in (mapping.start, mapping.end, mapping.protection)]
     return pack_struct(
         "StartBlock",
@@ -200,22 +198,11 @@ def start_block(pid: Pid, registers: UserRegisters, plan: InjectionPlan, mapping
         private_bytes=plan.private_bytes,
         heap_base=plan.heap_base,
         heap_bytes=plan.heap_bytes,
-        registers=[getattr(registers, name) for name in REGISTER_NAMES],
-        rip=registers.rip,
-        rflags=registers.eflags,
-        fs_base=registers.fs_base,
-        gs_base=registers.gs_base,
         range_count=len(executable),
-        has_fsgsbase=_has_fsgsbase(),
         control_block=plan.control_block,
         ranges=ranges,
+        **process.processor.start_fields(registers),
     )
-
-
-@functools.cache
-def _has_fsgsbase() -> bool:
-    """Whether programs may change their gs base by an instruction: the kernel tells all of them the same."""
-    return bool(read_auxiliary_vector(Pid(os.getpid())).get(AT_HWCAP2, 0) & _HWCAP2_FSGSBASE)
 
 
 def _explain(error: RemoteCallError) -> str:

@@ -12,6 +12,7 @@ nobody uses before the process is left. A fork's child has everything where its 
 from __future__ import annotations
 
 import resource
+from collections.abc import Sequence
 from typing import Final
 
 from clew.address import Pid, RemoteAddress
@@ -26,10 +27,7 @@ from clew.protocol._constants import (
     THREAD_STRIDE_BYTES,
 )
 
-__all__ = ["BASES", "HEAP_BYTES", "MIN_HEAP_BYTES", "InjectionPlan", "layout_for_limits", "plan_injection"]
-
-BASES: Final = (0x2A0000000000, 0x3A0000000000, 0x1A0000000000, 0x4A0000000000)
-"""Where to map, in order of preference: none is near a heap, a stack, a library or a sanitizer's shadow memory."""
+__all__ = ["HEAP_BYTES", "MIN_HEAP_BYTES", "InjectionPlan", "layout_for_limits", "plan_injection"]
 
 HEAP_BYTES: Final = 64 << 30
 MIN_HEAP_BYTES: Final = 512 << 20
@@ -136,15 +134,16 @@ def plan_injection(
     mappings: list[Mapping],
     pid: int = 0,
     *,
+    bases: Sequence[int],
     n_threads: int = 0,
 ) -> InjectionPlan:
-    """Choose addresses: the first base at which everything fits between `mappings`, always the same if it is free.
+    """Choose addresses: the first of `bases` where everything fits between `mappings`, always the same if it is free.
 
-    `n_threads`: how many there are already.
+    `n_threads`: how many there are already. Raises InjectionError.
     """
     control_bytes = _align_up(CONTROL_BLOCK_BYTES + n_threads * THREAD_STATE_BYTES, PAGE_BYTES)
     start_block_bytes = START_BLOCK_BYTES + control_bytes + STACK_BYTES
-    for base in BASES:
+    for base in bases:
         start_block = _align_up(base + image_bytes + _ALIGNMENT)
         anchor_base = _align_up(start_block + start_block_bytes + _ALIGNMENT)
         shared_base = _align_up(anchor_base + PAGE_BYTES + _ALIGNMENT)

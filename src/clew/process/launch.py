@@ -119,9 +119,9 @@ def launch_stopped(
         raise
     process.held_signals += early_signals
     with process:
-        # Inside execve still: its result would overwrite rax. The end of the call is where the registers are final.
+        # Inside execve still: its result is to come. The end of the call is where the registers are final.
         process.run_to_syscall_stop()
-        process.registers = ptrace.get_registers(pid)
+        process.registers = process.processor.get_registers(pid)
     return process
 
 

@@ -14,8 +14,9 @@ from clew.address import Pid, RemoteAddress
 from clew.errors import AttachError
 from clew.process.detach import detach
 from clew.process.identity import is_shared_memory
-from clew.process.injection_plan import BASES, InjectionPlan
+from clew.process.injection_plan import InjectionPlan
 from clew.process.maps import Mapping, read_maps
+from clew.process.processors.chosen import native_processor
 from clew.protocol._constants import (
     LAYOUTS,
     MAGIC,
@@ -91,13 +92,14 @@ class _StatusPage:
 def _find_plan(mappings: Sequence[Mapping], memory: _StatusPage) -> InjectionPlan | None:
     """Where the runtime is: what a start block says, as far as that can be."""
     names = [name for name in LAYOUTS["StartBlock"][1] if name.endswith(("_base", "_bytes"))]
+    own = native_processor().definition.own_fields["StartBlock"]
     for mapping in mappings:
-        base = next((base for base in BASES if 0 < mapping.start - base < _MAX_AREA_BYTES), None)
+        base = next((base for base in native_processor().bases if 0 < mapping.start - base < _MAX_AREA_BYTES), None)
         block = memory.read(mapping.start, START_BLOCK_BYTES) if base is not None else b""
         if base is None or len(block) != START_BLOCK_BYTES:
             continue
         told = {name: unpack_number(block, "StartBlock", name) for name in names}
-        starts = [told[name] for name in names if name.endswith("_base") and name not in ("fs_base", "gs_base")]
+        starts = [told[name] for name in names if name.endswith("_base") and name not in own]
         if told["image_base"] != base or not all(base <= start < base + _MAX_AREA_BYTES for start in starts):
             continue
         if not all(0 < told[name] < _MAX_AREA_BYTES for name in names if name.endswith("_bytes")):

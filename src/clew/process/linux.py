@@ -1,16 +1,21 @@
-"""Numbers and calls of Linux on x86-64 that Python's own modules don't offer.
+"""Numbers and calls of Linux that Python's own modules don't offer.
 
-Runs in the controller. Knows no target: what is called with what is the callers' business.
+Runs in the controller. Knows no target: what is called with what is the callers' business. Flags are those that all
+processors have alike; numbers of system calls are the architecture's.
 """
 
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 from collections.abc import Sequence
+from functools import cache
 from typing import Final
 
 from clew.address import Pid, Tid
+from clew.binary.architectures.architecture import Architecture
+from clew.binary.architectures.known import native_architecture
 
 __all__ = [
     "AT_HWCAP2",
@@ -29,13 +34,13 @@ __all__ = [
     "PROT_NONE",
     "PROT_READ",
     "PROT_WRITE",
-    "SYSTEM_CALLS",
     "become_subreaper",
     "execve",
     "file_system_type",
     "futex_wake",
     "give_back_memory",
     "keep_freed_memory",
+    "number_of_call",
     "punch_hole",
     "queue_signal",
     "string_array",
@@ -64,24 +69,10 @@ PROC_SUPER_MAGIC: Final = 0x9FA0
 
 AT_HWCAP2: Final = 26
 
-SYSTEM_CALLS: Final = {
-    "close": 3,
-    "mmap": 9,
-    "mprotect": 10,
-    "munmap": 11,
-    "rt_sigaction": 13,
-    "madvise": 28,
-    "sigaltstack": 131,
-    "memfd_create": 319,
-}
-"""Numbers of the system calls made in a target."""
-
 _FUTEX_WAKE: Final = 1
 _FALLOC_FL_KEEP_SIZE_AND_PUNCH_HOLE: Final = 3
-_SYS_FUTEX: Final = 202
 _STATFS_BYTES: Final = 120
 _PR_SET_CHILD_SUBREAPER: Final = 36
-_SYS_RT_TGSIGQUEUEINFO: Final = 297
 
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
@@ -89,10 +80,23 @@ libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_long, ctypes.c_l
 libc.execve.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p]
 
 
+@cache
+def number_of_call(name: str, architecture: Architecture | None = None) -> int:
+    """The number of a system call, by default on this machine. Raises OSError if there is none."""
+    number = (architecture or native_architecture()).find_call(name)
+    if number is None:
+        raise OSError(errno.ENOSYS, f"{name}: {os.strerror(errno.ENOSYS)}")
+    return number
+
+
 def futex_wake(address: int, count: int = 0x7FFFFFFF) -> int:
     """Wake up to `count` waiters of the shared futex at `address` of this process; how many there were."""
     woken: int = libc.syscall(
-        ctypes.c_long(_SYS_FUTEX), ctypes.c_void_p(address), ctypes.c_long(_FUTEX_WAKE), ctypes.c_long(count), None
+        ctypes.c_long(number_of_call("futex")),
+        ctypes.c_void_p(address),
+        ctypes.c_long(_FUTEX_WAKE),
+        ctypes.c_long(count),
+        None,
     )
     return max(woken, 0)
 
@@ -100,7 +104,7 @@ def futex_wake(address: int, count: int = 0x7FFFFFFF) -> int:
 def queue_signal(pid: Pid, tid: Tid, number: int, info: bytes) -> None:
     """Send thread `tid` of process `pid` a signal with this siginfo_t, whose si_code is negative. Raises OSError."""
     result = libc.syscall(
-        ctypes.c_long(_SYS_RT_TGSIGQUEUEINFO),
+        ctypes.c_long(number_of_call("rt_tgsigqueueinfo")),
         ctypes.c_long(pid),
         ctypes.c_long(tid),
         ctypes.c_long(number),

@@ -10,7 +10,8 @@ import stat
 from collections.abc import Mapping
 from typing import Final
 
-from clew.binary.machines import EM_X86_64
+from clew.binary.architectures.known import KNOWN, native_architecture
+from clew.binary.machines import name_machine
 from clew.dataclass import dataclass
 from clew.errors import CommandNotFoundError, NotExecutableError
 from clew.process.identity import read_status
@@ -27,20 +28,6 @@ __all__ = [
 
 MAX_INTERPRETERS: Final = 5
 SCRIPT_LINE_BYTES: Final = 256
-
-_MACHINES: Final = {
-    3: "32-bit x86",
-    8: "MIPS",
-    20: "PowerPC",
-    21: "64-bit PowerPC",
-    22: "S390",
-    40: "32-bit ARM",
-    43: "SPARC",
-    183: "AArch64",
-    243: "RISC-V",
-    258: "LoongArch",
-}
-_EM_386: Final = 3
 
 
 @dataclass(frozen=True)
@@ -126,9 +113,8 @@ def script_interpreter(head: bytes) -> bytes | None:
 
 
 def is_for_32_bits(head: bytes) -> bool:
-    """Whether the first bytes of a file are those of a 32-bit program of x86."""
-    is_elf = head.startswith(b"\x7fELF\x01\x01")
-    return is_elf and int.from_bytes(head[18:20], "little") in (_EM_386, EM_X86_64)
+    """Whether the first bytes of a file are those of a 32-bit program that this machine may execute."""
+    return native_architecture().is_for_other_width(head)
 
 
 def _find_interpreter(path: str, head: bytes) -> str:
@@ -148,11 +134,15 @@ def _check_elf(path: str, current: str, head: bytes) -> None:
     if len(head) < 64:
         raise NotExecutableError(path, f"{subject}a truncated ELF file")
     file_class, data, machine = head[4], head[5], int.from_bytes(head[18:20], "little" if head[5] == 1 else "big")
-    if machine != EM_X86_64 or data != 1:
-        name = _MACHINES.get(machine, f"ELF machine {machine}")
-        raise NotExecutableError(path, f"{subject}a program for {name}; clew follows x86-64 programs here")
+    architecture = native_architecture()
+    if machine != architecture.machine or data != 1:
+        # Of its own machine one that is big-endian.
+        name = name_machine(machine) if machine != architecture.machine else f"ELF machine {machine}"
+        followed = architecture.title if architecture.machine >= 0 else " and ".join(one.title for one in KNOWN)
+        raise NotExecutableError(path, f"{subject}a program for {name}; clew follows {followed} programs here")
     if file_class != 2:
-        raise NotExecutableError(path, f"{subject}a 32-bit (x32) program; clew follows 64-bit programs")
+        width = architecture.other_width
+        raise NotExecutableError(path, f"{subject}a {width} program; clew follows 64-bit programs")
     if int.from_bytes(head[16:18], "little") not in (2, 3):
         raise NotExecutableError(path, f"{subject}an ELF file, but no program (an object file or a core dump)")
 

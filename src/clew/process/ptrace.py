@@ -1,7 +1,7 @@
 """ptrace, as far as entering and leaving a process needs it.
 
-Runs in the controller. A thin layer: one function for each request, errors as OSError. All calls about one tracee must
-come from the thread that seized it.
+Runs in the controller. A thin layer: one function for each request, errors as OSError; of registers the processors know
+more. All calls about one tracee must come from the thread that seized it.
 """
 
 from __future__ import annotations
@@ -25,22 +25,20 @@ __all__ = [
     "OPTION_TRACESYSGOOD",
     "SYSCALL_STOP_SIGNAL",
     "TaskId",
-    "UserRegisters",
     "cont",
     "detach",
     "get_event_message",
-    "get_extended_state",
-    "get_registers",
+    "get_register_set",
     "get_rseq",
     "get_signal_info",
     "get_signal_mask",
     "interrupt",
     "is_forced",
     "listen",
+    "request",
     "resume_to_syscall",
     "seize",
-    "set_extended_state",
-    "set_registers",
+    "set_register_set",
     "set_signal_mask",
     "try_wait",
 ]
@@ -58,8 +56,6 @@ GROUP_STOP_SIGNALS: Final = (signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, sig
 
 _FAULTS: Final = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP, signal.SIGSYS)
 _CONT: Final = 7
-_GETREGS: Final = 12
-_SETREGS: Final = 13
 _DETACH: Final = 17
 _SYSCALL: Final = 24
 _GETEVENTMSG: Final = 0x4201
@@ -72,35 +68,16 @@ _LISTEN: Final = 0x4208
 _GETSIGMASK: Final = 0x420A
 _SETSIGMASK: Final = 0x420B
 _GET_RSEQ_CONFIGURATION: Final = 0x420F
-_NT_X86_XSTATE: Final = 0x202
-_NT_PRFPREG: Final = 2
 _SIGINFO_BYTES: Final = 128
 _RSEQ_CONFIGURATION_BYTES: Final = 24
-_MAX_EXTENDED_STATE_BYTES: Final = 1 << 16
+_MAX_REGISTER_SET_BYTES: Final = 1 << 16
 _WALL: Final = 0x40000000
-
-_REGISTER_NAMES: Final = (
-    *("r15", "r14", "r13", "r12", "rbp", "rbx", "r11", "r10", "r9", "r8", "rax", "rcx", "rdx", "rsi", "rdi"),
-    *("orig_rax", "rip", "cs", "eflags", "rsp", "ss", "fs_base", "gs_base", "ds", "es", "fs", "gs"),
-)
 
 TaskId = Pid | Tid
 """A thread, as ptrace means it: a process id is that of its first thread."""
 
 libc.ptrace.restype = ctypes.c_long
 libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
-
-
-class UserRegisters(ctypes.Structure):
-    """The general registers of a stopped thread (struct user_regs_struct)."""
-
-    _fields_ = [(name, ctypes.c_ulonglong) for name in _REGISTER_NAMES]
-
-    def copy(self) -> UserRegisters:
-        return UserRegisters.from_buffer_copy(self)
-
-    def __getattr__(self, name: str) -> int:  # for the type checker: every field is an integer
-        raise AttributeError(name)
 
 
 class _IoVector(ctypes.Structure):
@@ -133,18 +110,6 @@ def detach(pid: TaskId, signal_number: int = 0) -> None:
 def listen(pid: TaskId) -> None:
     """Leave a tracee stopped as job control has it, and still hear what comes."""
     _ptrace(_LISTEN, pid, 0, 0)
-
-
-def get_registers(pid: TaskId) -> UserRegisters:
-    """The registers of a stopped tracee."""
-    registers = UserRegisters()
-    _ptrace(_GETREGS, pid, 0, ctypes.addressof(registers))
-    return registers
-
-
-def set_registers(pid: TaskId, registers: UserRegisters) -> None:
-    """Give a stopped tracee these registers."""
-    _ptrace(_SETREGS, pid, 0, ctypes.addressof(registers))
 
 
 def interrupt(task: TaskId) -> None:
@@ -201,26 +166,24 @@ def get_rseq(task: TaskId) -> tuple[RemoteAddress, int] | None:
     return (RemoteAddress(area), signature) if area else None
 
 
-def get_extended_state(task: TaskId) -> bytes:
-    """Vector and floating-point registers of a stopped tracee, for `set_extended_state`."""
-    state = ctypes.create_string_buffer(_MAX_EXTENDED_STATE_BYTES)
+def get_register_set(task: TaskId, kind: int, room_bytes: int = _MAX_REGISTER_SET_BYTES) -> bytes:
+    """One of the kernel's sets of registers of a stopped tracee: `kind` is NT_* of ELF notes."""
+    state = ctypes.create_string_buffer(room_bytes)
     vector = _IoVector(ctypes.addressof(state), len(state))
-    try:
-        _ptrace(_GETREGSET, task, _NT_X86_XSTATE, ctypes.addressof(vector))
-    except OSError:
-        # A processor without XSAVE.
-        _ptrace(_GETREGSET, task, _NT_PRFPREG, ctypes.addressof(vector))
+    _ptrace(_GETREGSET, task, kind, ctypes.addressof(vector))
     return state.raw[: vector.size_bytes]
 
 
-def set_extended_state(task: TaskId, state: bytes) -> None:
-    """Give a stopped tracee the registers that `get_extended_state` told."""
+def set_register_set(task: TaskId, kind: int, state: bytes) -> None:
+    """Give a stopped tracee the registers that `get_register_set` told."""
     buffer = ctypes.create_string_buffer(state, len(state))
     vector = _IoVector(ctypes.addressof(buffer), len(state))
-    try:
-        _ptrace(_SETREGSET, task, _NT_X86_XSTATE, ctypes.addressof(vector))
-    except OSError:
-        _ptrace(_SETREGSET, task, _NT_PRFPREG, ctypes.addressof(vector))
+    _ptrace(_SETREGSET, task, kind, ctypes.addressof(vector))
+
+
+def request(number: int, task: TaskId, data: int) -> None:
+    """A request that a processor has for itself; `data` is an address here, or a number."""
+    _ptrace(number, task, 0, data)
 
 
 def try_wait(task: TaskId) -> int | None:
@@ -229,7 +192,7 @@ def try_wait(task: TaskId) -> int | None:
     return status if waited else None
 
 
-def _ptrace(request: int, pid: TaskId, address: int, data: int) -> None:
-    if libc.ptrace(request, pid, address, data) == -1:
-        number = ctypes.get_errno()
-        raise OSError(number, os.strerror(number))
+def _ptrace(number: int, pid: TaskId, address: int, data: int) -> None:
+    if libc.ptrace(number, pid, address, data) == -1:
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error))

@@ -8,7 +8,6 @@ there is no such help, nor for what runs of the runtime while others wait for it
 from __future__ import annotations
 
 import contextlib
-import struct
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -17,46 +16,14 @@ from clew.errors import RemoteCallError, TargetError
 from clew.process import ptrace
 from clew.process.linux import MAP_ANONYMOUS, MAP_PRIVATE, PROT_EXEC, PROT_READ
 from clew.process.maps import Mapping
-from clew.process.ptrace import UserRegisters
+from clew.process.processors.processor import Registers
 from clew.process.shared_memory import PAGE_BYTES
-from clew.process.stopped_process import SYSCALL_INSTRUCTION, StoppedProcess
-from clew.process.thread_state import REGISTER_NAMES, ThreadState
+from clew.process.stopped_process import StoppedProcess
+from clew.process.thread_state import ThreadState, apply_state
 
 __all__ = ["refuge"]
 
 _MARGIN_BYTES: Final = 16
-_DATA_OFFSET: Final = 256
-_SLOTS: Final = (*REGISTER_NAMES, "eflags", "rip", "mask")
-_KEPT_BY_CALLS: Final = ("rbx", "rbp", "r8", "r9", "r12", "r13", "r14", "r15", "rsp")
-_USED_BY_CALLS: Final = ("rdi", "rsi", "rdx", "r10", "rcx", "r11", "rax")
-
-
-def _code(registers: UserRegisters, mask: int) -> bytes:
-    """A system call's instruction, and behind it what makes `registers` and the signal mask the thread's again."""
-    code = bytearray(SYSCALL_INSTRUCTION)
-
-    def add(start: bytes, slot: str) -> None:
-        """An instruction with an operand relative to rip."""
-        end = len(code) + len(start) + 4
-        code.extend(start + struct.pack("<i", _DATA_OFFSET + 8 * _SLOTS.index(slot) - end))
-
-    def load(name: str) -> None:
-        number = REGISTER_NAMES.index(name)
-        add(bytes([0x4C if number > 7 else 0x48, 0x8B, 0x05 | (number & 7) << 3]), name)
-
-    add(b"\x48\x8d\x25", "eflags")  # lea rsp
-    code.extend(b"\x9d")  # popfq; nothing from here on changes flags
-    for name in _KEPT_BY_CALLS:
-        load(name)
-    # rt_sigprocmask(SIG_SETMASK, mask, 0, 8): with its own stack the thread may take a signal.
-    code.extend(b"\xb8\x0e\0\0\0\xbf\x02\0\0\0")
-    add(b"\x48\x8d\x35", "mask")
-    code.extend(b"\xba\0\0\0\0\x41\xba\x08\0\0\0" + SYSCALL_INSTRUCTION)
-    for name in _USED_BY_CALLS:
-        load(name)
-    add(b"\xff\x25", "rip")  # jmp
-    values = [getattr(registers, name) for name in _SLOTS[:-1]]
-    return bytes(code).ljust(_DATA_OFFSET, b"\xcc") + struct.pack(f"<{len(_SLOTS)}Q", *values, mask)
 
 
 @contextlib.contextmanager
@@ -70,10 +37,9 @@ def refuge(process: StoppedProcess, mappings: Sequence[Mapping], state: ThreadSt
     before = process.registers
     registers, mask = before.copy(), process.signal_mask
     if state is not None:
-        mask, registers.rip, registers.eflags, registers.gs_base = state.mask, state.rip, state.rflags, state.gs_base
-        for name, value in zip(REGISTER_NAMES, state.registers, strict=True):
-            setattr(registers, name, value)
-    code = _code(registers, mask)
+        mask = state.mask
+        apply_state(state, registers, keeps_code=True)
+    code = process.processor.refuge_code(registers, mask)
     room = _find_room(process, mappings, len(code))
     address = room or _map_room(process)
     if address is None:
@@ -85,7 +51,7 @@ def refuge(process: StoppedProcess, mappings: Sequence[Mapping], state: ThreadSt
         process.note_page(address)
         process.write(address, code)
         waiting = registers.copy()
-        waiting.rip = address + len(SYSCALL_INSTRUCTION)
+        waiting.pc = address + len(process.processor.call_instruction)
         _go_on_with(process, waiting)
         # A call changes the registers that it takes and gives alone.
         process.registers = registers
@@ -124,8 +90,8 @@ def _map_room(process: StoppedProcess) -> RemoteAddress | None:
         return None
 
 
-def _go_on_with(process: StoppedProcess, registers: UserRegisters) -> None:
+def _go_on_with(process: StoppedProcess, registers: Registers) -> None:
     """From where the process goes on if its tracer dies now."""
     registers = registers.copy()
-    registers.orig_rax = (1 << 64) - 1
-    ptrace.set_registers(process.task, registers)
+    registers.leave_call()
+    process.processor.set_registers(process.task, registers)

@@ -5,13 +5,14 @@ Runs in the controller. Pure but for reading the one file; what is done with the
 
 from __future__ import annotations
 
+import mmap
 import os
 import struct
 from pathlib import Path
 from typing import Final
 
 from clew.address import RemoteAddress
-from clew.binary.machines import EM_X86_64
+from clew.binary.architectures.known import native_architecture
 from clew.dataclass import dataclass, field
 from clew.errors import RuntimeImageError
 from clew.process.linux import PROT_EXEC, PROT_READ, PROT_WRITE
@@ -19,14 +20,13 @@ from clew.protocol._constants import NOTE_NAME, NOTE_TYPE, SCHEMA_HASH, VERSION
 
 __all__ = ["PAGE_BYTES", "RuntimeImage", "Segment", "default_runtime_path", "load_runtime_image", "parse_runtime_image"]
 
-PAGE_BYTES: Final = 4096
+PAGE_BYTES: Final = mmap.PAGESIZE
 MAX_IMAGE_BYTES: Final = 64 << 20
 
 _ET_DYN = 3
 _PT_LOAD, _PT_DYNAMIC, _PT_INTERP, _PT_NOTE, _PT_GNU_RELRO = 1, 2, 3, 4, 0x6474E552
 _PF_EXEC, _PF_WRITE, _PF_READ = 1, 2, 4
 _DT_NEEDED, _DT_RELA, _DT_RELASZ, _DT_RELR, _DT_RELRSZ, _DT_JMPREL = 1, 7, 8, 36, 35, 23
-_R_X86_64_NONE, _R_X86_64_RELATIVE = 0, 8
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,11 @@ class RuntimeImage:
 def default_runtime_path() -> Path:
     """Where the runtime's image is: beside the package, or where the environment variable CLEW_RUNTIME says."""
     override = os.environ.get("CLEW_RUNTIME")
-    return Path(override) if override else Path(__file__).resolve().parent.parent / "_runtime" / "clew-runtime-x86_64"
+    return (
+        Path(override)
+        if override
+        else Path(__file__).resolve().parent.parent / "_runtime" / f"clew-runtime-{native_architecture().name}"
+    )
 
 
 def load_runtime_image(path: Path | None = None) -> RuntimeImage:
@@ -95,8 +99,9 @@ def _parse(path: Path, data: bytes) -> RuntimeImage:
         raise RuntimeImageError(path, "not a 64-bit little-endian ELF file")
     kind, machine, _, entry, header_offset = struct.unpack_from("<HHIQQ", data, 16)
     header_bytes, header_count = struct.unpack_from("<HH", data, 54)
-    if (kind, machine) != (_ET_DYN, EM_X86_64) or header_bytes != 56:
-        raise RuntimeImageError(path, "not a static position-independent program for x86-64")
+    architecture = native_architecture()
+    if (kind, machine) != (_ET_DYN, architecture.machine) or header_bytes != 56:
+        raise RuntimeImageError(path, f"not a static position-independent program for {architecture.title}")
     headers = [struct.unpack_from("<IIQQQQQQ", data, header_offset + 56 * index) for index in range(header_count)]
     if any(header[0] == _PT_INTERP for header in headers):
         raise RuntimeImageError(path, "wants an ELF interpreter; it has to be a static-pie")
@@ -167,9 +172,9 @@ def _relocations(path: Path, content: bytes, dynamic_offset: int, dynamic_bytes:
     if rela + rela_bytes > len(content) or rela_bytes % 24:
         raise RuntimeImageError(path, "truncated or damaged")
     for offset, info, addend in struct.iter_unpack("<QQq", content[rela : rela + rela_bytes]):
-        if info == _R_X86_64_RELATIVE:
+        if info == native_architecture().relative_relocation:
             relocations.append((offset, addend))
-        elif info != _R_X86_64_NONE:
+        elif info != native_architecture().none_relocation:
             raise RuntimeImageError(path, f"has a relocation of type {info & 0xFFFFFFFF}; only relative ones are known")
     relr, relr_bytes = tags.get(_DT_RELR, 0), tags.get(_DT_RELRSZ, 0)
     if relr + relr_bytes > len(content) or relr_bytes % 8:

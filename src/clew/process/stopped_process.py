@@ -19,28 +19,27 @@ from typing import Final
 from clew.address import Pid, RemoteAddress, Tid
 from clew.errors import RemoteCallError, StuckError, TargetError, TargetGoneError
 from clew.process import ptrace
-from clew.process.linux import PROT_EXEC, SYSTEM_CALLS
+from clew.process.linux import PROT_EXEC, number_of_call
 from clew.process.maps import read_maps
+from clew.process.processors.chosen import processor_of
+from clew.process.processors.processor import Registers
 from clew.process.waiting import MAX_PAUSE_SECONDS, abandon, wait_stop
 
-__all__ = ["SYSCALL_INSTRUCTION", "USER_CS", "USER_SS", "StoppedProcess"]
+__all__ = ["StoppedProcess"]
 
 ALL_SIGNALS: Final = (1 << 64) - 1
+ALL_BITS: Final = (1 << 64) - 1
 KILL_SECONDS: Final = 1.0
 AGAIN_SECONDS: Final = 0.5
 
-SYSCALL_INSTRUCTION: Final = b"\x0f\x05"
 _MAX_ERRNO: Final = 4095
-USER_CS: Final = 0x33
-USER_SS: Final = 0x2B
-"""Selectors of 64-bit programs (arch/x86/include/asm/segment.h)."""
 
 
 class StoppedProcess:
     """A traced process, stopped. Leave it by `detach` or `kill`; as a context manager it is killed on errors.
 
-    System calls run at a `syscall` instruction that the process has already (the vDSO's), so that nothing of its code
-    is written to; where there is none, two bytes at its pc are replaced and put back.
+    System calls run at an instruction for them that the process has already (the vDSO's), so that nothing of its code
+    is written to; where there is none, the bytes at its pc are replaced and put back.
     """
 
     def __init__(self, pid: Pid, signal_mask: int | None = None, tid: Tid | None = None) -> None:
@@ -49,7 +48,8 @@ class StoppedProcess:
         """
         self.pid = pid
         self.task: ptrace.TaskId = pid if tid is None else tid
-        self.registers = ptrace.get_registers(self.task)
+        self.processor = processor_of(self.task)
+        self.registers = self.processor.get_registers(self.task)
         """The application's registers; set in the process when it is left."""
         self._memory_fd = os.open(f"/proc/{self.task}/mem", os.O_RDWR | os.O_CLOEXEC)
         self.held_signals: list[int] = []
@@ -72,7 +72,7 @@ class StoppedProcess:
 
     def check_width(self) -> None:
         """Raises TargetError if it is in 32-bit code."""
-        if self.registers.cs != USER_CS:
+        if not self.registers.is_in_own_code:
             raise TargetError(self.pid, f"process {self.pid}: a 32-bit program; clew follows 64-bit programs")
 
     def read(self, address: RemoteAddress, size_bytes: int) -> bytes:
@@ -100,7 +100,7 @@ class StoppedProcess:
             address = RemoteAddress(address + written)
 
     def call_at(self, address: RemoteAddress) -> None:
-        """Make system calls at this `syscall` instruction from now on."""
+        """Make system calls at this instruction for them from now on."""
         self._syscall_address = address
 
     def note_page(self, address: RemoteAddress) -> None:
@@ -111,7 +111,7 @@ class StoppedProcess:
 
     @contextlib.contextmanager
     def calling_at(self, address: RemoteAddress) -> Iterator[None]:
-        """Make system calls at the `syscall` instruction at `address` meanwhile."""
+        """Make system calls at the instruction for them at `address` meanwhile."""
         before, self._syscall_address = self._syscall_address, address
         try:
             yield
@@ -126,30 +126,25 @@ class StoppedProcess:
     def call(self, name: str, *arguments: int) -> int:
         """Make system call `name` in the process. Raises RemoteCallError with its errno if it fails."""
         registers = self.registers.copy()
-        registers.rax = SYSTEM_CALLS[name]
-        registers.cs, registers.ss = USER_CS, USER_SS
-        # Not a system call to restart, whatever the process was in.
-        registers.orig_rax = 0xFFFFFFFFFFFFFFFF
-        names = ("rdi", "rsi", "rdx", "r10", "r8", "r9")
-        for index, register in enumerate(names):
-            setattr(registers, register, arguments[index] & 0xFFFFFFFFFFFFFFFF if index < len(arguments) else 0)
+        registers.set_call(number_of_call(name, self.processor.architecture), arguments)
+        registers.choose_own_code()
         address = self._find_syscall_instruction()
-        replaced = b""
+        replaced, instruction = b"", self.processor.call_instruction
         if address is None:
-            address = RemoteAddress(self.registers.rip)
-            replaced = self.read(address, len(SYSCALL_INSTRUCTION))
+            address = RemoteAddress(self.registers.pc)
+            replaced = self.read(address, len(instruction))
             self.note_page(address)
-            self.write(address, SYSCALL_INSTRUCTION)
-        registers.rip = address
-        ptrace.set_registers(self.task, registers)
+            self.write(address, instruction)
+        registers.pc = address
+        self.processor.set_registers(self.task, registers)
         self.run_to_syscall_stop()
         self.run_to_syscall_stop()
-        result = ptrace.get_registers(self.task).rax
+        result = self.processor.get_registers(self.task).result
         if replaced:
             self.write(address, replaced)
-        if result > (1 << 64) - 1 - _MAX_ERRNO:
-            raise RemoteCallError(self.pid, name, (1 << 64) - result)
-        return int(result)
+        if -_MAX_ERRNO <= result < 0:
+            raise RemoteCallError(self.pid, name, -result)
+        return result & ALL_BITS
 
     def run_to_syscall_stop(self) -> None:
         """Let it run until it enters or leaves a system call. Signals that arrive are kept until `detach`.
@@ -181,7 +176,7 @@ class StoppedProcess:
     def detach(self) -> None:
         """Let the process run on, with `registers`, without a tracer; signals held back reach it now."""
         registers = self.registers.copy()
-        registers.orig_rax = 0xFFFFFFFFFFFFFFFF
+        registers.leave_call()
         self.close()
         try:
             self._give_back(registers)
@@ -196,8 +191,8 @@ class StoppedProcess:
             ptrace.interrupt(self.task)
             wait_stop(self.task, limit_seconds=AGAIN_SECONDS)
 
-    def _give_back(self, registers: ptrace.UserRegisters) -> None:
-        ptrace.set_registers(self.task, registers)
+    def _give_back(self, registers: Registers) -> None:
+        self.processor.set_registers(self.task, registers)
         if self._signal_mask is not None:
             ptrace.set_signal_mask(self.task, self._signal_mask)
         for held in dict.fromkeys(self.held_signals):
@@ -238,7 +233,7 @@ class StoppedProcess:
             for mapping in read_maps(Pid(self.task)):
                 if mapping.path == "[vdso]" and mapping.protection & PROT_EXEC:
                     code = self.read(mapping.start, min(mapping.end - mapping.start, 1 << 16))
-                    offset = code.find(SYSCALL_INSTRUCTION)
+                    offset = code.find(self.processor.call_instruction)
                     if offset >= 0:
                         self._syscall_address = RemoteAddress(mapping.start + offset)
         return self._syscall_address or None

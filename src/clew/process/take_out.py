@@ -16,14 +16,14 @@ from clew.address import Pid, RemoteAddress, Tid
 from clew.dataclass import dataclass
 from clew.errors import AttachError, RemoteCallError, TargetError
 from clew.process import ptrace
-from clew.process.attach import ALL_BUT_TRAP, ALL_SIGNALS, restore_trap, run_until_parked, send_again, set_stage
+from clew.process.attach import ALL_BUT_TRAP, restore_trap, run_until_parked, send_again, set_stage
 from clew.process.attachable import has_own_filter
 from clew.process.held_process import HeldProcess
 from clew.process.identity import read_status
 from clew.process.injection_plan import InjectionPlan
 from clew.process.maps import read_maps
 from clew.process.refuge import refuge
-from clew.process.stopped_process import USER_CS, USER_SS, StoppedProcess
+from clew.process.stopped_process import StoppedProcess
 from clew.process.thread_state import ThreadState, give_back, read_state
 from clew.protocol._constants import THREAD_STRIDE_BYTES, Stage
 
@@ -96,19 +96,19 @@ class Standing:
     def _give_back_process(self, process: StoppedProcess) -> None:
         """Let a thread do what the runtime does in the end for the process as a whole; its registers stay there."""
         worker = Tid(process.task)
-        extended_state = ptrace.get_extended_state(worker)
+        extended_state = process.processor.get_extended_state(worker)
         set_stage(process, self.plan, Stage.LEAVING)
         if worker in self.native:
             ptrace.set_signal_mask(worker, ALL_BUT_TRAP)
             process.registers = process.registers.copy()
-            process.registers.rip, process.registers.rsp = self.labels["leave_pc"], self.plan.stack_end
-            process.registers.eflags, process.registers.orig_rax = 0x202, ALL_SIGNALS
-            process.registers.cs, process.registers.ss = USER_CS, USER_SS
+            process.registers.begin(self.labels["leave_pc"])
+            process.registers.stack_pointer = self.plan.stack_end
+            process.registers.choose_own_code()
         run_until_parked(process, LEAVE_SECONDS)
         # What is left is the action for SIGTRAP: into that call and out of it.
         for _ in range(2):
             process.run_to_syscall_stop()
-        ptrace.set_extended_state(worker, extended_state)
+        process.processor.set_extended_state(worker, extended_state)
 
     @contextlib.contextmanager
     def _calling(self, thread: StoppedProcess, state: ThreadState) -> Iterator[None]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from clew.enumeration import IntEnum
+from clew.protocol.architecture import ArchitectureDefinition
 
 VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
@@ -102,6 +103,43 @@ MAX_BUSY_LIMIT: Final = 254
 """largest SessionHeader.busy_limit"""
 LONGEST_WAIT_SECONDS: Final = 20
 """heartbeats for so long, and nothing else that was waited for: as if there were none, from then on"""
+
+ARCHITECTURES: Final = {
+    "x86_64": ArchitectureDefinition(
+        "x86_64",
+        "AMD64, as 64-bit programs of Linux have it.",
+        "x86-64",
+        62,
+        ("rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"),
+        (
+            "rax",
+            "rcx",
+            "rdx",
+            "rbx",
+            "rsp",
+            "rbp",
+            "rsi",
+            "rdi",
+            "r8",
+            "r9",
+            "r10",
+            "r11",
+            "r12",
+            "r13",
+            "r14",
+            "r15",
+            "rip",
+            "rflags",
+        ),
+        "rip",
+        "rsp",
+        {
+            "StartBlock": ("rip", "rflags", "fs_base", "gs_base", "has_fsgsbase"),
+            "ThreadState": ("rip", "rflags", "gs_base", "code_selector", "stack_selector"),
+        },
+    ),
+}
+"""The architectures by name."""
 
 
 class RecordKind(IntEnum):

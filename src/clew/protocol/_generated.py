@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from clew.protocol._constants import (
+    ARCHITECTURES,
     CONTAINER_MAGIC,
     CONTAINER_VERSION,
     CONTINUATION_PAYLOAD_BYTES,
@@ -100,6 +101,7 @@ from clew.protocol._constants import (
 )
 
 __all__ = [
+    "ARCHITECTURES",
     "CONTAINER_MAGIC",
     "CONTAINER_VERSION",
     "CONTINUATION_PAYLOAD_BYTES",

@@ -7,6 +7,7 @@ date. What the runtime and the controller do with the definitions is not known h
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import sys
 import textwrap
@@ -91,6 +92,7 @@ def emit_python_constants(schema: Schema) -> str:
         "from typing import Final",
         "",
         "from clew.enumeration import IntEnum",
+        "from clew.protocol.architecture import ArchitectureDefinition",
         "",
         f"VERSION: Final = {schema.version}",
         f"MAGIC: Final = 0x{schema.magic:016X}",
@@ -102,6 +104,8 @@ def emit_python_constants(schema: Schema) -> str:
     ]
     for limit in schema.limits:
         lines += [f"{limit.name.upper()}: Final = {limit.value}", *_python_doc(limit.doc, "")]
+    lines += ["", "ARCHITECTURES: Final = {", *_python_architectures(schema), "}"]
+    lines += _python_doc("The architectures by name.", "")
     lines.append("")
     for enum in (*schema.enums, *schema.page_enums):
         lines += ["", f"class {enum.name}(IntEnum):", *_python_doc(enum.doc, "    "), ""]
@@ -121,7 +125,7 @@ def emit_python_constants(schema: Schema) -> str:
 
 def emit_python_dtypes(schema: Schema) -> str:
     """The controller's side with numpy: one dtype for each struct, and everything of the constants again."""
-    names = ["LAYOUTS", "MAGIC", "NOTE_NAME", "NOTE_TYPE", "SCHEMA_HASH", "VERSION"]
+    names = ["ARCHITECTURES", "LAYOUTS", "MAGIC", "NOTE_NAME", "NOTE_TYPE", "SCHEMA_HASH", "VERSION"]
     names += [name.upper() for name, _ in schema.page]
     names += [limit.name.upper() for limit in schema.limits]
     names += [enum.name for enum in (*schema.enums, *schema.page_enums)]
@@ -189,6 +193,18 @@ def emit_markdown(schema: Schema) -> str:
         "| --- | --- | --- |",
         *(f"| `{limit.name}` | {limit.value} | {_cell(limit.doc)} |" for limit in schema.limits),
         "",
+        "## Architectures",
+        "",
+        "| name | ELF machine | registers | held registers besides | meaning |",
+        "| --- | --- | --- | --- | --- |",
+        *(
+            f"| `{one.name}` | {one.machine} | {' '.join(one.registers)} "
+            f"| {' '.join(one.held_registers[len(one.registers) :])} | {_cell(one.doc)} |"
+            for one in schema.architectures
+        ),
+        "",
+        "Layouts below are those of the first one.",
+        "",
         "## Enums",
     ]
     for enum in schema.enums:
@@ -231,6 +247,35 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"not up to date, run `make generate`: {', '.join(stale)}", file=sys.stderr)
         return 1
     return 0
+
+
+def _python_architectures(schema: Schema) -> Iterator[str]:
+    for architecture in schema.architectures:
+        yield f'    "{architecture.name}": ArchitectureDefinition('
+        for value in (architecture.name, architecture.doc, architecture.title):
+            yield f"        {_quoted(value)},"
+        yield f"        {architecture.machine},"
+        yield from _python_words(architecture.registers, "        ", "")
+        yield from _python_words(architecture.held_registers, "        ", "")
+        yield f"        {_quoted(architecture.program_counter)},"
+        yield f"        {_quoted(architecture.stack_pointer)},"
+        yield "        {"
+        for struct, names in architecture.own_fields.items():
+            yield from _python_words(names, "            ", f"{_quoted(struct)}: ")
+        yield "        },"
+        yield "    ),"
+
+
+def _python_words(words: tuple[str, ...], indent: str, start: str) -> list[str]:
+    """A tuple of strings, wrapped as ruff does."""
+    one_line = f"{indent}{start}({', '.join(map(_quoted, words))}{',' if len(words) == 1 else ''}),"
+    if len(one_line) <= WIDTH:
+        return [one_line]
+    return [f"{indent}{start}(", *(f"{indent}    {_quoted(word)}," for word in words), f"{indent}),"]
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text)
 
 
 def _python_dtype(struct: StructDefinition) -> Iterator[str]:

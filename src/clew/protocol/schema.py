@@ -14,6 +14,7 @@ from typing import Any
 
 from clew.dataclass import dataclass
 from clew.errors import SchemaError
+from clew.protocol.architecture import ArchitectureDefinition
 
 __all__ = ["EnumDefinition", "Field", "LimitDefinition", "Schema", "StructDefinition", "load_schema", "parse_schema"]
 
@@ -21,7 +22,7 @@ SCALAR_BYTES = {"u8": 1, "u16": 2, "u32": 4, "u64": 8}
 WRITERS = ("controller", "controller:live", "runtime", "runtime:thread", "both")
 SNAKE_CASE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 CAMEL_CASE = re.compile(r"([A-Z][a-z0-9]*)+")
-FIELD_TYPE = re.compile(r"(u8|u16|u32|u64)(?:\[([1-9][0-9]*)\])?")
+FIELD_TYPE = re.compile(r"(u8|u16|u32|u64)(?:\[([1-9][0-9]*|registers|held_registers)\])?")
 
 
 @dataclass(frozen=True)
@@ -77,15 +78,18 @@ class LimitDefinition:
 
 @dataclass(frozen=True)
 class Schema:
-    """The whole schema. `hash` is SHA-256 over names, types, offsets and values, not over documentation.
+    """The whole schema, laid out for the first of `architectures`. `hash` is SHA-256 over names, types, offsets and
+    values, not over documentation.
 
-    What is the page's is no part of it: a runtime does not depend on what the page is told.
+    What is the page's is no part of it: a runtime does not depend on what the page is told. Of an architecture, what
+    it makes of the layouts is.
     """
 
     version: int
     magic: int
     note_name: str
     note_type: int
+    architectures: tuple[ArchitectureDefinition, ...]
     limits: tuple[LimitDefinition, ...]
     enums: tuple[EnumDefinition, ...]
     structs: tuple[StructDefinition, ...]
@@ -122,9 +126,18 @@ def load_schema(path: Path) -> Schema:
         raise SchemaError(f"{path}: {error}") from error
 
 
-def parse_schema(text: str) -> Schema:
-    """Parse and check a schema. Raises SchemaError when it breaks a rule."""
+def parse_schema(text: str, architecture: str = "") -> Schema:
+    """Parse and check a schema, as it is for `architecture`: by default for its first one.
+
+    Raises SchemaError when it breaks a rule.
+    """
     document = tomllib.loads(text)
+    architectures = [
+        _parse_architecture(name, told, document["structs"])
+        for name, told in document.get("architectures", {}).items()
+        if architecture in ("", name)
+    ]
+    _require(bool(architectures), f"architectures: there is no {architecture or 'one'}")
     protocol = document["protocol"]
     page = dict(document.get("page", {}))
     page_enums = page.pop("enums", {})
@@ -137,9 +150,10 @@ def parse_schema(text: str) -> Schema:
         magic=_integer(protocol["magic"], 64, "protocol.magic"),
         note_name=protocol["note_name"],
         note_type=_integer(protocol["note_type"], 32, "protocol.note_type"),
+        architectures=tuple(architectures),
         limits=limits,
         enums=tuple(_parse_enum(name, enum) for name, enum in document["enums"].items()),
-        structs=tuple(_parse_struct(name, struct) for name, struct in document["structs"].items()),
+        structs=tuple(_parse_struct(name, struct, architectures[0]) for name, struct in document["structs"].items()),
         page=tuple((name, _integer(value, 64, f"page.{name}")) for name, value in page.items()),
         page_enums=tuple(_parse_enum(name, enum) for name, enum in page_enums.items()),
     )
@@ -163,13 +177,39 @@ def _parse_enum(name: str, enum: dict[str, Any]) -> EnumDefinition:
     return EnumDefinition(name, enum["doc"], scalar, tuple(values))
 
 
-def _parse_struct(name: str, struct: dict[str, Any]) -> StructDefinition:
+def _parse_architecture(name: str, told: dict[str, Any], structs: dict[str, Any]) -> ArchitectureDefinition:
+    _require(SNAKE_CASE.fullmatch(name) is not None, f"architecture {name}: not a snake_case name")
+    registers = tuple(told["registers"])
+    held = (*registers, *told["more_held_registers"])
+    _require(len(set(held)) == len(held), f"architecture {name}: a register is named twice")
+    for key in ("program_counter", "stack_pointer"):
+        _require(told[key] in held, f"architecture {name}: its {key} {told[key]!r} is none of its registers")
+    own_fields = {
+        struct_name: tuple(row["name"] for row in struct["fields"] if row.get("architecture") == name)
+        for struct_name, struct in structs.items()
+    }
+    return ArchitectureDefinition(
+        name,
+        told["doc"],
+        told["title"],
+        _integer(told["machine"], 16, f"architecture {name}"),
+        registers,
+        held,
+        told["program_counter"],
+        told["stack_pointer"],
+        {struct_name: names for struct_name, names in own_fields.items() if names},
+    )
+
+
+def _parse_struct(name: str, struct: dict[str, Any], architecture: ArchitectureDefinition) -> StructDefinition:
     _require(CAMEL_CASE.fullmatch(name) is not None, f"struct {name}: not a CamelCase name")
     is_shared = struct["shared"]
     end_offset = 0
     fields = []
     for row in struct["fields"]:
-        field = _parse_field(name, row, is_shared)
+        if row.get("architecture", architecture.name) != architecture.name:
+            continue
+        field = _parse_field(name, row, is_shared, architecture)
         _require(
             field.offset == end_offset,
             f"struct {name}.{field.name}: at {field.offset}, but the field before it ends at {end_offset}",
@@ -180,7 +220,7 @@ def _parse_struct(name: str, struct: dict[str, Any]) -> StructDefinition:
         )
         end_offset = field.offset + field.size_bytes
         fields.append(field)
-    size = struct["size"]
+    size = _of_architecture(struct["size"], architecture, f"struct {name}")
     _require(end_offset == size, f"struct {name}: fields end at {end_offset}, not at its size {size}")
     _require(len({field.name for field in fields}) == len(fields), f"struct {name}: a field name is used twice")
     _require(
@@ -190,7 +230,7 @@ def _parse_struct(name: str, struct: dict[str, Any]) -> StructDefinition:
     return StructDefinition(name, struct["doc"], size, is_shared, struct.get("record"), tuple(fields))
 
 
-def _parse_field(struct_name: str, row: dict[str, Any], is_shared: bool) -> Field:
+def _parse_field(struct_name: str, row: dict[str, Any], is_shared: bool, architecture: ArchitectureDefinition) -> Field:
     where = f"struct {struct_name}.{row['name']}"
     _require(SNAKE_CASE.fullmatch(row["name"]) is not None, f"{where}: not a snake_case name")
     match = FIELD_TYPE.fullmatch(row["type"])
@@ -201,8 +241,18 @@ def _parse_field(struct_name: str, row: dict[str, Any], is_shared: bool) -> Fiel
         _require(writer in WRITERS, f"{where}: shared, so it names its writer, one of {', '.join(WRITERS)}")
     else:
         _require(writer is None, f"{where}: not shared, so it has no writer")
-    length = None if match[2] is None else int(match[2])
-    return Field(row["name"], match[1], length, _integer(row["offset"], 64, where), writer, row["doc"])
+    lengths = {"registers": len(architecture.registers), "held_registers": len(architecture.held_registers)}
+    length = None if match[2] is None else lengths.get(match[2]) or int(match[2])
+    offset = _integer(_of_architecture(row["offset"], architecture, where), 64, where)
+    return Field(row["name"], match[1], length, offset, writer, row["doc"])
+
+
+def _of_architecture(value: Any, architecture: ArchitectureDefinition, where: str) -> Any:
+    """What is given by architecture, or for all of them."""
+    if not isinstance(value, dict):
+        return value
+    _require(architecture.name in value, f"{where}: says nothing for architecture {architecture.name}")
+    return value[architecture.name]
 
 
 def _check_records(schema: Schema) -> None:

@@ -17,10 +17,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from clew.address import MAX_PID, Pid
-from clew.binary.system_calls import name_wait
+from clew.binary.architectures.architecture import Architecture
 from clew.errors import ControlError
 from clew.recording.assembly.tables import clean_text
-from clew.recording.control.client import COMMAND_ARGUMENTS, TOLD_MODES, ControlClient
+from clew.recording.control.client import COMMAND_ARGUMENTS, TOLD_MODES, ControlClient, architecture_of, pc_of
 from clew.server.live_session import LiveSession
 
 __all__ = ["LiveControl", "refuse_control"]
@@ -175,6 +175,7 @@ def _tell_status(answer: Mapping[str, Any], pid: Pid) -> dict[str, Any] | None:
     process = next((one for one in answer.get("processes", ()) if one["pid"] == pid), None)
     if process is None:
         return None
+    architecture = architecture_of(process)
     standing = sorted(process["threads"], key=lambda thread: (thread["reason"] == "asked", thread["tid"]))
     elsewhere = sorted(process["elsewhere"], key=lambda thread: int(thread["tid"]))
     return {
@@ -193,14 +194,14 @@ def _tell_status(answer: Mapping[str, Any], pid: Pid) -> dict[str, Any] | None:
             {
                 "tid": thread["tid"],
                 "reason": thread["reason"],
-                "address": f"{thread['registers']['rip']:#x}",
+                "address": f"{pc_of(process, thread):#x}",
                 "symbol": clean_text(thread["symbol"]),
                 "registers": {name: f"{value:#x}" for name, value in thread["registers"].items()},
             }
             for thread in standing[:MAX_TOLD_THREADS]
         ],
         "elsewhere": [
-            {"tid": thread["tid"], "system_call": _name_call(thread["system_call"])}
+            {"tid": thread["tid"], "system_call": _name_call(thread["system_call"], architecture)}
             for thread in elsewhere[:MAX_TOLD_THREADS]
         ],
         "n_standing": len(standing),
@@ -208,6 +209,6 @@ def _tell_status(answer: Mapping[str, Any], pid: Pid) -> dict[str, Any] | None:
     }
 
 
-def _name_call(number: int | None) -> str | None:
+def _name_call(number: int | None, architecture: Architecture) -> str | None:
     """The system call that a thread waits in; None where it runs."""
-    return None if number is None or number < 0 else name_wait(number)
+    return None if number is None or number < 0 else architecture.name_wait(number)

@@ -20,7 +20,7 @@ from clew.dataclass import dataclass
 from clew.errors import TraceDamagedError
 from clew.store.columns import Array, distinct, to_numpy
 from clew.store.rows import RowRanges
-from clew.store.schema import SCHEMAS
+from clew.store.schema import LATER_COLUMNS, SCHEMAS
 
 __all__ = ["RowGroup", "TableParts"]
 
@@ -41,11 +41,15 @@ class TableParts:
     Every method raises TraceDamagedError where a file is not as it should be.
     """
 
-    def __init__(self, directory: Path, name: str, described: Mapping[str, Any]) -> None:
+    def __init__(
+        self, directory: Path, name: str, described: Mapping[str, Any], stands_for: Mapping[str, str] | None = None
+    ) -> None:
+        """`stands_for`: by name, what stands for a column that came later where a file has none (LATER_COLUMNS)."""
         self.name = name
         self.n_rows: int = described["rows"]
         self._directory = directory
         self._parts: list[str] = described["parts"]
+        self._stands_for = stands_for or {}
         self._footers: dict[str, pq.FileMetaData] = {}
 
     def read(self, columns: Sequence[str]) -> pa.Table:
@@ -164,14 +168,23 @@ class TableParts:
 
     def _select(self, file: pq.ParquetFile, part: str, columns: Sequence[str], group: int | None) -> pa.Table:
         # The first traces of this format knew no program but a process' first one.
+        later = [
+            name
+            for name in columns
+            if (self.name, name) in LATER_COLUMNS and file.schema_arrow.get_field_index(name) < 0
+        ]
         stored = {
             name: "pid" if name == "process_id" and file.schema_arrow.get_field_index(name) < 0 else name
             for name in columns
+            if name not in later
         }
         self._check_columns(file.schema_arrow, part, list(stored.values()))
         names = list(dict.fromkeys(stored.values()))
         table = file.read(names) if group is None else file.read_row_group(group, names)
-        return pa.Table.from_arrays([table[name] for name in stored.values()], list(stored))
+        found = {name: table[other] for name, other in stored.items()}
+        for name in later:
+            found[name] = pa.repeat(pa.scalar(self._stands_for[name]), table.num_rows)
+        return pa.Table.from_arrays([found[name] for name in columns], list(columns))
 
     def _check_columns(self, found: pa.Schema, part: str, names: Sequence[str]) -> None:
         for name in names:

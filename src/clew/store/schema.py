@@ -10,7 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 
-__all__ = ["FORMAT_VERSION", "OPTIONAL_TABLES", "SCHEMAS"]
+__all__ = ["FORMAT_VERSION", "LATER_COLUMNS", "OPTIONAL_TABLES", "SCHEMAS"]
 
 FORMAT_VERSION: Final = 1
 
@@ -30,7 +30,7 @@ _I32, _I64, _U32, _U64, _TEXT = pa.int32(), pa.int64(), pa.uint32(), pa.uint64()
 
 SCHEMAS: Final[dict[str, pa.Schema]] = {
     # process_id, here and below: unique in a trace. Each program that a process executes is a row of its own, with the
-    # same pid; exit_code and signal are those of the last one.
+    # same pid; exit_code and signal are those of the last one. architecture: as uname(2) has it.
     "processes": _schema(
         process_id=_I32,
         pid=_I32,
@@ -41,6 +41,7 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
         end_ns=_I64,
         exit_code=(_I32, "null"),
         signal=(_I32, "null"),
+        architecture=_TEXT,
     ),
     # end: exit, killed (from outside, or by another thread's exit), detached (goes on untraced), lost (not known).
     "threads": _schema(
@@ -211,3 +212,7 @@ OPTIONAL_TABLES: Final = frozenset(
     {"tags", "paths", "path_blocks", "path_targets", "path_counters", "path_code", "entities", "calls", "references"}
 )
 """Those that a trace may lack: they are empty then."""
+
+LATER_COLUMNS: Final = frozenset({("processes", "architecture")})
+"""Columns of text that came within this version, by table: the first traces lack them, and are read with one word for
+all rows that stands for it (`Trace`)."""

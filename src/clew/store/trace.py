@@ -15,6 +15,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from clew.binary.architectures.architecture import Architecture
+from clew.binary.architectures.known import KNOWN, architecture_named
 from clew.store.columns import Array
 from clew.store.manifest import Manifest, read_manifest
 from clew.store.parts import TableParts
@@ -33,7 +35,11 @@ class Trace:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.directory = Path(path)
         self._manifest = read_manifest(self.directory)
-        self._parts = {name: TableParts(self.directory, name, self._manifest.tables[name]) for name in SCHEMAS}
+        machine = self._manifest.machine.get("architecture")
+        stands_for = {"architecture": machine if isinstance(machine, str) else KNOWN[0].name}
+        self._parts = {
+            name: TableParts(self.directory, name, self._manifest.tables[name], stands_for) for name in SCHEMAS
+        }
 
     def __repr__(self) -> str:
         return f"Trace({str(self.directory)!r})"
@@ -52,6 +58,15 @@ class Trace:
     def processes(self) -> pa.Table:
         """One row per process."""
         return self.read("processes")
+
+    def architecture_of(self, process_id: int) -> Architecture:
+        """The architecture of a process' code; one of which nothing is known, where the trace has no such process."""
+        return architecture_named(self._architectures.get(process_id, ""))
+
+    @cached_property
+    def _architectures(self) -> dict[int, str]:
+        rows = self.read("processes", ["process_id", "architecture"])
+        return dict(zip(*(rows[name].to_pylist() for name in rows.column_names), strict=True))
 
     @cached_property
     def threads(self) -> pa.Table:

@@ -8,6 +8,7 @@ from pathlib import Path
 from clew.address import FileOffset
 from clew.analysis.graph.graph import ProcessGraph
 from clew.analysis.graph.instruction_lines import InstructionLines
+from clew.binary.architectures.x86_64 import X86_64
 from clew.binary.disassembly import instruction_starts
 from clew.binary.elf import ElfFile, open_elf
 from clew.binary.symbols import load_symbols
@@ -47,7 +48,7 @@ def test_lines_are_addr2lines(make_trace: MakeTrace, rows: Rows, tmp_path: Path)
     assert found["files"] == [str(source)]
     for name in ("twice", "main"):
         (index,) = [b for b in range(graph.n_blocks) if graph.app_pc[b] == rows["images"][0]["base"] + offsets[name]]
-        starts = instruction_starts(content[name], offsets[name] + base)
+        starts = instruction_starts(content[name], offsets[name] + base, X86_64)
         told = subprocess.run(
             ["addr2line", "-e", program, *map(hex, starts)], check=True, capture_output=True, text=True
         ).stdout.splitlines()

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from clew.analysis.graph.graph import ProcessGraph
 from clew.analysis.graph.search import CodeSearch, Found, parse_bytes, split_text
+from clew.binary.architectures.x86_64 import X86_64
 from clew.binary.disassembly import disassemble
 from clew.errors import UsageError
 from tests.unit.small_trace import BASE, MakeTrace, Rows, repeated_trace, write_trace
@@ -111,7 +112,7 @@ def test_bytes_as_by_hand(tmp_path_factory: pytest.TempPathFactory, data: st.Dat
 def test_text_as_by_hand(code: CodeSearch, rows: Rows) -> None:
     """Every word that an instruction begins with is found in the blocks that have it, and in no other."""
     by_block = {
-        row["app_pc"]: {one.text.split()[0] for one in disassemble(row["bytes"], row["app_pc"])}
+        row["app_pc"]: {one.text.split()[0] for one in disassemble(row["bytes"], row["app_pc"], X86_64)}
         for row in rows["blocks"]
     }
     for word in set().union(*by_block.values()):

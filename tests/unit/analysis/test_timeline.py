@@ -8,6 +8,7 @@ import pytest
 from clew.analysis.graph.graph import ProcessGraph
 from clew.analysis.replay.thread_times import GAP, TICK, make_times
 from clew.analysis.replay.timeline import ProcessTimeline, find_edges, name_tick
+from clew.binary.architectures.x86_64 import X86_64
 from clew.errors import UsageError
 from clew.protocol._generated import GapReason, TickKind
 from tests.unit.small_trace import MakeTrace, Rows
@@ -54,12 +55,12 @@ def test_all_at_one_moment_is_in_the_first_bin() -> None:
 
 
 def test_names() -> None:
-    assert name_tick(TickKind.SYSTEM_CALL, 257) == "openat"
-    assert name_tick(TickKind.SYSTEM_CALL, 435) == "clone3"
-    assert name_tick(TickKind.SYSTEM_CALL, 400) == "system call 400"
-    assert name_tick(TickKind.SYSTEM_CALL, -1) == "system call -1"
-    assert name_tick(TickKind.FAULT, 11) == "SIGSEGV"
-    assert name_tick(TickKind.SIGNAL, 40) == "signal 40"
+    assert name_tick(TickKind.SYSTEM_CALL, 257, X86_64) == "openat"
+    assert name_tick(TickKind.SYSTEM_CALL, 435, X86_64) == "clone3"
+    assert name_tick(TickKind.SYSTEM_CALL, 400, X86_64) == "system call 400"
+    assert name_tick(TickKind.SYSTEM_CALL, -1, X86_64) == "system call -1"
+    assert name_tick(TickKind.FAULT, 11, X86_64) == "SIGSEGV"
+    assert name_tick(TickKind.SIGNAL, 40, X86_64) == "signal 40"
 
 
 def test_bins_of_spans_that_are_as_long_as_numbers_go() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from clew.binary.call_number import find_call_number
+from clew.binary.architectures.x86_64 import X86_64
 
 SYSCALL = b"\x0f\x05"
 MOV_9 = b"\xb8\x09\x00\x00\x00"
@@ -31,4 +31,4 @@ MOV_9 = b"\xb8\x09\x00\x00\x00"
     ],
 )
 def test_the_number_that_a_call_has(code: bytes, number: int | None) -> None:
-    assert find_call_number(code) == number
+    assert X86_64.find_call_number(code) == number

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from clew.binary.architectures.x86_64 import X86_64
 from clew.binary.disassembly import disassemble, instruction_starts
 from clew.binary.elf import open_elf
 from clew.binary.symbols import load_symbols
@@ -94,12 +95,12 @@ def test_debug_files_give_names(tmp_path: Path, program: Path, monkeypatch: obje
 
 def test_disassembly() -> None:
     code = b"\x55\x48\x89\xe5\xc3"
-    rows = disassemble(code, 0x1000)
+    rows = disassemble(code, 0x1000, X86_64)
     assert [(row.address, row.text) for row in rows] == [
         (0x1000, "push rbp"),
         (0x1001, "mov rbp, rsp"),
         (0x1004, "ret"),
     ]
-    assert instruction_starts(code, 0x1000) == [0x1000, 0x1001, 0x1004]
-    assert [row.text for row in disassemble(b"\x90\x06\x06", 0)] == ["nop", "(bad)"]
-    assert disassemble(b"", 0) == []
+    assert instruction_starts(code, 0x1000, X86_64) == [0x1000, 0x1001, 0x1004]
+    assert [row.text for row in disassemble(b"\x90\x06\x06", 0, X86_64)] == ["nop", "(bad)"]
+    assert disassemble(b"", 0, X86_64) == []

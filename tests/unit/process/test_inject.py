@@ -15,10 +15,11 @@ import pytest
 from clew.address import FileOffset, RemoteAddress
 from clew.errors import ClewError, InjectionError, NotExecutableError, RemoteCallError, TargetError
 from clew.process.inject import inject
-from clew.process.injection_plan import BASES, HEAP_BYTES, MIN_HEAP_BYTES, layout_for_limits, plan_injection
+from clew.process.injection_plan import HEAP_BYTES, MIN_HEAP_BYTES, layout_for_limits, plan_injection
 from clew.process.launch import launch_stopped
 from clew.process.linux import MAP_ANONYMOUS, MAP_PRIVATE, PROT_READ, PROT_WRITE
 from clew.process.maps import Mapping, read_maps
+from clew.process.processors.chosen import native_processor
 from clew.process.program import Program, find_program
 from clew.process.runtime_image import load_runtime_image
 from clew.process.shared_memory import HeaderSettings, SharedFile, SharedLayout, SharedMemory
@@ -26,6 +27,7 @@ from clew.process.stopped_process import StoppedProcess
 from clew.protocol._constants import Mode, RuntimeState
 from clew.protocol.layout import field_offset
 
+BASES = native_processor().bases
 SMALL = SharedLayout(max_threads=4, ring_bytes=1 << 20, counter_bytes=1 << 20)
 ADDR_NO_RANDOMIZE = 0x0040000
 ENVIRONMENT = [b"PATH=/usr/bin:/bin", b"EMPTY=", b"odd entry", b"DOUBLE=1", b"DOUBLE=2", b"LATIN=\xe9"]
@@ -144,9 +146,9 @@ def test_system_calls_memory_and_errors() -> None:
 def test_system_calls_without_a_vdso() -> None:
     with launch("true") as process:
         process._syscall_address = RemoteAddress(0)
-        code = process.read(RemoteAddress(process.registers.rip), 16)
+        code = process.read(RemoteAddress(process.registers.pc), 16)
         assert process.call("munmap", 0x10000, 4096) == 0
-        assert process.read(RemoteAddress(process.registers.rip), 16) == code
+        assert process.read(RemoteAddress(process.registers.pc), 16) == code
         process.detach()
     assert os.waitpid(process.pid, 0)[1] == 0
 
@@ -193,7 +195,7 @@ def mapping(start: int, end: int) -> Mapping:
 def test_addresses_are_the_same_every_time_and_avoid_what_is_there() -> None:
     layout = SharedLayout()
     ordinary = [mapping(0x400000, 0x500000), mapping(0x7FFFF0000000, 0x7FFFFF000000)]
-    plan = plan_injection(1 << 20, layout, HEAP_BYTES, ordinary)
+    plan = plan_injection(1 << 20, layout, HEAP_BYTES, ordinary, bases=BASES)
     assert plan.image_base == BASES[0]
     parts = [
         (plan.image_base, 1 << 20),
@@ -207,9 +209,9 @@ def test_addresses_are_the_same_every_time_and_avoid_what_is_there() -> None:
     assert sorted(plan.regions) == parts
     assert plan.start_block < plan.control_block < plan.thread_states < plan.stack_end
     in_the_way = [*ordinary, mapping(plan.heap_base + 4096, plan.heap_base + 8192)]
-    assert plan_injection(1 << 20, layout, HEAP_BYTES, in_the_way).image_base == BASES[1]
+    assert plan_injection(1 << 20, layout, HEAP_BYTES, in_the_way, bases=BASES).image_base == BASES[1]
     with pytest.raises(InjectionError, match="no room"):
-        plan_injection(1 << 20, layout, HEAP_BYTES, [mapping(0x1000, 0x7FFFFF000000)])
+        plan_injection(1 << 20, layout, HEAP_BYTES, [mapping(0x1000, 0x7FFFFF000000)], bases=BASES)
 
 
 def test_a_limited_address_space_gets_less(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,7 +30,7 @@ def held_child() -> Iterator[tuple[StoppedProcess, int]]:
         ptrace.interrupt(pid)
         wait_stop(pid)
         process = StoppedProcess(pid)
-        yield process, process.registers.rsp & ~4095
+        yield process, process.registers.stack_pointer & ~4095
         process.kill()
 
 

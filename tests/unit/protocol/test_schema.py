@@ -27,6 +27,14 @@ note_name = "clew"
 note_type = 1
 [limits]
 record_bytes = { value = 64, doc = "bytes" }
+[architectures.tiny]
+doc = "two registers"
+title = "Tiny"
+machine = 7
+registers = ["a", "b"]
+more_held_registers = ["pc"]
+program_counter = "pc"
+stack_pointer = "b"
 [enums.RecordKind]
 doc = "kinds"
 type = "u16"
@@ -127,6 +135,79 @@ def test_broken_rules_are_refused(old: str, new: str, complaint: str) -> None:
     assert SMALL.count(old) == 1
     with pytest.raises(SchemaError, match=re.escape(complaint)):
         parse_schema(SMALL.replace(old, new))
+
+
+OTHER = """
+[architectures.wide]
+doc = "four registers"
+title = "Wide"
+machine = 8
+registers = ["w0", "w1", "w2", "w3"]
+more_held_registers = ["pc", "sp"]
+program_counter = "pc"
+stack_pointer = "sp"
+[structs.State]
+doc = "what a thread is doing"
+size = { tiny = 32, wide = 64 }
+shared = false
+fields = [
+  { name = "registers", type = "u64[registers]", offset = 0, doc = "the general ones" },
+  { name = "flags", type = "u64", offset = 16, architecture = "tiny", doc = "only here" },
+  { name = "mask", type = "u64", offset = { tiny = 24, wide = 32 }, doc = "signal mask" },
+  { name = "thread", type = "u64", offset = 40, architecture = "wide", doc = "only there" },
+  { name = "more", type = "u64[2]", offset = 48, architecture = "wide", doc = "more of it" },
+]
+"""
+
+
+def test_layouts_are_sized_and_placed_by_architecture() -> None:
+    text = SMALL + OTHER
+    tiny, wide = parse_schema(text), parse_schema(text, "wide")
+    assert [one.name for one in tiny.architectures] == ["tiny", "wide"]
+    of_tiny, of_wide = tiny.structs[-1], wide.structs[-1]
+    assert [(field.name, field.type_text, field.offset) for field in of_tiny.fields] == [
+        ("registers", "u64[2]", 0),
+        ("flags", "u64", 16),
+        ("mask", "u64", 24),
+    ]
+    assert [(field.name, field.type_text, field.offset) for field in of_wide.fields] == [
+        ("registers", "u64[4]", 0),
+        ("mask", "u64", 32),
+        ("thread", "u64", 40),
+        ("more", "u64[2]", 48),
+    ]
+    assert (of_tiny.size_bytes, of_wide.size_bytes) == (32, 64)
+    assert tiny.architectures[0].own_fields == {"State": ("flags",)}
+    assert wide.architectures[0].own_fields == {"State": ("thread", "more")}
+    assert wide.architectures[0].held_registers == ("w0", "w1", "w2", "w3", "pc", "sp")
+    assert tiny.hash != wide.hash
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("offset = { tiny = 24, wide = 32 }", "offset = { wide = 32 }", "says nothing for architecture tiny"),
+        ('registers = ["a", "b"]', 'registers = ["a", "b", "c"]', "the field before it ends at 24"),
+        ('registers = ["a", "b"]', 'registers = ["a", "a"]', "named twice"),
+        ('stack_pointer = "b"', 'stack_pointer = "s"', "none of its registers"),
+        ("machine = 7", "machine = 65536", "16 bits"),
+    ],
+)
+def test_broken_rules_of_architectures_are_refused(old: str, new: str, complaint: str) -> None:
+    text = SMALL + OTHER
+    assert old in text
+    with pytest.raises(SchemaError, match=complaint):
+        parse_schema(text.replace(old, new, 1))
+
+
+def test_what_of_an_architecture_is_generated() -> None:
+    architecture = _constants.ARCHITECTURES["x86_64"]
+    _, fields = _constants.LAYOUTS["ThreadState"]
+    assert struct.calcsize(fields["registers"][1]) == 8 * len(architecture.registers)
+    held = _constants.LAYOUTS["ThreadSlot"][1]["held_registers"]
+    assert struct.calcsize(held[1]) == 8 * len(architecture.held_registers)
+    assert {architecture.program_counter, architecture.stack_pointer} <= set(architecture.held_registers)
+    assert set(architecture.own_fields["ThreadState"]) < fields.keys()
 
 
 def test_hash_covers_meaning_but_not_documentation() -> None:

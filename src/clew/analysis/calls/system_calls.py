@@ -20,8 +20,7 @@ from clew.analysis.order.thread_path import ThreadPath
 from clew.analysis.replay.thread_times import convert_tsc
 from clew.analysis.tables.arrays import Array, find_rows, to_numpy, to_words
 from clew.analysis.tags.tag_rows import TAG_KINDS
-from clew.binary.call_number import find_call_number
-from clew.binary.system_calls import name_system_call
+from clew.binary.architectures.architecture import Architecture
 from clew.protocol._generated import PathEventKind
 from clew.store.excerpt import excerpt_of_process
 
@@ -64,7 +63,7 @@ class _Gathered:
         for name, column in zip(self.columns, columns, strict=True):
             self.columns[name].append(column[:taken])
 
-    def finish(self, tids: list[int]) -> CallRows:
+    def finish(self, tids: list[int], architecture: Architecture) -> CallRows:
         ns, thread, block, source = (
             join_parts(self.columns[name], kind)
             for name, kind in (("ns", np.int64), ("thread", np.uint32), ("block", np.int32), ("source", np.int64))
@@ -72,7 +71,7 @@ class _Gathered:
         numbers, name = np.unique(join_parts(self.columns["number"], np.int32), return_inverse=True)
         nothing = np.broadcast_to(np.zeros(1, bool), len(ns))
         rows = CallRows(
-            names=[name_system_call(number) for number in numbers.tolist()],
+            names=[architecture.name_system_call(number) for number in numbers.tolist()],
             tids=tids,
             time_ns=ns,
             name=name.astype(np.min_scalar_type(max(len(numbers), 1))),
@@ -111,7 +110,7 @@ def read_path_calls(graph: ProcessGraph, code: ProcessCode, paths: Iterable[dict
                 gathered.add(tids.index(row["tid"]), ns, notes["value"].astype(np.int64), block, source)
         finally:
             stretches.file.close()
-    return gathered.finish(tids)
+    return gathered.finish(tids, graph.architecture)
 
 
 class _CallersByEnd:
@@ -169,7 +168,7 @@ def read_tag_calls(graph: ProcessGraph) -> CallRows:
                 gathered.add(tids.index(thread), ns[mine], value[mine], block[own], source)
         if len(tid):
             before = int(tid[-1]), int(kind[-1]), int(block_id[-1])
-    return gathered.finish(tids)
+    return gathered.finish(tids, graph.architecture)
 
 
 def _follow_to_callers(graph: ProcessGraph) -> Array:
@@ -202,10 +201,11 @@ def count_system_calls(graph: ProcessGraph, threads: list[int] | None = None) ->
     executions = graph.count(threads).blocks[callers]
     is_counted = graph.trace.mode != "coverage"
     code = graph.arrays.column("blocks", "bytes")
+    architecture = graph.architecture
     found = []
     for block, n in zip(callers.tolist(), executions.tolist(), strict=True):
         if n > 0:
-            number = find_call_number(code[int(graph.block_row[block])].as_py())
-            name = None if number is None else name_system_call(number)
+            number = architecture.find_call_number(code[int(graph.block_row[block])].as_py())
+            name = None if number is None else architecture.name_system_call(number)
             found.append(CallPlace(block, name, n if is_counted else None))
     return sorted(found, key=lambda place: (-(place.calls or 0), place.block))

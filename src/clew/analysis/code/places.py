@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+from clew.binary.architectures.architecture import Architecture
 from clew.store.columns import to_numpy
 from clew.store.trace import Trace
 
-__all__ = ["describe_blocks", "find_blocks", "place_of"]
+__all__ = ["describe_blocks", "find_block_architectures", "find_blocks", "place_of"]
 
 Row = dict[str, Any]
 
@@ -19,6 +20,13 @@ _COLUMNS: Final = (
     *("pid", "block_id", "symbol", "symbol_offset", "image_id", "offset", "app_pc"),
     *("code_version", "n_instructions", "size_bytes", "bytes", "exit_kind"),
 )
+
+
+def find_block_architectures(trace: Trace, block_ids: Sequence[int]) -> dict[int, Architecture]:
+    """What the code of some blocks is for, by their ids."""
+    rows = trace.find_first("blocks", "block_id", block_ids)
+    processes = trace.read_rows("blocks", list(rows.values()), ["process_id"])
+    return {block: trace.architecture_of(process["process_id"]) for block, process in zip(rows, processes, strict=True)}
 
 
 def describe_blocks(trace: Trace, rows: Sequence[int]) -> list[Row]:

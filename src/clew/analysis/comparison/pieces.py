@@ -93,16 +93,17 @@ def _find_cuts(
     found_block: list[int] = []
     found_into: list[int] = []
     found_before: list[int] = []
-    known: dict[bytes, dict[int, int]] = {}
+    known: dict[tuple[int, bytes], dict[int, int]] = {}
     first_byte, size = code.first_byte[rows].tolist(), code.size_bytes[rows].tolist()
-    starts = places.start[rows].tolist()
-    for row, begin, n_bytes, start, first, n in zip(
-        rows.tolist(), first_byte, size, starts, inside[rows].tolist(), n_inside[rows].tolist(), strict=True
+    starts, processes = places.start[rows].tolist(), code.arrays.block_process[rows].tolist()
+    for row, process, begin, n_bytes, start, first, n in zip(
+        rows.tolist(), processes, first_byte, size, starts, inside[rows].tolist(), n_inside[rows].tolist(), strict=True
     ):
         content = code.data[begin : begin + n_bytes].tobytes()
-        index_at = known.get(content)
+        index_at = known.get((process, content))
         if index_at is None:
-            index_at = known[content] = {at: index for index, at in enumerate(instruction_starts(content, 0))}
+            decoded = instruction_starts(content, 0, code.arrays.trace.architecture_of(process))
+            index_at = known[process, content] = {at: index for index, at in enumerate(decoded)}
         for border in borders[first : first + n].tolist():
             index = index_at.get(border - start)
             if index is not None:

@@ -6,7 +6,6 @@ names are demangled. The bytes are those that were recorded: files are not looke
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Final
@@ -16,6 +15,7 @@ import numpy as np
 from clew.analysis.code.functions import NO_OFFSET
 from clew.analysis.graph.graph import CALLS, GraphCounts, ProcessGraph
 from clew.analysis.tables.arrays import Array, TraceArrays
+from clew.binary.architectures.architecture import Architecture
 from clew.binary.disassembly import DisassembledInstruction, disassemble
 
 __all__ = ["MAX_WAYS_OUT", "CodeText"]
@@ -24,8 +24,6 @@ Row = dict[str, Any]
 
 MAX_WAYS_OUT: Final = 16
 """Of a block that leads into many other functions, those that are told: the most taken ones."""
-
-_DIRECT_BRANCH: Final = re.compile(r"(?:bnd |notrack )?(?:call|j[a-z]+|loop[a-z]*|xbegin) 0x([0-9a-f]{1,16})$")
 
 
 class CodeText:
@@ -43,7 +41,7 @@ class CodeText:
         graph = self._graph
         content = graph.arrays.trace.read_rows("blocks", graph.block_row[list(blocks)].tolist(), ["bytes"])
         decoded = [
-            disassemble(row["bytes"] or b"", int(graph.app_pc[block]))
+            disassemble(row["bytes"] or b"", int(graph.app_pc[block]), graph.architecture)
             for block, row in zip(blocks, content, strict=True)
         ]
         targets = self._find_targets(decoded)
@@ -58,7 +56,7 @@ class CodeText:
                 "is_recorded": bool(graph.is_recorded[block]),
                 "executions": int(counts.blocks[block]),
                 **self._share_out(block, counts),
-                "instructions": [_describe(one, targets) for one in instructions],
+                "instructions": [_describe(one, targets, graph.architecture) for one in instructions],
             }
             for block, instructions in zip(blocks, decoded, strict=True)
         ]
@@ -197,7 +195,8 @@ class CodeText:
     def _find_targets(self, decoded: Sequence[Sequence[DisassembledInstruction]]) -> dict[int, Row]:
         """Where direct branches lead, by address: `address`, and as far as it is known `block`, `function`, `name`."""
         texts = (one.text for instructions in decoded for one in instructions)
-        wanted = sorted({int(match[1], 16) for match in map(_DIRECT_BRANCH.match, texts) if match})
+        leads = set(map(self._graph.architecture.find_target, texts))
+        wanted = sorted(address for address in leads if address is not None)
         graph, order = self._graph, self.by_address
         pcs = graph.app_pc[order]
         at = np.searchsorted(pcs, np.array(wanted, np.uint64), "right").tolist()
@@ -223,10 +222,10 @@ class CodeText:
         return name if start is None or address <= start else f"{name}+{address - start:#x}"
 
 
-def _describe(instruction: DisassembledInstruction, targets: dict[int, Row]) -> Row:
+def _describe(instruction: DisassembledInstruction, targets: dict[int, Row], architecture: Architecture) -> Row:
     row: Row = {"address": hex(instruction.address), "bytes": instruction.code.hex(), "text": instruction.text}
-    match = _DIRECT_BRANCH.match(instruction.text)
-    return row | {"target": targets[int(match[1], 16)]} if match else row
+    target = architecture.find_target(instruction.text)
+    return row if target is None else row | {"target": targets[target]}
 
 
 def _word(words: Sequence[str], index: int) -> str | None:

@@ -16,6 +16,7 @@ from clew.analysis.code.functions import NO_OFFSET, FunctionTable, name_function
 from clew.analysis.graph.callers import find_callers
 from clew.analysis.graph.function_links import find_entering, link_functions
 from clew.analysis.tables.arrays import Array, TraceArrays, find_rows, pack_threads
+from clew.binary.architectures.architecture import Architecture
 from clew.binary.demangle import demangle
 from clew.binary.plt import SUFFIX as STUB_SUFFIX
 from clew.errors import UsageError
@@ -68,6 +69,11 @@ class ProcessGraph:
         self.arrays.load("edges", "edge_id", "source_block_id", "target_block_id", "callee_block_id", "kind")
         self._sort_blocks()
         self._take_edges()
+
+    @property
+    def architecture(self) -> Architecture:
+        """What the code of the process is for."""
+        return self.trace.architecture_of(self.process_id)
 
     @property
     def n_functions(self) -> int:

@@ -48,7 +48,7 @@ class InstructionLines:
             table = tables[int(graph.image[graph.function[block]])]
             if table is None or row["offset"] is None:
                 continue
-            starts = instruction_starts(row["bytes"] or b"", row["offset"])
+            starts = instruction_starts(row["bytes"] or b"", row["offset"], graph.architecture)
             found = [_line_at(table, at, files) for at in table.find(np.array(starts, np.uint64)).tolist()]
             if any(line is not None for line in found):
                 lines[str(block)] = found

@@ -174,7 +174,7 @@ class CodeSearch:
     def _disassemble(self, block: int) -> str:
         row = int(self._graph.block_row[block])
         code = self._data[int(self._first[row]) : int(self._last[row])].tobytes()
-        instructions = disassemble(code, int(self._graph.app_pc[block]))
+        instructions = disassemble(code, int(self._graph.app_pc[block]), self._graph.architecture)
         return "\n".join(f"{one.address:x} {_plain(one.text)}" for one in instructions)
 
 

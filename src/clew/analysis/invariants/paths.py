@@ -141,7 +141,7 @@ class _ProcessChecker:
         np.add.at(rises, checkpoint.index[inside].astype(np.int64), checkpoint.rise[inside].astype(np.int64))
         np.add.at(counted, self._counted, rises[self._counter] * self._weight)
         wrong = found > counted if is_lost else found != counted
-        # What has no instructions, as a call of the vsyscall page, is counted by the edges that lead there.
+        # What has no instructions, as what the kernel runs itself, is counted by the edges that lead there.
         wrong &= self._code.n_instructions > 0
         if wrong.any():
             yield f"stretch {number} of {len(stretches)}: {self._tell(wrong, found, counted)}"

@@ -213,7 +213,8 @@ def check_instructions(arrays: TraceArrays) -> Iterator[Places]:
     for row in _find_overlaps(arrays, version)[:_MAX_OVERLAPS].tolist():
         code = arrays.column("blocks", "bytes")[row].as_py()
         place = int(arrays.block_process[row]), int(version[row])
-        for address in instruction_starts(code, int(arrays.app_pc[row])):
+        architecture = arrays.trace.architecture_of(place[0])
+        for address in instruction_starts(code, int(arrays.app_pc[row]), architecture):
             key = (*place, address)
             if key in seen:
                 blocks = f"{arrays.block_id[seen[key]]} and {arrays.block_id[row]}"

@@ -88,9 +88,10 @@ class Dump:
         return self._path.iter_pieces(start, min(max(left, 1), FIRST_PIECE_BLOCKS) if left < 1 << 14 else 1 << 16)
 
     def _load(self, block_id: int) -> _Code:
-        columns = ["app_pc", "bytes", "image_id", "offset", "symbol", "symbol_offset", "n_instructions"]
+        columns = ["process_id", "app_pc", "bytes", "image_id", "offset", "symbol", "symbol_offset", "n_instructions"]
         row = self._trace.read_rows("blocks", [self._row_of[block_id]], columns)[0]
-        listed = disassemble(row["bytes"] or b"", row["app_pc"])[: row["n_instructions"]]
+        architecture = self._trace.architecture_of(row["process_id"])
+        listed = disassemble(row["bytes"] or b"", row["app_pc"], architecture)[: row["n_instructions"]]
         place = ""
         if row["symbol"]:
             place = row["symbol"] + (f"+{row['symbol_offset']:#x}" if row["symbol_offset"] else "")

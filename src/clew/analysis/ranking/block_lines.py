@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from clew.analysis.code.lost_images import is_same_file
+from clew.analysis.code.places import find_block_architectures
 from clew.analysis.ranking.ranking import Row
 from clew.binary.disassembly import instruction_starts
 from clew.binary.lines import SourceLine, find_lines
@@ -30,12 +31,16 @@ def find_block_lines(trace: Trace, blocks: Sequence[Row]) -> dict[int, list[Sour
     files: dict[int | None, tuple[str, str | None]] = {
         number: (image["path"], image["build_id"]) for number, image in zip(image_rows, images, strict=True)
     }
+    architectures = find_block_architectures(trace, [block["block"] for block in blocks])
     found: dict[int, list[SourceLine | None]] = {}
     for file in set(files.values()):
         inside = [block for block in blocks if block["offset"] and files.get(image_of.get(block["block"])) == file]
         if not is_same_file(Path(file[0]), file[1]):
             continue
-        starts = [instruction_starts(bytes.fromhex(block["bytes"]), int(block["offset"], 16)) for block in inside]
+        starts = [
+            instruction_starts(bytes.fromhex(block["bytes"]), int(block["offset"], 16), architectures[block["block"]])
+            for block in inside
+        ]
         lines = find_lines(Path(file[0]), [offset for of_block in starts for offset in of_block])
         ends = np.cumsum([0, *map(len, starts)]).tolist()
         for index, block in enumerate(inside):

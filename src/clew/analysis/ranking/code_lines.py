@@ -140,8 +140,13 @@ class CodeLines:
         ]
         others = code[(last > first) & ~is_one & ~is_each]
         others = others[np.argsort(-self._code["instructions"][others], kind="stable")[:_MAX_DECODED]]
-        blocks = self._trace.read_rows("blocks", self._code["block"][others].tolist(), ["offset", "bytes"])
-        starts = [instruction_starts(block["bytes"], block["offset"]) for block in blocks]
+        blocks = self._trace.read_rows(
+            "blocks", self._code["block"][others].tolist(), ["process_id", "offset", "bytes"]
+        )
+        starts = [
+            instruction_starts(block["bytes"], block["offset"], self._trace.architecture_of(block["process_id"]))
+            for block in blocks
+        ]
         n_starts = np.array([len(of_block) for of_block in starts], np.int64)
         at = table.find(np.array([start for of_block in starts for start in of_block], np.uint64)) + 1
         return [*parts, (np.repeat(others, n_starts), lines[at], np.ones(len(at), np.int64))]

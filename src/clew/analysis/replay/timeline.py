@@ -17,7 +17,7 @@ import numpy as np
 from clew.analysis.graph.graph import ProcessGraph
 from clew.analysis.replay.thread_times import GAP, TICK, ThreadTimes, make_times
 from clew.analysis.tables.arrays import Array, to_numpy
-from clew.binary.system_calls import name_system_call
+from clew.binary.architectures.architecture import Architecture
 from clew.errors import UsageError
 from clew.protocol._generated import GapReason, TickKind
 
@@ -123,7 +123,7 @@ class ProcessTimeline:
     ) -> tuple[list[dict[str, Any]], int]:
         """Signals, faults and system calls of threads, all or some, between two times, at most so many; and how many
         more."""
-        rows, chosen = [], self._choose(tids)
+        rows, chosen, architecture = [], self._choose(tids), self._graph.architecture
         end_ns = max(start_ns, end_ns)
         for thread in chosen:
             ticks = self.times(thread).ticks
@@ -138,7 +138,7 @@ class ProcessTimeline:
                 "time": ns,
                 "tid": tid,
                 "kind": TickKind(tick["kind"]).name.lower(),
-                "name": name_tick(TickKind(tick["kind"]), int(tick["value"])),
+                "name": name_tick(TickKind(tick["kind"]), int(tick["value"]), architecture),
                 "number": int(tick["value"]),
             }
             for ns, tid, tick in rows[:limit]
@@ -236,10 +236,10 @@ def find_edges(start_ns: int, end_ns: int, n_bins: int) -> Array:
     return edges
 
 
-def name_tick(kind: TickKind, value: int) -> str:
+def name_tick(kind: TickKind, value: int, architecture: Architecture) -> str:
     """`openat`, `SIGSEGV`."""
     if kind == TickKind.SYSTEM_CALL:
-        return name_system_call(value)
+        return architecture.name_system_call(value)
     return _SIGNALS[value] if 0 < value < len(_SIGNALS) else f"signal {value}"
 
 

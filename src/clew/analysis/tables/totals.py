@@ -89,6 +89,7 @@ def summarize_trace(trace: Trace) -> dict[str, Any]:
             "parent_pid": row["parent_pid"],
             "executable": row["executable"],
             "command": row["command"],
+            "architecture": row["architecture"],
             "start_ns": row["start_ns"],
             "end_ns": row["end_ns"],
             "exit": _describe_exit(row),

@@ -114,7 +114,7 @@ class _ProcessExport:
     def _describe(self) -> dict[str, Any]:
         return {
             "pid": self._process["pid"],
-            "architecture": "ARCH_X8664",
+            "architecture": self._trace.architecture_of(self._process["process_id"]).este_name,
             "binaries_loaded": [image.to_json() for image in self._images],
         }
 

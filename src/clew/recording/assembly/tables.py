@@ -143,6 +143,7 @@ def _processes(processes: Sequence[RawProcess], first_id: int) -> pa.Table:
         end_ns=numbers([_clean_number(process.end_ns) for process in processes], pa.int64()),
         exit_code=optional_numbers([process.exit_code for process in processes], pa.int32()),
         signal=optional_numbers([process.signal for process in processes], pa.int32()),
+        architecture=texts([clean_text(process.architecture) for process in processes]),
     )
 
 

@@ -6,16 +6,19 @@ recording, which waits for nobody's files.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from clew.address import Pid
+from clew.binary.architectures.architecture import Architecture
+from clew.binary.architectures.known import KNOWN, architecture_named
 from clew.errors import ControlError
 from clew.recording.control.places import describe_addresses, find_address
 from clew.recording.control.sockets import ask, find_sessions
 from clew.recording.options.arguments import parse_budget
 
-__all__ = ["COMMAND_ARGUMENTS", "TOLD_MODES", "ControlClient"]
+__all__ = ["COMMAND_ARGUMENTS", "TOLD_MODES", "ControlClient", "architecture_of", "pc_of"]
 
 COMMAND_ARGUMENTS: Final = {
     **dict.fromkeys(("status", "pause", "continue", "detach", "kill"), ""),
@@ -108,6 +111,16 @@ class ControlClient:
         return answer
 
 
+def architecture_of(process: Mapping[str, Any]) -> Architecture:
+    """What the code of a process is for, of which a status tells."""
+    return architecture_named(str(process.get("architecture", KNOWN[0].name)))
+
+
+def pc_of(process: Mapping[str, Any], thread: Mapping[str, Any]) -> int:
+    """Where a thread of it stands."""
+    return int(thread["registers"].get(architecture_of(process).program_counter, 0))
+
+
 def _executables(status: dict[str, Any]) -> dict[Pid, str]:
     """Of the processes that a status tells of, in its order."""
     return {Pid(process["pid"]): str(process["executable"]) for process in status["processes"]}
@@ -116,9 +129,7 @@ def _executables(status: dict[str, Any]) -> dict[Pid, str]:
 def _name_places(process: dict[str, Any]) -> None:
     """Add the symbols of the addresses that are told of a process."""
     breakpoints, threads = process["breakpoints"], process["threads"]
-    symbols = describe_addresses(
-        Pid(process["pid"]), [*breakpoints, *(thread["registers"]["rip"] for thread in threads)]
-    )
+    symbols = describe_addresses(Pid(process["pid"]), [*breakpoints, *(pc_of(process, thread) for thread in threads)])
     process["breakpoints"] = [{"address": address, "symbol": symbols[address]} for address in breakpoints]
     for thread in threads:
-        thread["symbol"] = symbols[thread["registers"]["rip"]]
+        thread["symbol"] = symbols[pc_of(process, thread)]

@@ -17,7 +17,7 @@ from clew.errors import ControlError
 from clew.process.identity import iter_threads
 from clew.protocol._constants import PATH_UNLIMITED, Mode
 from clew.recording.following.followed import FollowedProcess
-from clew.recording.following.holding import REGISTERS, Holding
+from clew.recording.following.holding import Holding
 from clew.recording.following.processes import Processes
 from clew.recording.options.filters import EVERYTHING, Filter, parse_filter
 
@@ -251,13 +251,14 @@ class Control:
             "pid": followed.pid,
             "parent_pid": followed.parent_pid,
             "executable": followed.executable,
+            "architecture": holding.processor.architecture.name,
             "is_held": holding.is_held,
             "breakpoints": list(holding.breakpoints),
             "threads": [
                 {
                     "tid": thread.tid,
                     "reason": thread.reason.name.lower(),
-                    "registers": dict(zip(REGISTERS, thread.registers, strict=True)),
+                    "registers": thread.by_name,
                 }
                 for thread in holding.standing.values()
             ],

@@ -20,6 +20,7 @@ from clew.process.attachable import find_living_task, has_own_namespace, tid_ins
 from clew.process.identity import maps_region, read_group, read_stat
 from clew.process.injection_plan import InjectionPlan
 from clew.process.maps import Mapping, read_maps
+from clew.process.processors.chosen import native_processor
 from clew.process.shared_memory import SharedMemory
 from clew.process.tasks import find_process
 from clew.protocol._constants import ErrorCode, RuntimeState
@@ -114,7 +115,8 @@ class FollowedProcess:
         of_it = self.executable, self.command, self.name, self.has_own_namespace
         who = Identity(self.pid, self.parent_pid, *of_it)
         shared = None if has_ended else self.shared
-        self.sink.begin(ProcessStart(who, self.mode, start_ns, mappings or [], fork, shared))
+        architecture = native_processor().architecture.name
+        self.sink.begin(ProcessStart(who, architecture, self.mode, start_ns, mappings or [], fork, shared))
 
     def tell_mapping(self, slot: int, address: int) -> int:
         """Answer the thread of a slot what is mapped at `address`, or is the first above; 0: nothing, or not known."""

@@ -10,49 +10,47 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from clew.address import RemoteAddress, Tid
-from clew.binary.system_calls import RESTART_SYSCALL
-from clew.dataclass import dataclass, field
+from clew.dataclass import dataclass, field, replace
 from clew.errors import ControlError
 from clew.process.identity import iter_threads
+from clew.process.processors.chosen import native_processor
+from clew.process.processors.processor import Processor
 from clew.protocol._constants import MAX_BREAKPOINTS, HoldReason, HoldReply
 
 if TYPE_CHECKING:
+    from clew.protocol.architecture import ArchitectureDefinition
     from clew.recording.drain.request import Request
     from clew.recording.following.followed import FollowedProcess
 
-__all__ = ["REGISTERS", "Holding", "StandingThread"]
-
-REGISTERS: Final = (
-    *("rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi"),
-    *(f"r{number}" for number in range(8, 16)),
-    *("rip", "rflags"),
-)
-"""Names of the registers that a thread which stands still shows, in their order."""
-
-_RSP, _RIP = REGISTERS.index("rsp"), REGISTERS.index("rip")
-_MAX_INSTRUCTION_BYTES: Final = 15
+__all__ = ["Holding", "StandingThread"]
 
 
 @dataclass(frozen=True)
 class StandingThread:
-    """A thread that stands still: why (HoldReason), and its registers as `REGISTERS` names them."""
+    """A thread that stands still: why (HoldReason), and its registers in the order that its architecture has."""
 
     tid: Tid
     reason: HoldReason
     registers: tuple[int, ...]
+    definition: ArchitectureDefinition
+
+    @property
+    def by_name(self) -> dict[str, int]:
+        """Its registers by their names, in their order."""
+        return dict(zip(self.definition.held_registers, self.registers, strict=True))
 
     @property
     def pc(self) -> RemoteAddress:
         """Where it is: in front of the instruction there."""
-        return RemoteAddress(self.registers[_RIP])
+        return RemoteAddress(self.by_name[self.definition.program_counter])
 
     @property
     def stack_pointer(self) -> int:
-        """Its rsp."""
-        return self.registers[_RSP]
+        """The address of its stack's last word."""
+        return self.by_name[self.definition.stack_pointer]
 
 
 @dataclass
@@ -70,6 +68,7 @@ class Holding:
 
     followed: FollowedProcess
     bring_in: Callable[[], object]
+    processor: Processor = field(default_factory=native_processor)
     is_held: bool = False
     """Threads that come to the dispatcher are to stand still."""
     standing: dict[Tid, StandingThread] = field(default_factory=dict)
@@ -95,7 +94,7 @@ class Holding:
         with contextlib.suppress(ValueError):
             reason = HoldReason(request.arguments[0])
         registers = drain.read_held_registers(request.slot)
-        thread = StandingThread(tid, reason, registers)
+        thread = StandingThread(tid, reason, registers, self.processor.definition)
         if reason == HoldReason.ASKED and not self.is_held:
             # It is as it was told, unless the program wrote over it.
             self.followed.shared.set_status_ticket("hold_ticket", 0)
@@ -107,7 +106,7 @@ class Holding:
             if over.tid != tid or thread.stack_pointer < over.stack_pointer:
                 return HoldReply.GO_ON
             self._forget_over()
-            thread = StandingThread(tid, HoldReason.STEPPED, registers)
+            thread = replace(thread, reason=HoldReason.STEPPED)
         self.standing[tid] = thread
         if thread.reason == HoldReason.BREAKPOINT:
             self._moved = tid
@@ -225,10 +224,15 @@ class Holding:
     def system_call(self, task: Tid) -> int | None:
         """The system call that a thread, by the kernel's number, waits in: -1 if it is gone, None if it runs.
 
-        RESTART_SYSCALL where it is not known which: the kernel goes on by that with some that a stop interrupted.
+        The architecture's `restart_call` where it is not known which: the kernel goes on by that with some that a stop
+        interrupted.
         """
         call = self._read_call(task)
-        return self._calls_before.get(task, RESTART_SYSCALL) if call == RESTART_SYSCALL else call
+        return self._calls_before.get(task, call) if call == self._restart_call else call
+
+    @property
+    def _restart_call(self) -> int:
+        return self.processor.architecture.restart_call
 
     def _read_call(self, task: Tid) -> int | None:
         """As the kernel tells it. What waits on the runtime's stack waits for this process."""
@@ -246,7 +250,7 @@ class Holding:
         known, self._calls_before = self._calls_before, {}
         for task in self._tasks():
             call = self._read_call(task)
-            call = known.get(task) if call == RESTART_SYSCALL else call
+            call = known.get(task) if call == self._restart_call else call
             if call is not None and call >= 0:
                 self._calls_before[task] = call
 
@@ -273,12 +277,13 @@ class Holding:
         # Late: capstone is needed by nobody else here.
         from clew.binary.disassembly import call_size
 
+        architecture = self.processor.architecture
         try:
             with open(f"/proc/{self.followed.memory_pid}/mem", "rb", buffering=0) as memory:
-                code = os.pread(memory.fileno(), _MAX_INSTRUCTION_BYTES, pc)
+                code = os.pread(memory.fileno(), architecture.max_instruction_bytes, pc)
         except (OSError, OverflowError):
             return None
-        size_bytes = call_size(code)
+        size_bytes = call_size(code, architecture)
         return None if size_bytes is None else RemoteAddress(pc + size_bytes)
 
     def _forget_over(self) -> None:

@@ -17,6 +17,7 @@ from clew.process.doorbell import MAX_BELLS, Doorbell
 from clew.process.identity import maps_region
 from clew.process.injection_plan import InjectionPlan
 from clew.process.maps import Mapping
+from clew.process.processors.chosen import native_processor
 from clew.process.shared_memory import SharedMemory
 from clew.protocol._constants import Mode
 from clew.recording.following.exits import Exits
@@ -190,7 +191,7 @@ class Roster:
     def tell_ended(self, identity: Identity, start_ns: int, status: int) -> None:
         """Tell of a process, or of the program that one executes, which ended before the runtime was in it."""
         _, sink = self._open_next()
-        sink.begin(ProcessStart(identity, self._mode, start_ns, [], None, None))
+        sink.begin(ProcessStart(identity, native_processor().architecture.name, self._mode, start_ns, [], None, None))
         sink.end(ProcessEnd(time.time_ns(), *_parse_status(status), is_lost=False, warnings=[]))
 
     def _learn_end(self, followed: FollowedProcess) -> None:

@@ -87,6 +87,7 @@ class ProcessJournal(ProcessSink):
             "parent_pid": start.who.parent_pid,
             "executable": start.who.executable,
             "command": start.who.command,
+            "architecture": start.architecture,
             "start_ns": start.start_ns,
             "mode": start.mode,
             "initial_images": [

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clew.address import FileOffset, Pid, RemoteAddress, Tid
+from clew.binary.architectures.known import KNOWN
 from clew.dataclass import dataclass, field
 from clew.protocol._generated import FRAGMENT_RECORD, LINK_RECORD, MAX_COUNTER_BYTES, Mode, RecordKind
 from clew.recording.raw.event_chunks import EventChunks
@@ -166,6 +167,7 @@ class RawProcess:
     records: npt.NDArray[np.uint8]
     threads: list[RawThread]
     status: np.void
+    architecture: str = KNOWN[0].name
     event_chunks: EventChunks | None = None
     """Signals and faults, where they are too many to be among the records."""
     number: int = 0

@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clew.address import Pid, Tid
+from clew.binary.architectures.known import KNOWN
 from clew.dataclass import dataclass, field
 from clew.errors import TraceDamagedError
 from clew.protocol._generated import MAX_COUNTER_BYTES, RECORD_BYTES, STATUS_PAGE, Mode
@@ -264,6 +265,8 @@ def _read_process(number: int, found: _Found, forked: dict[int, _Forked], *, is_
         records=records,
         threads=threads,
         status=found.status,
+        # Journals written before say nothing of it.
+        architecture=str(start.get("architecture", KNOWN[0].name)),
         event_chunks=EventChunks(streams) if has_many else None,
         number=number,
         is_lost=end is not None and bool(end.get("is_lost")),

@@ -48,12 +48,13 @@ class Identity:
 
 @dataclass(frozen=True)
 class ProcessStart:
-    """How a process began: with the executable `mappings`, or from a `fork`.
+    """How a process began: with the executable `mappings`, or from a `fork`; `architecture` is what its code is for.
 
     `start_ns` is CLOCK_REALTIME. `shared` is what it speaks through; None: it had ended before it could.
     """
 
     who: Identity
+    architecture: str
     mode: int
     start_ns: int
     mappings: list[Mapping]

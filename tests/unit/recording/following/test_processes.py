@@ -14,6 +14,7 @@ import pytest
 
 from clew.address import Pid
 from clew.process.injection_plan import InjectionPlan, plan_injection
+from clew.process.processors.chosen import native_processor
 from clew.process.shared_memory import FilterRow, HeaderSettings, SharedFile, SharedLayout, SharedMemory
 from clew.protocol._constants import Mode, ReleaseReason
 from clew.protocol.layout import field_offset
@@ -35,7 +36,9 @@ def test_nothing_is_left_of_a_process_that_is_gone_when_the_runtime_is_in_it(
 
     def inject(*_: object, **__: object) -> tuple[SharedMemory, InjectionPlan]:
         stopped.pid = Pid(1 << 30)  # no process has that number
-        return SharedMemory(SharedFile.create(LAYOUT), settings), plan_injection(1 << 20, LAYOUT, 1 << 20, [])
+        return SharedMemory(SharedFile.create(LAYOUT), settings), plan_injection(
+            1 << 20, LAYOUT, 1 << 20, [], bases=native_processor().bases
+        )
 
     monkeypatch.setattr(entering, "inject", inject)
     image: Any = None
@@ -59,7 +62,9 @@ def test_a_child_that_nobody_answered_ran_unfollowed_though_it_was_killed(tmp_pa
     with JournalWriter(tmp_path / "journal") as journal, subprocess.Popen(["sleep", "60"]) as process:
         followed = Processes(JournalSink(journal), image, settings, FilterSet((), ()))
         parent_shared = SharedMemory(SharedFile.create(LAYOUT), settings)
-        parent = followed._roster.meet(parent_shared, plan_injection(1 << 20, LAYOUT, 1 << 20, []))
+        parent = followed._roster.meet(
+            parent_shared, plan_injection(1 << 20, LAYOUT, 1 << 20, [], bases=native_processor().bases)
+        )
         parent.pid, parent.executable = HERE, "/bin/parent"
         region = followed._unborn.expect(parent)
         followed._unborn.note_birth(parent, region, process.pid)
@@ -111,7 +116,7 @@ def test_a_child_that_did_not_speak_yet_has_filters_that_come_meanwhile(tmp_path
             pid=HERE,
             memory_pid=HERE,
             shared=SimpleNamespace(fork=lambda: child),
-            plan=plan_injection(1 << 20, LAYOUT, 1 << 20, []),
+            plan=plan_injection(1 << 20, LAYOUT, 1 << 20, [], bases=native_processor().bases),
         )
         assert followed._unborn.expect(parent) == child.region
         before = child._n_wishes

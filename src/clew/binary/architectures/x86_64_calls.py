@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["RESTART_SYSCALL", "name_system_call", "name_wait"]
+__all__ = ["find_name", "find_number"]
 
 _FIRST_WORDS: Final = """
     read write open close stat fstat lstat poll lseek mmap mprotect munmap brk rt_sigaction rt_sigprocmask
@@ -57,20 +57,20 @@ _LATER_WORDS: Final = """
 _FIRST: Final = tuple(_FIRST_WORDS.split())
 _LATER: Final = tuple(_LATER_WORDS.split())
 
+_NUMBERS: Final = {name: number for number, name in enumerate(_FIRST)} | {
+    name: number for number, name in enumerate(_LATER, _LATER_START)
+}
 
-RESTART_SYSCALL: Final = _FIRST.index("restart_syscall")
-"""Made by nobody: how the kernel goes on with a call that waits for some time, and that a stop interrupted."""
 
-
-def name_system_call(number: int) -> str:
-    """`openat` for 257; `system call 999` for a number without a name."""
+def find_name(number: int) -> str | None:
+    """`openat` for 257; None for a number without a name."""
     if 0 <= number < len(_FIRST):
         return _FIRST[number]
     if 0 <= number - _LATER_START < len(_LATER):
         return _LATER[number - _LATER_START]
-    return f"system call {number}"
+    return None
 
 
-def name_wait(number: int) -> str:
-    """What a thread waits in, of its system call: of one that nobody wrote, what is known."""
-    return "a system call that a stop interrupted" if number == RESTART_SYSCALL else name_system_call(number)
+def find_number(name: str) -> int | None:
+    """257 for `openat`; None where there is no such call."""
+    return _NUMBERS.get(name)

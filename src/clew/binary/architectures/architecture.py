@@ -1,0 +1,97 @@
+"""What machine code and system calls of an architecture mean: the interface, and the answers where it is not known.
+
+Runs in the controller. A trace may be of an architecture that this clew does not know, or name one that nobody does: of
+that nothing is decoded, and all else is shown as ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+__all__ = ["Architecture"]
+
+
+class Architecture:
+    """An architecture by its `name`, as traces and uname(2) have it. A known one is a class that says more.
+
+    `title` is for people; `machine` is e_machine in ELF files, -1: not known.
+    """
+
+    machine = -1
+
+    este_name = ""
+    """What the files of Este call it."""
+
+    program_counter = ""
+    """What the register is called that says where a thread is."""
+
+    none_relocation = -1
+    relative_relocation = -1
+    function_relocations: tuple[int, ...] = ()
+    """Types of relocations: of nothing, of base + addend, and of words that the dynamic linker fills with functions."""
+
+    other_width = "32-bit"
+    """What a program of the same machine is that has other words, for people."""
+
+    max_instruction_bytes = 1
+    restart_call = -1
+    """The system call made by nobody by which the kernel goes on with one that waits for some time, and that a stop
+    interrupted."""
+
+    def __init__(self, name: str, title: str = "") -> None:
+        self.name = name
+        self.title = title or name
+
+    def __repr__(self) -> str:
+        return f"<architecture {self.name}>"
+
+    def iter_instructions(self, code: bytes, address: int) -> Iterator[tuple[int, int, str, str]]:
+        """Of each instruction of `code`, which is at `address`: its address, its bytes, its name and its operands. Ends
+        where there is none."""
+        return iter(())
+
+    def is_call(self, name: str) -> bool:
+        """Whether the instruction of that name is a call."""
+        return False
+
+    def find_target(self, text: str) -> int | None:
+        """Where an instruction with this text leads, if it is a direct branch or call."""
+        return None
+
+    def find_call_number(self, code: bytes) -> int | None:
+        """The number of the system call that `code`, run from its start, makes at its end; None where what came before
+        decides, or none is made."""
+        return None
+
+    def find_call_name(self, number: int) -> str | None:
+        """The name of system call `number`; None if it has none."""
+        return None
+
+    def find_call(self, name: str) -> int | None:
+        """The number of the system call of that name; None if there is none."""
+        return None
+
+    def find_stub_slots(self, code: npt.NDArray[np.uint8], address: int) -> tuple[Any, Any]:
+        """Places in a section of stubs, which is at `address`, where code jumps through a word in memory (i64), and the
+        address of that (u64)."""
+        raise NotImplementedError
+
+    def is_for_other_width(self, head: bytes) -> bool:
+        """Whether the first bytes of a file are those of a program that this machine may run, with words of another
+        width: clew does not follow it."""
+        return False
+
+    def name_system_call(self, number: int) -> str:
+        """`openat` for its number; `system call 999` for a number without a name."""
+        return self.find_call_name(number) or f"system call {number}"
+
+    def name_wait(self, number: int) -> str:
+        """What a thread waits in, of its system call: of one that nobody wrote, what is known."""
+        if number == self.restart_call:
+            return "a system call that a stop interrupted"
+        return self.name_system_call(number)

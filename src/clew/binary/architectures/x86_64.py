@@ -1,0 +1,78 @@
+"""x86-64, as files and code have it.
+
+Runs in the controller. Light: what needs numpy or capstone is imported when it is asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from clew.binary.architectures.architecture import Architecture
+from clew.protocol._constants import ARCHITECTURES
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+__all__ = ["X86_64"]
+
+_EM_386: Final = 3
+_DIRECT_BRANCH: Final = re.compile(r"(?:bnd |notrack )?(?:call|j[a-z]+|loop[a-z]*|xbegin) 0x([0-9a-f]{1,16})$")
+_DEFINITION: Final = ARCHITECTURES["x86_64"]
+
+
+class _X86_64(Architecture):  # noqa: N801
+    machine = _DEFINITION.machine
+    este_name = "ARCH_X8664"
+    program_counter = _DEFINITION.program_counter
+
+    # R_X86_64_NONE, R_X86_64_RELATIVE; R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT.
+    none_relocation = 0
+    relative_relocation = 8
+    function_relocations = (6, 7)
+
+    other_width = "32-bit (x32)"
+    max_instruction_bytes = 15
+    restart_call = 219
+
+    def iter_instructions(self, code: bytes, address: int) -> Iterator[tuple[int, int, str, str]]:
+        from clew.binary.architectures.x86_64_code import decoder
+
+        return iter(decoder().disasm_lite(code, address))
+
+    def is_call(self, name: str) -> bool:
+        return name == "call"
+
+    def find_target(self, text: str) -> int | None:
+        match = _DIRECT_BRANCH.match(text)
+        return int(match[1], 16) if match else None
+
+    def find_call_number(self, code: bytes) -> int | None:
+        from clew.binary.architectures.x86_64_code import find_call_number
+
+        return find_call_number(code)
+
+    def find_call_name(self, number: int) -> str | None:
+        from clew.binary.architectures.x86_64_calls import find_name
+
+        return find_name(number)
+
+    def find_call(self, name: str) -> int | None:
+        from clew.binary.architectures.x86_64_calls import find_number
+
+        return find_number(name)
+
+    def find_stub_slots(self, code: npt.NDArray[np.uint8], address: int) -> tuple[Any, Any]:
+        from clew.binary.architectures.x86_64_code import find_stub_slots
+
+        return find_stub_slots(code, address)
+
+    def is_for_other_width(self, head: bytes) -> bool:
+        # Programs for IA-32, and for x32: 32-bit pointers in 64-bit code.
+        is_elf = head.startswith(b"\x7fELF\x01\x01")
+        return is_elf and int.from_bytes(head[18:20], "little") in (_EM_386, self.machine)
+
+
+X86_64: Final = _X86_64(_DEFINITION.name, _DEFINITION.title)
