@@ -31,6 +31,9 @@ from tests.programs.build import catalogue
 LIMIT_SECONDS = float(os.environ.get("CLEW_LEFT_SECONDS", "20"))
 """For how long it is waited that what has been told to end has ended."""
 
+IS_ALONE = os.environ.get("CLEW_LEFT_ALONE") == "1"
+"""Whatever comes into folders that all share is this run's, even if clew runs beside it."""
+
 _FEWEST_MARKS = 1024
 _MARK = re.compile(r"^Max msgqueue size\s+(\d+)\s", re.MULTILINE)
 _OWN = "clew-suite-"
@@ -73,11 +76,24 @@ class TestRun:
                         found[int(name)] = words.decode(errors="backslashreplace") or "(no command line)"
         return found
 
+    def find_others(self) -> list[int]:
+        """Processes of clew, or other runs of tests, that this run has nothing to do with."""
+        ours, above = self.find_processes(), set(_iter_parents(os.getpid()))
+        found = []
+        for name in os.listdir("/proc"):
+            if name.isdigit() and int(name) != os.getpid() and int(name) not in ours and int(name) not in above:
+                with suppress(OSError):
+                    words = Path(f"/proc/{name}/cmdline").read_bytes().split(b"\0")[:4]
+                    if any(Path(os.fsdecode(word)).name in ("clew", "pytest") for word in words):
+                        found.append(int(name))
+        return found
+
     def find_files(self) -> list[Path]:
         """What lies in folders that all share, and was not there before."""
         ours = self.find_processes()
         found = []
-        for path in [*(set(self._iter_shared()) - self._before), *self.folder.iterdir()]:
+        own = self.folder.iterdir() if self.folder.is_dir() else ()
+        for path in [*(set(self._iter_shared()) - self._before), *own]:
             socket = _CONTROL_SOCKET.fullmatch(path.name)
             if socket is None or int(socket[1]) in ours:
                 found.append(path)
@@ -94,7 +110,13 @@ class TestRun:
         for pid in processes:
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        told += [f"left behind: {path}" for path in wait_for_none(self.find_files, deadline)]
+        files = wait_for_none(self.find_files, deadline)
+        if others := self.find_others() if not IS_ALONE else []:
+            # What lies in folders that all share may be theirs.
+            theirs = [path for path in files if self.folder not in path.parents]
+            sys.stderr.write("".join(f"{path}: of this run, or of process {others[0]}\n" for path in theirs))
+            files = [path for path in files if path not in theirs]
+        told += [f"left behind: {path}" for path in files]
         shutil.rmtree(self.folder, ignore_errors=True)
         resource.setrlimit(resource.RLIMIT_MSGQUEUE, self._limits)
         for name, value in self._variables.items():
@@ -119,6 +141,16 @@ class TestRun:
         for folder in (Path("/tmp") / own, runtime_folder / "clew"):
             with suppress(OSError):
                 yield from folder.iterdir()
+
+
+def _iter_parents(pid: int) -> Iterator[int]:
+    """The processes above one."""
+    while pid > 1:
+        try:
+            pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            return
+        yield pid
 
 
 def _is_dead(pid: int) -> bool:

@@ -51,7 +51,8 @@ def run_tests(folder: Path, content: str, mark: str, *options: str, **how: Any) 
     """Run tests as if they were some of the suite's."""
     (folder / "test_some.py").write_text(content)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.left_behind", "-p", "no:cacheprovider", *options]
-    environ = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}", "LEFT": mark, "CLEW_LEFT_SECONDS": "2"}
+    environ = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}", "LEFT": mark}
+    environ |= {"CLEW_LEFT_SECONDS": "2", "CLEW_LEFT_ALONE": "1" if content == LEAVES else "0"}
     environ = {name: value for name, value in environ.items() if not name.startswith("PYTEST_XDIST")}
     (folder / "pytest.ini").write_text("[pytest]\n")
     return subprocess.run(
