@@ -5,12 +5,12 @@
 
 #[cfg(test)]
 pub mod fixture;
-mod patience;
 mod ring;
 mod standing;
+mod wait_limit;
 
-pub use patience::Patience;
 pub use ring::RingWriter;
+pub use wait_limit::WaitLimit;
 
 use crate::cpu::sys::clock::ticks;
 use crate::protocol::{self, release_reason, FilterRange, SessionHeader, StatusPage, ThreadSlot};

@@ -3,7 +3,7 @@
 //! Runs in the target, in the thread whose slot it is, in the dispatcher and in the gates' Rust. What records mean is not known
 //! here, nor what a request is about.
 
-use super::{Patience, Shared};
+use super::{Shared, WaitLimit};
 use crate::protocol::{self, ThreadSlot};
 use crate::status_field;
 use crate::sys::calls::{futex_wait, yield_until};
@@ -53,15 +53,15 @@ impl RingWriter {
         // SAFETY: the slot is mapped, the fields aligned.
         let waiters = unsafe { AtomicU32::from_ptr(&raw mut (*slot).ring_waiters) };
         let tail_low = self.tail().as_ptr() as *const u32;
-        let mut patience = Patience::new(self.shared);
+        let mut wait_limit = WaitLimit::new(self.shared);
         while !has_room() {
             let before = self.tail().load(Ordering::Acquire);
             waiters.store(1, Ordering::SeqCst);
             futex_wait(tail_low, before as u32, 100_000_000, true);
             waiters.store(0, Ordering::SeqCst);
             if self.tail().load(Ordering::Acquire) != before {
-                patience = Patience::new(self.shared);
-            } else if patience.is_over() {
+                wait_limit = WaitLimit::new(self.shared);
+            } else if wait_limit.is_over() {
                 return false;
             }
         }
@@ -186,12 +186,12 @@ impl RingWriter {
         unsafe { (&raw mut (*slot).request_arguments).write_volatile(arguments) };
         word.store(kind, Ordering::Release);
         self.shared.ring_doorbell();
-        let mut patience = Patience::new(self.shared);
+        let mut wait_limit = WaitLimit::new(self.shared);
         if matches!(kind, protocol::request_kind::ADOPT | protocol::request_kind::EXECVE) {
             yield_until(AWAKE_NS, || word.load(Ordering::Acquire) != kind);
         }
         while word.load(Ordering::Acquire) == kind {
-            let is_over = if waits_long { patience.is_alone() } else { patience.is_over() };
+            let is_over = if waits_long { wait_limit.is_alone() } else { wait_limit.is_over() };
             if is_over {
                 return None;
             }

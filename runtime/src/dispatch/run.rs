@@ -135,7 +135,7 @@ pub fn resume(context: &mut ThreadContext, link: u32) -> u64 {
     breakpoints::count_met(context);
     // SAFETY: `shared` is set before any thread runs and never changes.
     let shared = unsafe { ENGINE.peek() }.shared;
-    paths::tend(context, link);
+    paths::flush_due(context, link);
     if context.sequence.aborted != 0 {
         sequences::count_abort(context);
     }

@@ -10,8 +10,8 @@ use crate::cpu::instrument::counting::{emit_count, emit_rewrite, may_stand_befor
 use crate::cpu::instrument::loops::emit_entry;
 use crate::cpu::instrument::staleness::emit_check;
 use crate::cpu::instrument::tags::emit_question;
+use crate::cpu::instrument::terminator::Terminator;
 use crate::cpu::instrument::verification::emit_verified_entry;
-use crate::cpu::instrument::way_out::WayOut;
 use crate::cpu::spill::SpillState;
 use crate::cpu::translate::Spare;
 use crate::decode::{Block, Ending};
@@ -67,13 +67,13 @@ impl Engine {
             if has_exit_instruction { last_offset } else { block.size_bytes() },
             SpillState::None,
         );
-        let mut way_out = WayOut::new(self, block, plan, out);
+        let mut terminator = Terminator::new(self, block, plan, out);
         if is_unsupported {
-            way_out.release(last_offset);
+            terminator.release(last_offset);
         } else {
-            way_out.emit(plan.facts.ending);
+            terminator.emit(plan.facts.ending);
         }
-        let (indirect, is_broken) = (way_out.indirect, way_out.is_broken);
+        let (indirect, is_broken) = (terminator.indirect, terminator.is_broken);
         out.exits.emit_stubs(out.emitter);
         if is_broken || out.emitter.overflowed() || out.emitter.position() > u16::MAX as usize {
             return Err(no_room(self, block.pc));

@@ -221,7 +221,7 @@ pub fn unwrite_symbol(context: &ThreadContext, symbol: u16) {
 
 /// Between two fragments: empties the buffers if one is full. Between two blocks (`is_between`) says where the thread is if that
 /// was long ago. Whether it goes on behind something that was dropped.
-pub fn tend(context: &mut ThreadContext, writer: &RingWriter, is_between: bool) -> bool {
+pub fn flush_due(context: &mut ThreadContext, writer: &RingWriter, is_between: bool) -> bool {
     let goes_on = is_between && go_on(context, writer);
     context.path.promised_bytes = ALL_PROMISED;
     if is_full(context) {

@@ -2,7 +2,7 @@
 
 extern crate alloc;
 use super::block;
-use crate::buffer::{Patience, RingWriter, Shared};
+use crate::buffer::{RingWriter, Shared, WaitLimit};
 use crate::context::ThreadContext;
 use crate::cpu::private_range::private_base;
 use crate::cpu::sys::clock::ticks;
@@ -246,13 +246,13 @@ pub fn take_slot(shared: Shared) -> Option<&'static mut ThreadContext> {
     if let Some(context) = take_used(shared) {
         return Some(context);
     }
-    let mut patience = Patience::new(shared);
+    let mut wait_limit = WaitLimit::new(shared);
     loop {
         if let Some(context) = THREADS.lock().take(shared) {
             return Some(context);
         }
         let (_, state) = find_ended(shared)?;
-        if shared.is_controller_gone() || patience.is_over() {
+        if shared.is_controller_gone() || wait_limit.is_over() {
             reuse_slot(shared);
             continue;
         }

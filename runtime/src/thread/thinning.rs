@@ -10,8 +10,8 @@ use crate::buffer::RingWriter;
 use crate::context::ThreadContext;
 use crate::thread::path_words::{gap, lose, Gap};
 
-/// As `path::tend`, of a process with a budget. `is_new`: the thread is about to come to code that never ran.
-pub fn tend(context: &mut ThreadContext, writer: &RingWriter, is_between: bool, is_new: bool) -> bool {
+/// As `path::flush_due`, of a process with a budget. `is_new`: the thread is about to come to code that never ran.
+pub fn flush_due(context: &mut ThreadContext, writer: &RingWriter, is_between: bool, is_new: bool) -> bool {
     let goes_on = match gap(context) {
         Gap::Lost => is_between && go_on(context, writer),
         Gap::LeftOut => {

@@ -7,9 +7,9 @@
 //! A signal that arrives inside a gate finds the thread in one of the ranges exported at the end; signal/interrupt
 //! says what it does there.
 
+use super::code_span::CODE_SPAN;
 use super::dispatcher::{clew_dispatch_entry, N_CALLS, REASON_ATTACH, REASON_EXIT, REASON_INDIRECT};
 use super::dispatcher::{REASON_RESUME, REASON_SYSCALL, REASON_SYSCALL_AGAIN, REASON_SYSCALL_DONE};
-use super::hull::CODE_HULL;
 use super::xmm::{load_xmm, save_xmm};
 use crate::context::ThreadContext;
 use crate::sys::calls::EFAULT;
@@ -212,12 +212,12 @@ global_asm!(
     "pop rdx",
     "jne 2f",
     // Neither do those that name code that might be written.
-    "cmp qword ptr [rip + {hull} + 8], 0",
+    "cmp qword ptr [rip + {code_span} + 8], 0",
     "je 5f",
     ".irp argument, rdi, rsi, rdx, r10, r8, r9",
     "mov rcx, \\argument",
-    "sub rcx, [rip + {hull}]",
-    "cmp rcx, [rip + {hull} + 8]",
+    "sub rcx, [rip + {code_span}]",
+    "cmp rcx, [rip + {code_span} + 8]",
     "jb 2f",
     ".endr",
     "5:",
@@ -309,7 +309,7 @@ global_asm!(
     "clew_gates_end:",
     ".popsection",
     dispatch = sym clew_dispatch_entry,
-    hull = sym CODE_HULL,
+    code_span = sym CODE_SPAN,
     EFAULT = const EFAULT,
     N_CALLS = const N_CALLS,
     WAITS = const WAITS,

@@ -1,5 +1,6 @@
 //! x86-64: registers, gates and machine code here, and in folders what each floor above and below has of its own for this processor.
 
+pub mod code_span;
 pub mod context;
 pub mod decode;
 #[cfg(not(test))]
@@ -13,7 +14,6 @@ pub mod forwarding;
 #[cfg(not(test))]
 pub mod gate;
 pub mod guarded;
-pub mod hull;
 mod instructions;
 pub mod instrument;
 mod jumps;

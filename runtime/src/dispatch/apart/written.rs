@@ -3,8 +3,8 @@
 //! Runs in the target on the runtime's stack, in the dispatcher, no lock held.
 
 use crate::context::ThreadContext;
+use crate::cpu::code_span;
 use crate::cpu::context::WRITE_ERROR;
-use crate::cpu::hull;
 use crate::cpu::sys::number;
 use crate::decode::trusted::PAGE_BITS;
 use crate::dispatch::calls::vectors::read_pieces;
@@ -42,12 +42,12 @@ pub fn settle_fault(context: &mut ThreadContext) -> bool {
 
 /// Before a system call of the program's: what it names the kernel may write, now or as long as it waits.
 pub fn note_arguments(context: &ThreadContext, call: u64, arguments: [u64; 6]) {
-    if !arguments::written(call, arguments).any(hull::contains) {
+    if !arguments::written(call, arguments).any(code_span::contains) {
         return;
     }
     let mut engine = ENGINE.lock();
     let writer = writer_of(context, engine.shared);
-    for address in arguments::written(call, arguments).filter(|address| hull::contains(*address)) {
+    for address in arguments::written(call, arguments).filter(|address| code_span::contains(*address)) {
         engine.leave_to_kernel(&writer, address);
     }
 }

@@ -11,7 +11,7 @@ use crate::thread::registry::writer_of;
 use crate::thread::{path, region, thinning, THREADS};
 
 /// Modes full and region: tells what waits of the thread's path, which left a block by exit `link` if that is one, or of its tags.
-pub fn tend(context: &mut ThreadContext, link: u32) {
+pub fn flush_due(context: &mut ThreadContext, link: u32) {
     if !context.path.is_on && !context.path.has_tags {
         return;
     }
@@ -21,9 +21,9 @@ pub fn tend(context: &mut ThreadContext, link: u32) {
         let writer = writer_of(context, engine.shared);
         let tells_anew = if engine.shared.has_budget() {
             let is_known = |pc| engine.cache.by_pc.find(pc).or(engine.cache.versions.find(pc)).is_some();
-            thinning::tend(context, &writer, is_between, !is_known(context.registers.pc))
+            thinning::flush_due(context, &writer, is_between, !is_known(context.registers.pc))
         } else {
-            path::tend(context, &writer, is_between)
+            path::flush_due(context, &writer, is_between)
         };
         if tells_anew {
             path::tell_state(context, &writer, context.registers.pc, &engine.path_log);

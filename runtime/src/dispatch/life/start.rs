@@ -2,7 +2,7 @@
 
 use super::running::{stamp_start, tell_running};
 use super::{attach, begin, hidden, process};
-use crate::buffer::{Patience, Shared};
+use crate::buffer::{Shared, WaitLimit};
 use crate::context::ThreadContext;
 use crate::cpu::context::Registers;
 use crate::cpu::features::{self, Features};
@@ -129,8 +129,8 @@ fn wait_for_debugger(shared: Shared) {
     // SAFETY: the status page is mapped; the field is an aligned u32.
     let ticket = unsafe { AtomicU32::from_ptr(&raw mut (*status).pause_ticket) };
     shared.look_for_controller();
-    let mut patience = Patience::new(shared);
-    while ticket.load(Ordering::Acquire) == 1 && !patience.is_alone() {
+    let mut wait_limit = WaitLimit::new(shared);
+    while ticket.load(Ordering::Acquire) == 1 && !wait_limit.is_alone() {
         futex_wait(ticket.as_ptr(), 1, 100_000_000, true);
     }
 }

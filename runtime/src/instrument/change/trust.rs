@@ -9,7 +9,7 @@
 
 use crate::buffer::RingWriter;
 use crate::cache::table::PcTable;
-use crate::cpu::hull;
+use crate::cpu::code_span;
 use crate::cpu::sys::number;
 use crate::decode::ranges::{Range, Ranges};
 use crate::decode::trusted::PAGE_BITS;
@@ -170,7 +170,7 @@ impl Engine {
     /// Notes code from `start` up to `end` that might be trusted: the gate looks out for system calls that name it.
     pub fn note_candidate(&self, start: u64, end: u64, protection: u64) {
         if protection & ALL == ALL && !self.aliases.intersects(start, end) {
-            hull::widen(start, end);
+            code_span::widen(start, end);
         }
     }
 

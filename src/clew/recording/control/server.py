@@ -76,7 +76,7 @@ class ControlServer:
         """Whether somebody waits for an answer."""
         return any(client.steps is not None for client in self._clients)
 
-    def tend(self) -> None:
+    def advance(self) -> None:
         """Hear who has come, go on with what is asked, answer."""
         if self._listener is None:
             return

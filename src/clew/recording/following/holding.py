@@ -115,7 +115,7 @@ class Holding:
             self._wants_all = True
         return None
 
-    def tend(self) -> None:
+    def advance(self) -> None:
         """Do what came up while the rings were emptied. Raises TargetError."""
         if self._wants_all:
             self._wants_all = False

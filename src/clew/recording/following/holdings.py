@@ -45,14 +45,14 @@ class Holdings:
         if parent in self._by_process:
             self.of(child).breakpoints = list(self._by_process[parent].breakpoints)
 
-    def tend(self, live: Collection[FollowedProcess]) -> None:
+    def advance(self, live: Collection[FollowedProcess]) -> None:
         """Do what came up while the rings were emptied, of those that are followed still."""
         for followed, holding in list(self._by_process.items()):
             if followed not in live:
                 del self._by_process[followed]
                 continue
             with contextlib.suppress(TargetError):
-                holding.tend()
+                holding.advance()
 
     def release(self) -> None:
         """Let all threads go on, for good."""

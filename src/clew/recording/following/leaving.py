@@ -62,7 +62,7 @@ def _leave_once(
     settled_by = time.monotonic() + patience_seconds
     while not is_given_up() and time.monotonic() < end:
         # Who waits to trace another one does not come out of the runtime before that was left.
-        processes.tend()
+        processes.advance()
         waiting = [followed for followed in processes.live if followed not in failed]
         if waiting:
             followed = waiting[0]

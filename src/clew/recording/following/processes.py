@@ -149,10 +149,10 @@ class Processes:
         followed.written_pages = attachment.written_pages
         self._roster.start(followed, start_ns, [one for one in mappings if one.protection & PROT_EXEC], None)
 
-    def tend(self) -> None:
+    def advance(self) -> None:
         """Do what came up while the rings were emptied, of threads that stand still or want to trace others."""
-        self.holdings.tend(self._roster.live)
-        self._tracers.tend()
+        self.holdings.advance(self._roster.live)
+        self._tracers.advance()
         self._look_at_code()
 
     def watch(self, fd: int) -> None:

@@ -102,7 +102,7 @@ class Tracers:
             del self._wishes[key]
         return wish.reply
 
-    def tend(self) -> None:
+    def advance(self) -> None:
         """Do what was wished while the rings were emptied."""
         for key, wish in list(self._wishes.items()):
             if wish.tracer.has_ended:

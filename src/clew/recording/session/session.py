@@ -167,8 +167,8 @@ class Session:
                 delay_seconds = min(delay_seconds, max(started + self._origin.pause_seconds - time.monotonic(), 0))
             now = pace.note(self._processes.poll(delay_seconds))
             self._guard.stop_with(self.target.pid)
-            self._processes.tend()
-            self._server.tend()
+            self._processes.advance()
+            self._server.advance()
             if now - names_at > NAMES_INTERVAL_SECONDS:
                 self._tidy()
                 names_at = now

@@ -56,7 +56,7 @@ class Served:
         """What it answers a line; it is tended as often as that takes."""
         connection.sendall(line)
         for _ in range(10):
-            self.server.tend()
+            self.server.advance()
             if select.select([connection], [], [], 0)[0]:
                 answer: dict[str, Any] = json.loads(connection.recv(1 << 16))
                 return answer
@@ -96,18 +96,18 @@ def test_half_a_question_keeps_nobody_waiting(served: Served) -> None:
 def test_recorded_processes_are_not_heard() -> None:
     served = Served(refused=True)
     with served.connect() as connection:
-        served.server.tend()
+        served.server.advance()
         assert connection.recv(1) == b""
     served.server.close()
 
 
 def test_no_more_are_heard_than_there_is_room_for(served: Served) -> None:
     connections = [served.connect() for _ in range(MAX_CLIENTS)]
-    served.server.tend()
+    served.server.advance()
     assert len(served.watched) == 1 + MAX_CLIENTS
     for connection in connections:
         connection.close()
-    served.server.tend()
+    served.server.advance()
     assert len(served.watched) == 1
 
 
@@ -128,7 +128,7 @@ def test_a_folder_that_others_can_reach_is_not_used(folder: Path) -> None:
     assert list(find_sessions()) == []
     server = ControlServer(do, lambda pid: pid == Pid(0), lambda fd: None, lambda fd: None)
     assert server.path is None
-    server.tend()
+    server.advance()
     server.close()
 
 

@@ -38,7 +38,7 @@ class FakeProcesses:
     def begin_leaving(self) -> None:
         self.is_leaving = True
 
-    def tend(self) -> None:
+    def advance(self) -> None:
         if self.traced is not None:
             self.live.remove(self.traced)
             self.traced = None

@@ -89,13 +89,13 @@ def recording(monkeypatch: pytest.MonkeyPatch) -> Recording:
 def test_left_outside_of_the_drain_and_told_once(recording: Recording) -> None:
     assert recording.ask() is None
     assert recording.left == []
-    recording.tracers.tend()
-    recording.tracers.tend()
+    recording.tracers.advance()
+    recording.tracers.advance()
     assert (recording.left, recording.reasons) == ([recording.tracee], [ReleaseReason.TRACED])
     assert recording.ask() == 1
     # The next time nobody is there to be left.
     assert recording.ask() is None
-    recording.tracers.tend()
+    recording.tracers.advance()
     assert recording.ask() == 0
 
 
@@ -107,7 +107,7 @@ def test_nothing_is_hurried_where_nobody_waits(recording: Recording) -> None:
 
 def test_nobody_is_left_for_a_number_that_is_none(recording: Recording) -> None:
     recording.ask(number=1 << 40)
-    recording.tracers.tend()
+    recording.tracers.advance()
     assert recording.ask(number=1 << 40) == 0
     assert recording.left == []
 
@@ -117,19 +117,19 @@ def test_a_task_with_the_memory_of_another_process_is_let_go_alone(recording: Re
     recording.sharers[recording.pid] = recording.tracer
     recording.ask()
     recording.failure = AttachError(recording.pid, "in a call")
-    recording.tracers.tend()
+    recording.tracers.advance()
     assert recording.ask() is None
     recording.failure = None
-    recording.tracers.tend()
+    recording.tracers.advance()
     assert (recording.ask(), recording.let_go, recording.left) == (1, [(recording.tracer, recording.pid)], [])
     recording.ask(reason=ReleaseReason.WRITTEN)
-    recording.tracers.tend()
+    recording.tracers.advance()
     assert recording.ask(reason=ReleaseReason.WRITTEN) == 0
 
 
 def test_nobody_is_left_for_itself(recording: Recording) -> None:
     recording.ask(recording.tracee)
-    recording.tracers.tend()
+    recording.tracers.advance()
     assert recording.ask(recording.tracee) == 0
     assert recording.left == []
 
@@ -137,7 +137,7 @@ def test_nobody_is_left_for_itself(recording: Recording) -> None:
 def test_nobody_is_left_who_has_a_tracer(recording: Recording, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tracers, "read_status_line", lambda pid, name: "1")
     recording.ask()
-    recording.tracers.tend()
+    recording.tracers.advance()
     assert (recording.ask(), recording.left) == (0, [])
 
 
@@ -145,10 +145,10 @@ def test_nobody_is_left_who_has_a_tracer(recording: Recording, monkeypatch: pyte
 def test_who_can_not_be_left_yet_is_waited_for(recording: Recording, state: str) -> None:
     setattr(recording, state, True)
     recording.ask()
-    recording.tracers.tend()
+    recording.tracers.advance()
     assert (recording.ask(), recording.left) == (None, [])
     setattr(recording, state, False)
-    recording.tracers.tend()
+    recording.tracers.advance()
     assert (recording.ask(), recording.left) == (1, [recording.tracee])
 
 
@@ -156,17 +156,17 @@ def test_not_waited_for_for_ever(recording: Recording) -> None:
     recording.is_coming = True
     recording.ask()
     recording.now = tracers.WAIT_SECONDS + 1
-    recording.tracers.tend()
+    recording.tracers.advance()
     assert (recording.ask(), recording.left) == (0, [])
 
 
 def test_who_waits_to_trace_another_comes_later(recording: Recording) -> None:
     recording.ask()
     recording.ask(recording.tracee, number=1 << 40)
-    recording.tracers.tend()
+    recording.tracers.advance()
     assert recording.left == []
     assert recording.ask(recording.tracee, number=1 << 40) == 0
-    recording.tracers.tend()
+    recording.tracers.advance()
     assert recording.left == [recording.tracee]
 
 
@@ -174,20 +174,20 @@ def test_two_that_trace_each_other_are_not_waited_for_for_ever(recording: Record
     recording.live[Pid(1)] = recording.tracer
     recording.ask()
     recording.ask(recording.tracee, number=1)
-    recording.tracers.tend()
+    recording.tracers.advance()
     assert recording.left == []
     recording.now = tracers.WAIT_SECONDS + 1
-    recording.tracers.tend()
+    recording.tracers.advance()
     assert recording.left != []
 
 
 def test_who_can_not_be_left_is_tried_again_and_told_of(recording: Recording) -> None:
     recording.failure = AttachError(recording.pid, "process 7: does not come out")
     recording.ask()
-    recording.tracers.tend()
+    recording.tracers.advance()
     assert (recording.ask(), recording.warnings) == (None, [])
     recording.now = tracers.WAIT_SECONDS + 1
-    recording.tracers.tend()
+    recording.tracers.advance()
     assert recording.ask() == 0
     assert recording.warnings == ["process 7: does not come out; process 1 traces it with clew's runtime in it"]
 
@@ -195,7 +195,7 @@ def test_who_can_not_be_left_is_tried_again_and_told_of(recording: Recording) ->
 def test_a_tracer_that_ended_is_forgotten(recording: Recording) -> None:
     recording.ask()
     recording.tracer.has_ended = True
-    recording.tracers.tend()
+    recording.tracers.advance()
     assert recording.left == []
     assert recording.tracers.delay_seconds > 1e9
 
@@ -203,7 +203,7 @@ def test_a_tracer_that_ended_is_forgotten(recording: Recording) -> None:
 def test_whose_memory_is_written_stays_and_looks_whether_code_changed(recording: Recording) -> None:
     recording.is_held = True
     recording.ask(kind=RequestKind.WRITE)
-    recording.tracers.tend()
+    recording.tracers.advance()
     assert recording.ask(kind=RequestKind.WRITE) == 1
     assert (recording.distrusted, recording.left) == ([recording.tracee], [])
 
@@ -212,7 +212,7 @@ def test_who_can_not_be_told_of_writing_is_told_of(recording: Recording) -> None
     recording.failure = AttachError(recording.pid, "process 7: can't be stopped")
     recording.ask(kind=RequestKind.WRITE)
     recording.now = tracers.WAIT_SECONDS + 1
-    recording.tracers.tend()
+    recording.tracers.advance()
     assert recording.ask(kind=RequestKind.WRITE) == 0
     assert "process 1 may overwrite code of it" in recording.warnings[0]
 
@@ -221,6 +221,6 @@ def test_who_can_not_be_told_of_writing_is_told_of(recording: Recording) -> None
 def test_left_for_a_write_that_failed_where_that_is_the_runtimes_doing(recording: Recording, n_trusted: int) -> None:
     recording.tracee.shared.status["trusted_pages"] = n_trusted
     recording.ask(reason=ReleaseReason.WRITTEN)
-    recording.tracers.tend()
+    recording.tracers.advance()
     assert recording.ask(reason=ReleaseReason.WRITTEN) == int(n_trusted > 0)
     assert recording.reasons == [ReleaseReason.WRITTEN] * (n_trusted > 0)

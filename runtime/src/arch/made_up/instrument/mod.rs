@@ -8,7 +8,7 @@ pub mod returns;
 pub mod sequence_code;
 pub mod staleness;
 pub mod tags;
+pub mod terminator;
 #[cfg(test)]
 mod tests;
 pub mod verification;
-pub mod way_out;

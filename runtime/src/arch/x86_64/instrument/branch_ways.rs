@@ -5,7 +5,7 @@ use crate::cache::fragment::NONE;
 use crate::cpu::decode::flags;
 use crate::cpu::instrument::counting::{emit_count, emit_keep, emit_kept_count};
 use crate::cpu::instrument::order::emit_surprise;
-use crate::cpu::instrument::way_out::WayOut;
+use crate::cpu::instrument::terminator::Terminator;
 use crate::cpu::TARGET;
 use iced_x86::ConditionCode;
 
@@ -18,7 +18,7 @@ struct Way {
     are_flags_dead: bool,
 }
 
-impl WayOut<'_, '_> {
+impl Terminator<'_, '_> {
     pub fn conditional(&mut self, target: u64, next: u64) {
         let branch = *self.block.instructions.last().unwrap_or(&iced_x86::Instruction::default());
         let is_taken_dead = flags::dead_at(&self.engine.ranges, self.block.pc, target);

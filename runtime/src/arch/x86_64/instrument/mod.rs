@@ -11,5 +11,5 @@ pub mod sequence_code;
 pub mod sequence_ways;
 pub mod staleness;
 pub mod tags;
+pub mod terminator;
 pub mod verification;
-pub mod way_out;

@@ -182,7 +182,7 @@ pub fn take_back(
 /// be written the fault is no fault of the program's: it goes on as if the return had been made, or the slot been written.
 /// Returns whether that is so.
 pub fn skip_slot_write(cache: &Cache, fragment: &Fragment, offset: u64, machine: &mut SigContext) -> bool {
-    /// mov [rsp], r10 (arch/x86_64/instrument/way_out.rs, paired_return)
+    /// mov [rsp], r10 (arch/x86_64/instrument/terminator.rs, paired_return)
     const IN_RETURN: [u8; 4] = [0x4c, 0x89, 0x14, 0x24];
     /// mov [rsp - 8], r11 (landing)
     const IN_LANDING: [u8; 5] = [0x4c, 0x89, 0x5c, 0x24, 0xf8];

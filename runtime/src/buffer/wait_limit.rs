@@ -18,24 +18,24 @@ static IS_CONTROLLER_SEEN: AtomicBool = AtomicBool::new(false);
 
 /// For how long a thread waits for the controller: as long as its heart beats, for it may have no time, or wait for a slow
 /// disk; but not for ever, for the program may have written over what the two share.
-pub struct Patience {
+pub struct WaitLimit {
     shared: Shared,
     heartbeat: u32,
     since_ns: u64,
     start_ns: u64,
 }
 
-impl Patience {
+impl WaitLimit {
     /// From now on.
-    pub fn new(shared: Shared) -> Patience {
+    pub fn new(shared: Shared) -> WaitLimit {
         let now_ns = monotonic_ns();
-        Patience { shared, heartbeat: shared.heartbeat(), since_ns: now_ns, start_ns: now_ns }
+        WaitLimit { shared, heartbeat: shared.heartbeat(), since_ns: now_ns, start_ns: now_ns }
     }
 
     /// Whether the controller is not there any more: for what it may take as long for as it likes.
     pub fn is_alone(&mut self) -> bool {
         if self.shared.heartbeat() != self.heartbeat {
-            *self = Patience::new(self.shared);
+            *self = WaitLimit::new(self.shared);
             return false;
         }
         self.is_over()

@@ -13,7 +13,7 @@ use crate::instrument::plan::Plan;
 use crate::instrument::Engine;
 
 /// Emits the way out of a fragment.
-pub struct WayOut<'a, 'b> {
+pub struct Terminator<'a, 'b> {
     block: &'a Block,
     plan: &'a Plan,
     emitter: &'a mut Emitter<'b>,
@@ -22,11 +22,11 @@ pub struct WayOut<'a, 'b> {
     pub is_broken: bool,
 }
 
-impl<'a, 'b> WayOut<'a, 'b> {
-    pub fn new(_: &'a mut Engine, block: &'a Block, plan: &'a Plan, out: &'a mut Output<'_, 'b>) -> WayOut<'a, 'b> {
+impl<'a, 'b> Terminator<'a, 'b> {
+    pub fn new(_: &'a mut Engine, block: &'a Block, plan: &'a Plan, out: &'a mut Output<'_, 'b>) -> Terminator<'a, 'b> {
         let Output { emitter, exits, .. } = out;
         let indirect = IndirectWay { interrupt_at: None, site: NONE, first_try: NONE };
-        WayOut { block, plan, emitter, exits, indirect, is_broken: false }
+        Terminator { block, plan, emitter, exits, indirect, is_broken: false }
     }
 
     pub fn emit(&mut self, ending: Ending) {

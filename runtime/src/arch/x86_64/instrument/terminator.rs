@@ -24,7 +24,7 @@ use crate::instrument::Engine;
 const SHOW_RETURN_ADDRESS: &[u8] = &[0x4c, 0x89, 0x5c, 0x24, 0xf8];
 
 /// Emits the way out of a fragment.
-pub struct WayOut<'a, 'b> {
+pub struct Terminator<'a, 'b> {
     pub engine: &'a mut Engine,
     pub block: &'a Block,
     pub plan: &'a Plan,
@@ -36,20 +36,20 @@ pub struct WayOut<'a, 'b> {
     pub is_broken: bool,
 }
 
-impl<'a, 'b> WayOut<'a, 'b> {
+impl<'a, 'b> Terminator<'a, 'b> {
     pub fn new(
         engine: &'a mut Engine,
         block: &'a Block,
         plan: &'a Plan,
         out: &'a mut Output<'_, 'b>,
-    ) -> WayOut<'a, 'b> {
+    ) -> Terminator<'a, 'b> {
         let Output { emitter, exits, map } = out;
         let indirect = IndirectWay { interrupt_at: None, site: NONE, first_try: NONE };
-        WayOut { engine, block, plan, emitter, exits, map, indirect, is_broken: false }
+        Terminator { engine, block, plan, emitter, exits, map, indirect, is_broken: false }
     }
 }
 
-impl WayOut<'_, '_> {
+impl Terminator<'_, '_> {
     fn last_pc_offset(&self) -> u64 {
         self.block.instructions.last().map_or(0, |instruction| instruction.ip() - self.block.pc)
     }
