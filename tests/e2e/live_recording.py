@@ -100,7 +100,7 @@ Described = tuple[Counter[Any], Counter[Any], Counter[Any]]
 
 
 def describe_trace(path: Path, process: int) -> Described:
-    """Blocks and edges with their counts, and functions, of a process of a trace."""
+    """Blocks and edges with their counts, and functions with their first callers and depths, of a process of a trace."""
     trace = Trace(path)
     graph = ProcessGraph(trace, process)
     counts = graph.count()
@@ -122,7 +122,14 @@ def describe_trace(path: Path, process: int) -> Described:
         counts.edges.tolist(),
         strict=True,
     )
-    functions = zip(graph.names, graph.offset.tolist(), graph.app_pc[graph.entry_block].tolist(), strict=True)
+    entries = graph.app_pc[graph.entry_block].tolist()
+    places = [*zip(graph.names, entries, strict=True), None]
+    functions = zip(
+        *(graph.names, graph.offset.tolist(), entries),
+        [places[caller] for caller in graph.caller.tolist()],
+        graph.depth.tolist(),
+        strict=True,
+    )
     return Counter(numbers), Counter(edges), Counter(functions)
 
 
@@ -142,8 +149,12 @@ def describe_picture(picture: LivePicture) -> Described:
         (named[row["source"]], named[row["target"]], named[row["callee"]], row["kind"], counts["edge"].get(number, 0))
         for number, row in rows["edge"].items()
     )
+    places: dict[int, Any] = {-1: None}
+    places |= {number: (row["name"], row["address"]) for number, row in rows["function"].items()}
     functions = Counter(
-        (row["name"], row["offset"], row["address"]) for number, row in rows["function"].items() if number in known
+        (row["name"], row["offset"], row["address"], places[row["caller"]], row["depth"])
+        for number, row in rows["function"].items()
+        if number in known
     )
     return blocks, edges, functions
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from clew.analysis.comparison.union_graph import UnionGraph
 from clew.server.container import encode_container, pack_texts
-from clew.server.graph_arrays import function_flags
+from clew.server.graph_arrays import find_main_image, function_flags
 from clew.store.columns import Array
 
 __all__ = ["encode_compared_blocks", "encode_compared_functions", "encode_comparison"]
@@ -18,7 +18,8 @@ __all__ = ["encode_compared_blocks", "encode_compared_functions", "encode_compar
 
 def encode_compared_functions(union: UnionGraph) -> bytes:
     """Functions and the links between them."""
-    main = _find_main_image(union)
+    executable = union.graphs[0].arrays.trace.read("processes", ["executable"])["executable"][0].as_py()
+    main = find_main_image(union.images, executable)
     source, target, is_call, _ = union.links
     meta = {
         "process_id": union.graphs[0].process_id,
@@ -109,9 +110,3 @@ def encode_comparison(union: UnionGraph) -> bytes:
         "is_counted": diff.is_counted,
     }
     return encode_container("comparison", meta, arrays)
-
-
-def _find_main_image(union: UnionGraph) -> int:
-    """The row of A's executable's image; -1 if it is not known."""
-    executable = union.graphs[0].arrays.trace.read("processes", ["executable"])["executable"][0].as_py()
-    return next((row for row, image in enumerate(union.images) if image["path"] == executable), -1)

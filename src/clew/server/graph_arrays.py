@@ -6,18 +6,24 @@ f64: exact for 104 days. Executions are f64, exact up to 2^53.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from clew.analysis.graph.graph import ProcessGraph
 from clew.protocol._constants import FunctionFlag
 from clew.server.container import encode_container, pack_texts
 from clew.server.served_trace import ServedTrace
 from clew.store.columns import Array
 
-__all__ = ["encode_blocks", "encode_counts", "encode_functions", "encode_thread_functions", "function_flags"]
+__all__ = [
+    "encode_blocks",
+    "encode_counts",
+    "encode_functions",
+    "encode_thread_functions",
+    "find_main_image",
+    "function_flags",
+]
 
 
 def function_flags(is_stub: Array, image: Array, main: int) -> Array:
@@ -27,10 +33,17 @@ def function_flags(is_stub: Array, image: Array, main: int) -> Array:
     return flags.astype(np.uint8)
 
 
+def find_main_image(images: Sequence[Mapping[str, Any]], executable: str | None) -> int:
+    """Which of `images` is the executable's; -1 if it is not known."""
+    return next((number for number, image in enumerate(images) if image["path"] == executable), -1)
+
+
 def encode_functions(served: ServedTrace, process_id: int) -> bytes:
     """Functions and the links between them: all that is needed to draw a graph of functions."""
     graph = served.graph(process_id)
-    main = _find_main_image(served, graph)
+    processes = served.trace.processes
+    row = processes["process_id"].to_pylist().index(process_id)
+    main = find_main_image(graph.images, processes["executable"][row].as_py())
     source, target, is_call, _ = graph.links
     meta = {
         "process_id": process_id,
@@ -129,11 +142,3 @@ def encode_thread_functions(served: ServedTrace, process_id: int) -> bytes:
             "instructions": instructions.astype(np.float64),
         },
     )
-
-
-def _find_main_image(served: ServedTrace, graph: ProcessGraph) -> int:
-    """The row of the executable's image; -1 if it is not known."""
-    processes = served.trace.processes
-    row = processes["process_id"].to_pylist().index(graph.process_id)
-    executable = processes["executable"][row].as_py()
-    return next((row for row, image in enumerate(graph.images) if image["path"] == executable), -1)

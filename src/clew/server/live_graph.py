@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from clew.analysis.code.functions import NO_OFFSET, name_function
-from clew.analysis.graph.callers import find_callers
+from clew.analysis.code.functions import NO_OFFSET, group_blocks, name_function
+from clew.analysis.graph.discovery import Discovery
 from clew.analysis.graph.graph import CALLS, JUMPS
 from clew.binary.demangle import demangle
 from clew.binary.path_codec import read_time_stamp
@@ -23,7 +23,7 @@ from clew.protocol._generated import EdgeKind, Mode
 from clew.recording.assembly.images import Image, ImageFiles, ImageMap, build_image_map
 from clew.recording.assembly.tables import clean_text, name_blocks, number_blocks
 from clew.recording.live.process import LiveCode, LiveProcess
-from clew.server.graph_arrays import function_flags
+from clew.server.graph_arrays import find_main_image, function_flags
 from clew.server.live_rows import LiveRows
 from clew.store.columns import Array
 
@@ -131,45 +131,34 @@ class LiveGraph:
     ) -> tuple[Array, Array]:
         """Bring functions, blocks and edges up to now: the rows of the blocks `kept`, and of the edges."""
         blocks, edges = code.blocks, code.edges
-        tsc = blocks.first_tsc[kept]
-        app_pc = blocks.app_pc[kept]
-        image = images.locate(app_pc, tsc)
+        first_tsc = blocks.first_tsc[kept]
+        # What a fork inherited, and what nobody told the time of, is as old as the process, as in the finished trace.
+        tsc = np.maximum(np.where(first_tsc == _NEVER, 0, first_tsc), np.uint64(self._first_tsc))
+        app_pc, version = blocks.app_pc[kept], blocks.code_version[kept]
+        image = images.locate(app_pc, first_tsc)
         base = np.array([row.base for row in images.images] + [0], np.uint64)
         offset = app_pc - base[image]
         image = np.where(app_pc >= base[image], image, -1)
         symbol, names, _, function_offset = name_blocks(image, offset, images)
         known_image = np.array([*(self._number_image(row, sequence) for row in images.images), -1])[image]
         start = np.where((image >= 0) & (function_offset >= 0), function_offset.astype(np.uint64), NO_OFFSET)
-        # Functions, numbered in the order of discovery.
-        order = np.lexsort((app_pc, start, known_image))
-        is_first = np.ones(len(order), bool)
-        is_first[1:] = (np.diff(start[order]) != 0) | (np.diff(known_image[order]) != 0)
-        of_block = np.empty(len(order), np.int64)
-        of_block[order] = np.cumsum(is_first) - 1
-        n = int(np.count_nonzero(is_first))
-        discovered = np.full(n, _NEVER, np.uint64)
-        np.minimum.at(discovered, of_block, tsc)
-        by_discovery = np.lexsort((np.arange(n), discovered))
-        rank = np.empty(n, np.int64)
-        rank[by_discovery] = np.arange(n)
-        of_block = rank[of_block]
-        # By function the block that it is entered at: the one at its start, or the lowest.
-        entry = order[is_first][by_discovery]
-        at_start = np.flatnonzero((image >= 0) & (start != NO_OFFSET) & (offset == start))[::-1]
-        entry[of_block[at_start]] = at_start
-        texts = self._name_functions(entry, symbol, names, known_image, start)
+        of_block, first_block = group_blocks(known_image, start)
+        found = Discovery(of_block, len(first_block), app_pc, version, tsc)
+        first_block = first_block[found.number]
+        entry = found.find_entries((base[image] + start)[first_block], start[first_block] != NO_OFFSET)
         source, target, callee = (block_id[ends] for ends in (edges.source, edges.target, edges.callee))
-        caller, depth = self._find_callers(source, target, edges.kind, of_block, tsc, discovered[by_discovery])
+        is_across, is_call = np.isin(edges.kind, _ACROSS), np.isin(edges.kind, _CALLS)
+        caller, depth = found.find_callers(source, target, is_across, is_call)
+        texts = self._name_functions(entry, symbol, names, known_image, start)
         is_stub = np.array([self.texts[text].endswith(STUB_SUFFIX) for text in texts.tolist()], bool)
-        main = self._find_main_image()
+        executable = clean_text((self.process.start or {}).get("executable", ""))
         rows: dict[str, Array] = {
             "image": known_image[entry],
             "offset": start[entry],
             "address": app_pc[entry],
-            "discovered": self._to_ns(discovered[by_discovery]),
-            "caller": np.full(n, -1),
+            "discovered": self._to_ns(found.discovered),
             "depth": depth,
-            "flags": function_flags(is_stub, known_image[entry], main),
+            "flags": function_flags(is_stub, known_image[entry], find_main_image(self.images, executable)),
             "name": texts,
         }
         # A caller is told by its row, which it has only when all have theirs.
@@ -179,8 +168,8 @@ class LiveGraph:
         block = self.blocks.update(
             {
                 "address": app_pc,
-                "code_version": blocks.code_version[kept],
-                "function": function[of_block],
+                "code_version": version,
+                "function": function[found.function],
                 "size_bytes": blocks.end_pc[kept] - app_pc,
                 "n_instructions": blocks.n_instructions[kept],
                 "exit_kind": blocks.exit_kind[kept],
@@ -205,11 +194,6 @@ class LiveGraph:
             self.images_changed = sequence
         return number
 
-    def _find_main_image(self) -> int:
-        """The number of the executable's image; -1 if it is not known."""
-        executable = clean_text((self.process.start or {}).get("executable", ""))
-        return next((number for number, image in enumerate(self.images) if image["path"] == executable), -1)
-
     def _name_functions(self, entry: Array, symbol: Array, names: list[str], image: Array, start: Array) -> Array:
         """Numbers in `texts` of what the functions are called that are entered at the blocks `entry`."""
         found = np.zeros(len(entry), np.int64)
@@ -224,15 +208,6 @@ class LiveGraph:
                 self.texts.append(clean_text(demangle(name)))
             found[function] = text
         return found
-
-    @staticmethod
-    def _find_callers(
-        source: Array, target: Array, kind: Array, of_block: Array, tsc: Array, discovered: Array
-    ) -> tuple[Array, Array]:
-        """By function, in the order of discovery, its first caller and its depth."""
-        edge = np.flatnonzero((source >= 0) & (target >= 0) & np.isin(kind, _ACROSS))
-        source, target, is_call = source[edge], target[edge], np.isin(kind[edge], _CALLS)
-        return find_callers(of_block[source], of_block[target], is_call, tsc[source], tsc[target], discovered)
 
     def _set_clock(self) -> None:
         """Measure how fast time stamps rise, for all of what is told now."""
@@ -251,7 +226,7 @@ class LiveGraph:
         """Nanoseconds since the recording began, f64, of time stamps."""
         assert self.process.start is not None
         first = self._first_tsc
-        ticks = np.where((tsc > first) & (tsc != _NEVER), tsc - np.uint64(first), 0).astype(np.float64)
+        ticks = np.where(tsc > first, tsc - np.uint64(first), 0).astype(np.float64)
         found: Array = (self.process.start["start_ns"] - self._start_ns) + ticks * self._ns_per_tick
         return found
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from clew.analysis.tables.arrays import Array, TraceArrays
 
-__all__ = ["COLUMNS", "NO_OFFSET", "FunctionTable", "name_function"]
+__all__ = ["COLUMNS", "NO_OFFSET", "FunctionTable", "group_blocks", "name_function"]
 
 COLUMNS: Final = ("block_id", "pid", "image_id", "offset", "function_offset", "n_instructions")
 """Columns of the blocks that tell of functions."""
@@ -34,15 +34,7 @@ class FunctionTable:
         image, pid = arrays.block_image, arrays.block_pid
         offset = arrays.numbers("blocks", "function_offset").astype(np.uint64)
         offset = np.where(image >= 0, offset, NO_OFFSET)
-        order = np.lexsort((offset, image, pid))
-        starts = np.zeros(len(order), bool)
-        starts[:1] = True
-        for column in (offset, image, pid):
-            sorted_column = column[order]
-            starts[1:] |= sorted_column[1:] != sorted_column[:-1]
-        self.of_block: Array = np.empty(len(order), np.int64)
-        self.of_block[order] = np.cumsum(starts) - 1
-        self.first_block: Array = order[starts]
+        self.of_block, self.first_block = group_blocks(pid, image, offset)
         self.pid: Array = pid[self.first_block]
         self.image: Array = image[self.first_block]
         self.offset: Array = offset[self.first_block]
@@ -83,6 +75,22 @@ class FunctionTable:
         returned = arrays.is_kind("return") & (arrays.callee >= 0)
         np.add.at(returns, self.of_block[arrays.callee[returned]], arrays.edge_executions[returned])
         return calls, returns
+
+
+def group_blocks(*columns: Array) -> tuple[Array, Array]:
+    """Blocks of one function are those that are equal in all `columns`, of which the first matters most.
+
+    By block its function, functions sorted by the columns; by function one of its blocks, the first in their order.
+    """
+    order = np.lexsort(columns[::-1])
+    starts = np.zeros(len(order), bool)
+    starts[:1] = True
+    for column in columns:
+        in_order = column[order]
+        starts[1:] |= in_order[1:] != in_order[:-1]
+    of_block: Array = np.empty(len(order), np.int64)
+    of_block[order] = np.cumsum(starts) - 1
+    return of_block, order[starts]
 
 
 def name_function(symbol: str | None, image: str | None, offset: int) -> str:

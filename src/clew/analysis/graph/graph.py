@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from clew.analysis.code.functions import NO_OFFSET, FunctionTable, name_function
-from clew.analysis.graph.callers import find_callers
+from clew.analysis.graph.discovery import Discovery
 from clew.analysis.graph.function_links import find_entering, link_functions
 from clew.analysis.tables.arrays import Array, TraceArrays, find_rows, pack_threads
 from clew.binary.architectures.architecture import Architecture
@@ -95,20 +95,16 @@ class ProcessGraph:
     def _sort_blocks(self) -> None:
         arrays, table = self.arrays, self._table
         first_ns = arrays.numbers("blocks", "first_ns")
-        discovered = np.full(len(table), np.iinfo(np.int64).max)
-        np.minimum.at(discovered, table.of_block, first_ns)
-        by_discovery = np.lexsort((np.arange(len(table)), discovered))
-        rank = np.empty(len(table), np.int64)
-        rank[by_discovery] = np.arange(len(table))
         version = arrays.numbers("blocks", "code_version")
+        found = self._discovery = Discovery(table.of_block, len(table), arrays.app_pc, version, first_ns)
         # Rows are numbers within the excerpt from here on.
-        self.block_row = np.lexsort((version, arrays.app_pc, rank[table.of_block]))
+        self.block_row = found.order
         self.index_of_row = np.empty(len(self.block_row) + 1, np.int64)
         self.index_of_row[self.block_row] = np.arange(len(self.block_row))
         self.index_of_row[-1] = -1
         row = self.block_row
         self.block_id = arrays.block_id[row]
-        self.function = rank[table.of_block][row]
+        self.function = found.function[row]
         self.app_pc = arrays.app_pc[row]
         self.size_bytes = arrays.size_bytes[row]
         self.n_instructions = arrays.n_instructions[row]
@@ -116,10 +112,10 @@ class ProcessGraph:
         self.code_version = version[row]
         self.first_ns = first_ns[row]
         self.is_recorded = arrays.is_recorded[row]
-        self.image = table.image[by_discovery]
-        self.offset = table.offset[by_discovery]
-        self.discovered_ns = discovered[by_discovery]
-        self.first_block = np.searchsorted(self.function, np.arange(len(table) + 1))
+        self.image = table.image[found.number]
+        self.offset = table.offset[found.number]
+        self.discovered_ns = found.discovered
+        self.first_block = found.first_block
 
     def _take_edges(self) -> None:
         arrays = self.arrays
@@ -138,15 +134,9 @@ class ProcessGraph:
 
     @cached_property
     def entry_block(self) -> Array:
-        """By function the block with its lowest address at or behind its start, or its first."""
+        """By function the block at which it is entered: that at its start, or its first."""
         start = np.array([self._images[image]["base"] if image >= 0 else 0 for image in self.image.tolist()], np.uint64)
-        start = np.where(self.offset != NO_OFFSET, start + self.offset, self.app_pc[self.first_block[:-1]])
-        entry = self.first_block[:-1].copy()
-        is_at = self.app_pc == start[self.function]
-        # Of several versions of the code the first.
-        at = np.flatnonzero(is_at)[::-1]
-        entry[self.function[at]] = at
-        found: Array = entry
+        found: Array = self.index_of_row[self._discovery.find_entries(start + self.offset, self.offset != NO_OFFSET)]
         return found
 
     @cached_property
@@ -173,17 +163,9 @@ class ProcessGraph:
     @cached_property
     def _callers(self) -> tuple[Array, Array]:
         """By function who was the first to call it, -1 where nobody is known, and how many calls deep that was."""
-        across = (self.source >= 0) & (self.target >= 0) & self.arrays.is_kind(*CALLS, *JUMPS)
-        edge = np.flatnonzero(across)
-        source, target = self.source[edge], self.target[edge]
-        return find_callers(
-            self.function[source],
-            self.function[target],
-            self.arrays.is_kind(*CALLS)[edge],
-            self.first_ns[source],
-            self.first_ns[target],
-            self.discovered_ns,
-        )
+        arrays, is_call = self.arrays, self.arrays.is_kind(*CALLS)
+        is_across = is_call | arrays.is_kind(*JUMPS)
+        return self._discovery.find_callers(arrays.edge_source, arrays.edge_target, is_across, is_call)
 
     @property
     def caller(self) -> Array:
