@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from clew.analysis.graph.graph import ProcessGraph
 from clew.protocol._constants import FunctionFlag
 from clew.server.container import encode_container, pack_texts
 from clew.server.served_trace import ServedTrace
