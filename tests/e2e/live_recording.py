@@ -100,7 +100,7 @@ Described = tuple[Counter[Any], Counter[Any], Counter[Any]]
 
 
 def describe_trace(path: Path, process: int) -> Described:
-    """Blocks and edges with their counts, and functions with their first callers and depths, of a process of a trace."""
+    """Blocks and edges with their counts, and functions with their first callers, of a process of a trace."""
     trace = Trace(path)
     graph = ProcessGraph(trace, process)
     counts = graph.count()

@@ -1,4 +1,4 @@
-"""Functions in the order in which they were discovered: which blocks each has, where it is entered, who called it first.
+"""Functions in the order in which they were discovered: their blocks, where they are entered, who called them first.
 
 Runs in the controller. Pure: knows blocks and edges of one process as arrays, of a trace or of what runs.
 """
