@@ -1,5 +1,6 @@
 //! What depends on the processor. `cpu` is the one that is compiled for, and the name by which everything else knows it.
 
+pub mod code_span;
 #[cfg(feature = "made-up")]
 pub mod made_up;
 pub mod sections;

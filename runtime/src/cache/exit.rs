@@ -38,9 +38,9 @@ pub struct Exit {
 pub enum Entry {
     /// All registers are in place.
     Plain,
-    /// registers are lent.
+    /// Registers are lent.
     Lending,
-    /// By the processor's call, registers lent, and with the return address for the return slot.
+    /// By the processor's call, with registers lent, one with the return address for the return slot.
     Call,
 }
 

@@ -19,10 +19,10 @@ pub struct Fragment {
     pub plain_entry: u64,
     /// Where it is entered with registers lent (see cpu::decode::scratch); 0: not made yet.
     pub lending_entry: u64,
-    /// Where it is entered by the processor's call, registers lent, and with the return address for the return slot; 0: not
+    /// Where it is entered by the processor's call, with registers lent, one with the return address for the return slot; 0: not
     /// made yet.
     pub call_entry: u64,
-    /// Where indirect branches of any site may enter it, registers lent, and with the target, which is verified there; 0: there
+    /// Where indirect branches of any site may enter it, with registers lent, one with the target, which is verified there; 0: there
     /// is no such entry.
     pub verified_entry: u64,
     pub cache_size: u32,
@@ -107,7 +107,7 @@ pub struct Fragment {
     /// The fragment at the head of the hot loop it is in (cpu::instrument::loops), or `NONE`: those of a loop enter each other past
     /// `counted_entry`.
     pub loop_head: u32,
-    /// a register has the head's counter all around that loop.
+    /// A register has the head's counter all around that loop.
     pub keeps_counter: bool,
     /// What another one has there, or `NONE`: the cell of the loop's decisions (mode full).
     pub kept_cell: u32,

@@ -88,10 +88,10 @@ impl Engine {
         let whole = ending;
         let ending = if is_hot { self.leave_call_to_others(block, ending) } else { ending };
         let block = &*block;
-        let kind = kind_of(ending, self.features.has_rtm);
+        let kind = kind_of(ending, self.features.has_transactions);
         let n_copied = match ending {
             Ending::Limit | Ending::Fault => block.count(),
-            Ending::TransactionBegin(_) if !self.features.has_rtm => block.count(),
+            Ending::TransactionBegin(_) if !self.features.has_transactions => block.count(),
             _ => block.count() - 1,
         };
         let habit = before.map(|before| before.habit);

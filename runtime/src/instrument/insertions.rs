@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 
 /// What can be inserted.
 pub trait Inserted {
-    /// Emits it. registers are lent where the fragment is `is_lending`: one may be kept then (cpu::instrument::loops).
+    /// Emits it. Registers are lent where the fragment is `is_lending`: one of them is free then, the other may be kept (cpu::instrument::loops).
     fn emit(&self, emitter: &mut Emitter, is_lending: bool);
 
     /// How many bytes that takes, and whether these are exact: loops are laid into lines of code (instrument/alignment.rs).

@@ -9,7 +9,7 @@ pub fn hash(bytes: &[u8]) -> u64 {
 }
 
 /// The exit kind of the record.
-pub fn kind_of(ending: Ending, has_rtm: bool) -> u8 {
+pub fn kind_of(ending: Ending, has_transactions: bool) -> u8 {
     match ending {
         Ending::Limit | Ending::Native => exit_kind::FALL_THROUGH,
         Ending::Jump(_) => exit_kind::JUMP,
@@ -20,7 +20,7 @@ pub fn kind_of(ending: Ending, has_rtm: bool) -> u8 {
         Ending::IndirectCall => exit_kind::INDIRECT_CALL,
         Ending::Return(_) => exit_kind::RETURN,
         Ending::Syscall => exit_kind::SYSCALL,
-        Ending::TransactionBegin(_) if has_rtm => exit_kind::JUMP,
+        Ending::TransactionBegin(_) if has_transactions => exit_kind::JUMP,
         Ending::TransactionBegin(_) | Ending::Fault | Ending::Unsupported => exit_kind::NONE,
     }
 }

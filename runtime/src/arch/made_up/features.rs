@@ -4,9 +4,9 @@
 #[derive(Clone, Copy)]
 pub struct Features {
     /// It has restricted transactional memory.
-    pub has_rtm: bool,
+    pub has_transactions: bool,
 }
 
 impl Features {
-    pub const NONE: Features = Features { has_rtm: false };
+    pub const NONE: Features = Features { has_transactions: false };
 }

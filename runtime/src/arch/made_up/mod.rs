@@ -6,8 +6,6 @@
 //! An instruction is four bytes: its code, and a signed operand of 24 bits. Distances are in instructions, from this one. There is an
 //! accumulator, a flag that only `LESS` changes, and a stack of return addresses; nothing that the runtime adds changes any of them.
 
-#[path = "../x86_64/code_span.rs"]
-pub mod code_span;
 pub mod context;
 pub mod decode;
 pub mod emit;

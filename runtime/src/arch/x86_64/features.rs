@@ -8,7 +8,7 @@ use crate::protocol::StartBlock;
 #[derive(Clone, Copy)]
 pub struct Features {
     /// It has restricted transactional memory.
-    pub has_rtm: bool,
+    pub has_transactions: bool,
     /// It rotates without touching flags (BMI2).
     pub has_rotate: bool,
     /// How it asks without flags.
@@ -17,14 +17,14 @@ pub struct Features {
 
 impl Features {
     /// Before anything is known.
-    pub const NONE: Features = Features { has_rtm: false, has_rotate: false, question: Question::Plain };
+    pub const NONE: Features = Features { has_transactions: false, has_rotate: false, question: Question::Plain };
 
     pub fn of_processor() -> Features {
         // CPUID.7:EBX, BMI2 and RTM (Intel SDM, CPUID).
         let features = core::arch::x86_64::__cpuid_count(7, 0).ebx;
         let has_rotate = features & (1 << 8) != 0;
         Features {
-            has_rtm: features & (1 << 11) != 0,
+            has_transactions: features & (1 << 11) != 0,
             has_rotate,
             question: Question::of_processor(decode::block::is_amd(), has_rotate),
         }

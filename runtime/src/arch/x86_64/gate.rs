@@ -7,10 +7,10 @@
 //! A signal that arrives inside a gate finds the thread in one of the ranges exported at the end; signal/interrupt
 //! says what it does there.
 
-use super::code_span::CODE_SPAN;
 use super::dispatcher::{clew_dispatch_entry, N_CALLS, REASON_ATTACH, REASON_EXIT, REASON_INDIRECT};
 use super::dispatcher::{REASON_RESUME, REASON_SYSCALL, REASON_SYSCALL_AGAIN, REASON_SYSCALL_DONE};
 use super::xmm::{load_xmm, save_xmm};
+use crate::arch::code_span::CODE_SPAN;
 use crate::context::ThreadContext;
 use crate::sys::calls::EFAULT;
 use core::arch::global_asm;

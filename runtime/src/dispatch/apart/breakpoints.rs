@@ -16,7 +16,7 @@ use crate::instrument::ENGINE;
 
 /// Whether a breakpoint that another put in front of the thread is still to be met.
 pub fn is_due(context: &ThreadContext, shared: Shared) -> bool {
-    if placed::next_of(context.registers.pc).is_none() || context.registers.pass_breakpoint() {
+    if placed::next_of(context.registers.pc).is_none() || context.registers.passes_breakpoint() {
         return false;
     }
     // What is executed there has no tag, and no trap of the program's own.

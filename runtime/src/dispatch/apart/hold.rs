@@ -65,10 +65,10 @@ pub fn go_alone(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadCo
     if context.standing.step == STEP_DUE {
         context.standing.step = STEP_MADE;
     }
-    if let Some(point) = probe_points::find(context.registers.pc).filter(|_| !context.registers.pass_breakpoint()) {
+    if let Some(point) = probe_points::find(context.registers.pc).filter(|_| !context.registers.passes_breakpoint()) {
         // As the kernel has it: one execution is one hit, whatever comes between both (arch/x86/kernel/hw_breakpoint.c,
         // hw_breakpoint_handler). The processor clears the flag behind the instruction.
-        context.registers.let_pass_breakpoint();
+        context.registers.pass_breakpoint();
         probe_points::come_by(point);
     }
     Ok(id)
@@ -77,7 +77,7 @@ pub fn go_alone(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadCo
 /// The thread came by the breakpoint in front of it, if there is one, and did not execute the instruction.
 pub fn stay_at_probe(context: &mut ThreadContext) {
     if probe_points::find(context.registers.pc).is_some() || placed::is_known(context.registers.pc) {
-        context.registers.let_pass_breakpoint();
+        context.registers.pass_breakpoint();
     }
 }
 

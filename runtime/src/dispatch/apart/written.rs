@@ -2,8 +2,8 @@
 //!
 //! Runs in the target on the runtime's stack, in the dispatcher, no lock held.
 
+use crate::arch::code_span;
 use crate::context::ThreadContext;
-use crate::cpu::code_span;
 use crate::cpu::context::WRITE_ERROR;
 use crate::cpu::sys::number;
 use crate::decode::trusted::PAGE_BITS;

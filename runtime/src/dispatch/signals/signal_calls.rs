@@ -151,7 +151,7 @@ fn find_straight(context: &mut ThreadContext) -> Option<u64> {
     let tells = context.path.is_on || context.path.has_tags || context.path.is_due || context.sequence.aborted != 0;
     let is_usual = context.registers.are_usual() && context.stepping.excursion_exit == 0;
     let is_asked = context.standing.step != 0 || context.standing.wishes_minded != shared.wishes();
-    if tells || !is_usual || is_asked || context.registers.are_stepped() || context.registers.pass_breakpoint() {
+    if tells || !is_usual || is_asked || context.registers.are_stepped() || context.registers.passes_breakpoint() {
         return None;
     }
     if is_in_kernel_page(context.registers.pc)

@@ -7,9 +7,9 @@
 //!
 //! The kernel writes by no instruction, and would fail: memory that system calls are given is not trusted, nor are stacks.
 
+use crate::arch::code_span;
 use crate::buffer::RingWriter;
 use crate::cache::table::PcTable;
-use crate::cpu::code_span;
 use crate::cpu::sys::number;
 use crate::decode::ranges::{Range, Ranges};
 use crate::decode::trusted::PAGE_BITS;

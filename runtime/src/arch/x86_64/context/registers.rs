@@ -42,14 +42,13 @@ pub struct Overwritten([u64; 2]);
 impl Registers {
     /// Those of a process's first thread.
     pub fn of_start(block: &StartBlock) -> Registers {
-        let (code_selector, stack_selector) = (0, 0);
         Registers {
             general: block.registers,
             pc: block.rip,
             flags: block.rflags,
             gs_base: block.gs_base,
-            code_selector,
-            stack_selector,
+            code_selector: 0,
+            stack_selector: 0,
         }
     }
 
@@ -157,12 +156,12 @@ impl Registers {
     }
 
     /// Whether no breakpoint is met in front of the next instruction.
-    pub fn pass_breakpoint(&self) -> bool {
+    pub fn passes_breakpoint(&self) -> bool {
         self.flags & RESUME_FLAG != 0
     }
 
     /// Has none be met there.
-    pub fn let_pass_breakpoint(&mut self) {
+    pub fn pass_breakpoint(&mut self) {
         self.flags |= RESUME_FLAG;
     }
 }

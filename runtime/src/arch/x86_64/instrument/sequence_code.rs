@@ -87,7 +87,7 @@ impl Engine {
         // SAFETY: the lock is held.
         let mut emitter = unsafe { enclosure.emitter() }.ok_or(Failure::Full)?;
         let id = self.cache.fragments.len() as u32;
-        let kind = kind_of(ending, self.features.has_rtm);
+        let kind = kind_of(ending, self.features.has_transactions);
         let code_hash = hash(&block.code);
         self.find_hot(writer, block.pc, code_hash);
         let counters = self.plan_counters(request, block, ending, kind);

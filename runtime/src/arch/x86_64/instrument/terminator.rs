@@ -71,7 +71,7 @@ impl Terminator<'_, '_> {
             Ending::Return(0) if !self.plan.facts.request.is_once() && !self.strays() => self.paired_return(),
             Ending::Return(drop) => self.jumping_return(drop),
             Ending::Syscall => self.syscall(next),
-            Ending::TransactionBegin(target) if self.engine.features.has_rtm => {
+            Ending::TransactionBegin(target) if self.engine.features.has_transactions => {
                 // A transaction may always abort: eax = 0 says nothing about why (Intel SDM, XBEGIN).
                 self.emitter.load_immediate(RAX, 0);
                 self.exits.emit_jump(self.emitter, ExitType::Jump, target, self.plan.counters.main);
