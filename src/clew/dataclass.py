@@ -76,9 +76,6 @@ class _Told:
         return getattr(cls, self._name)
 
 
-_set = object.__setattr__
-
-
 def _init(self: Any, /, *values: Any, **named: Any) -> None:
     own = self._dataclass
     if named or len(values) != len(own.names):
@@ -86,8 +83,8 @@ def _init(self: Any, /, *values: Any, **named: Any) -> None:
             values = own.bind(values, named)
         except TypeError as error:
             raise TypeError(f"{self.__class__.__qualname__}(): {error}") from None
-    for name, value in zip(own.names, values, strict=True):
-        _set(self, name, value)
+    # As many as there are names: `bind` saw to it. At once, past `__setattr__`.
+    self.__dict__.update(zip(own.names, values))
 
 
 def _values(instance: Any) -> tuple[Any, ...]:
@@ -145,5 +142,10 @@ if not TYPE_CHECKING:
 
     def replace(instance, /, **changes):
         """As `dataclasses.replace`."""
-        names = instance._dataclass.names
-        return instance.__class__(**{name: getattr(instance, name) for name in names} | changes)
+        own, fields = instance.__dict__, instance._dataclass
+        unknown = changes.keys() - fields.known
+        if unknown:
+            raise TypeError(f"unexpected argument: {min(unknown)!r}")
+        new = object.__new__(instance.__class__)
+        new.__dict__.update({name: own[name] for name in fields.names} | changes)
+        return new

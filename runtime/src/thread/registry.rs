@@ -33,7 +33,7 @@ pub static THREADS: Lock<Threads> = Lock::new(Threads { places: Vec::new(), bran
 
 /// Slots of ended threads that the controller did not come to yet: with more of them no slot is used that never was. The memory of
 /// many short threads would grow with how busy the controller is.
-const MAX_ENDED: u32 = 32;
+const MAX_ENDED: u32 = 96;
 
 /// Which slots may be taken.
 #[derive(Clone, Copy, PartialEq, Eq)]

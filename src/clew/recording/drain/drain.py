@@ -86,7 +86,14 @@ class Drain:
         if self._has_paths:
             self._sample_paths()
         moved = self._take_ended()
-        return moved + sum(self._poll_slot(slot) for slot in self._slots.find_busy())
+        busy = self._slots.find_busy()
+        states = self._slots.states
+        # While those were taken, others ended: of many short threads a few each time.
+        late = {slot for slot in busy if states[slot] == SlotState.ENDED and slot not in self._streams}
+        if late:
+            moved += self._take_ended()
+            busy = [slot for slot in busy if slot not in late or states[slot] == SlotState.ENDED]
+        return moved + sum(self._poll_slot(slot) for slot in busy)
 
     def finish(self) -> None:
         """Take everything, the counters too. The target has ended."""
