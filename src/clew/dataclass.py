@@ -84,7 +84,7 @@ def _init(self: Any, /, *values: Any, **named: Any) -> None:
         except TypeError as error:
             raise TypeError(f"{self.__class__.__qualname__}(): {error}") from None
     # As many as there are names: `bind` saw to it. At once, past `__setattr__`.
-    self.__dict__.update(zip(own.names, values))
+    self.__dict__.update(zip(own.names, values, strict=True))
 
 
 def _values(instance: Any) -> tuple[Any, ...]:
