@@ -37,7 +37,7 @@ pub const PRIVATE_BYTES: u64 = 0x4a_0000;
 /// and nothing above: who pushes more finds out by a fault (cpu::signal::faults).
 pub const SHADOW_OFFSET: u64 = 0x50_1000;
 
-pub const SHADOW_BYTES: u64 = clew_pathcodec::shadow::MAX_DEPTH as u64 * 8;
+pub const SHADOW_BYTES: u64 = clew_pathcodec::protocol::MAX_DEPTH * 8;
 
 /// Behind the counters window (mode `full`): what counters and shadow stack were at the last checkpoint.
 pub const KEPT_COUNTERS_OFFSET: u64 = protocol::THREAD_COUNTERS_OFFSET + 0x200_0000;

@@ -8,20 +8,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from clew.binary.path_codec import (
-    BLOCK,
-    EVENT,
-    NOWHERE,
-    Action,
-    Ending,
-    PathCode,
-    PathStart,
-    PathState,
-    PathStreams,
-    PathWalk,
-    Stop,
-)
+from clew.binary.path_codec import PathCode, PathStart, PathState, PathStreams, PathWalk
 from clew.binary.path_segments import PathSegment, decode_segment, encode_segment
+from clew.protocol.codec import BLOCK, EVENT, NOWHERE, Action, Ending, Stop
 
 _N_ROUNDS = 5000
 

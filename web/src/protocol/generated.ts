@@ -60,3 +60,7 @@ export const FUNCTION_FLAG = {
   main_image: 2,
   outside: 4,
 } as const;
+
+// How a thread ended: end of threads. killed: from outside, or by another thread's exit. detached: it goes on untraced.
+// lost: that is not known.
+export type ThreadEndWord = "exit" | "killed" | "detached" | "lost";

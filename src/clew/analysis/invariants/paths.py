@@ -16,9 +16,9 @@ from clew.analysis.order.ordered import Stretches, find_gaps, is_at_same_positio
 from clew.analysis.order.path_code import ProcessCode, load_process_code, read_process_rows
 from clew.analysis.tables.arrays import Array, TraceArrays
 from clew.analysis.tables.broken_places import Places
-from clew.binary.path_codec import Position, Stop
 from clew.errors import TraceDamagedError
 from clew.protocol._generated import PathEventKind
+from clew.protocol.codec import Position, Stop
 from clew.store.columns import to_numpy
 from clew.store.path_file import PathFile
 from clew.store.trace import Trace

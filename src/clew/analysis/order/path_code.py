@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clew.analysis.order.path_changes import Changes, HeldCode, find_turned
-from clew.binary.path_codec import BLOCK, EVENT, NOWHERE, Action, Ending, PathCode
+from clew.binary.path_codec import PathCode
 from clew.protocol._generated import PathEventKind
+from clew.protocol.codec import BLOCK, EVENT, NOWHERE, Action, Ending
 from clew.store.columns import to_numpy
 from clew.store.trace import Trace
 

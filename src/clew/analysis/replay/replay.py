@@ -24,8 +24,8 @@ from clew.analysis.order.thread_path import PathPlace
 from clew.analysis.order.waypoints import WaypointPath
 from clew.analysis.replay.thread_times import ThreadTimes
 from clew.analysis.tables.arrays import find_rows
-from clew.binary.path_codec import Stop
 from clew.protocol._generated import PathEventKind
+from clew.protocol.codec import Stop
 from clew.store.columns import Array
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clew.analysis.order.path_code import ProcessCode, read_process_rows
-from clew.binary.path_codec import Ending
 from clew.export.este.images import EsteImage, find_section
+from clew.protocol.codec import Ending
 from clew.store.columns import Array, to_numpy
 
 if TYPE_CHECKING:
