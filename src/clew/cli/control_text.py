@@ -6,16 +6,19 @@ Runs beside the controller. Names come from the target: they are escaped.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clew.cli.console import escape_control
 from clew.recording.control.client import architecture_of, pc_of
+
+if TYPE_CHECKING:
+    from clew.protocol.words import HoldWord
 
 __all__ = ["iter_lines"]
 
 _REGISTERS_A_LINE = 4
 _MOVING = ("step", "next", "step-over")
-_REASONS = {"asked": "stands at", "stepped": "stepped to", "breakpoint": "breakpoint at"}
+_REASONS: dict[HoldWord, str] = {"asked": "stands at", "stepped": "stepped to", "breakpoint": "breakpoint at"}
 
 
 def iter_lines(name: str, answer: dict[str, Any]) -> Iterator[str]:

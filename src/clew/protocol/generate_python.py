@@ -133,12 +133,12 @@ def emit_codec(schema: Schema) -> str:
 
 
 def emit_words(schema: Schema) -> str:
-    """What is in columns of traces as text: a type and a tuple of each kind."""
+    """What traces and answers have as text: a type and a tuple of each kind."""
     types = [words.name for words in schema.words]
     lines = [
         f'"""{ORIGIN}',
         "",
-        "Words of the tables of traces: of each kind a type, and all of them in the order of their numbers.",
+        "Words of tables of traces and of answers: of each kind a type, and all of them in the order of their numbers.",
         '"""',
         "",
         "from __future__ import annotations",

@@ -103,7 +103,7 @@ class LimitDefinition:
 
 @dataclass(frozen=True)
 class WordsDefinition:
-    """What a column of a trace's tables has as text: `values` in the order of their numbers, rising from 0 or not."""
+    """What a column of a trace's tables, or an answer, has as text: `values` in the order of their numbers."""
 
     name: str
     doc: str

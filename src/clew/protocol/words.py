@@ -1,6 +1,6 @@
 """Generated from protocol/schema.toml by `make generate`; do not edit.
 
-Words of the tables of traces: of each kind a type, and all of them in the order of their numbers.
+Words of tables of traces and of answers: of each kind a type, and all of them in the order of their numbers.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ __all__ = [
     "ENDING_WORDS",
     "EVENT_WORDS",
     "EXIT_WORDS",
+    "HOLD_WORDS",
+    "MODE_WORDS",
     "TAG_WORDS",
     "THREAD_END_WORDS",
     "CallWord",
@@ -20,6 +22,8 @@ __all__ = [
     "EndingWord",
     "EventWord",
     "ExitWord",
+    "HoldWord",
+    "ModeWord",
     "TagWord",
     "ThreadEndWord",
 ]
@@ -149,6 +153,16 @@ lost: that is not known.
 """
 THREAD_END_WORDS: Final[tuple[ThreadEndWord, ...]] = ("exit", "killed", "detached", "lost")
 """Every ThreadEndWord, in the order of the numbers."""
+
+ModeWord: TypeAlias = Literal["coverage", "counts", "region", "full"]
+"""The recorder that was in use: mode of the manifest."""
+MODE_WORDS: Final[tuple[ModeWord, ...]] = ("coverage", "counts", "region", "full")
+"""Every ModeWord, in the order of the numbers."""
+
+HoldWord: TypeAlias = Literal["asked", "stepped", "breakpoint"]
+"""Why a thread stands still: reason in answers of `clew control`."""
+HOLD_WORDS: Final[tuple[HoldWord, ...]] = ("asked", "stepped", "breakpoint")
+"""Every HoldWord, in the order of the numbers."""
 
 CallWord: TypeAlias = Literal["system_call", "library"]
 """What was called: kind of calls."""

@@ -1,10 +1,11 @@
 // Tells the recorder of a program that runs what to do, and asks how the program stands: docs/viewer.md, "Live".
+import type { HoldWord, ModeWord } from "../protocol/generated.ts";
 import { askServer } from "./server-source.ts";
 
 /** A thread that stands still, in front of the instruction at `address`; numbers are hexadecimal. */
 export interface StandingThread {
   tid: number;
-  reason: "asked" | "stepped" | "breakpoint";
+  reason: HoldWord;
   address: string;
   symbol: string;
   registers: Record<string, string>;
@@ -26,7 +27,7 @@ export type ToldMode = "counts" | "auto" | "full";
 
 export interface ProgramStatus {
   pid: number;
-  mode: "coverage" | "counts" | "region" | "full";
+  mode: ModeWord;
   /** Bytes of the order a second that are recorded at most; null for all. */
   budget: number | null;
   /** It waits in front of its first instruction. */

@@ -64,3 +64,9 @@ export const FUNCTION_FLAG = {
 // How a thread ended: end of threads. killed: from outside, or by another thread's exit. detached: it goes on untraced.
 // lost: that is not known.
 export type ThreadEndWord = "exit" | "killed" | "detached" | "lost";
+
+// The recorder that was in use: mode of the manifest.
+export type ModeWord = "coverage" | "counts" | "region" | "full";
+
+// Why a thread stands still: reason in answers of `clew control`.
+export type HoldWord = "asked" | "stepped" | "breakpoint";

@@ -14,6 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from clew.protocol._generated import EndKind, EventKind, ReleaseReason
+from clew.protocol.words import EVENT_WORDS
 from clew.recording.assembly.blocks import Blocks
 from clew.recording.assembly.members import Members, make_table
 from clew.store.columns import numbers, repeated_texts, words
@@ -23,6 +24,7 @@ __all__ = ["event_tables"]
 Array = npt.NDArray[Any]
 
 _EVENTS_ROWS = 1 << 14
+_WORDS: dict[int, str] = {EventKind[word.upper()]: word for word in EVENT_WORDS}
 _MIXER = np.uint64(0x9E3779B97F4A7C15)
 """An odd number without a pattern: multiplying by it spreads what is in the low bits."""
 
@@ -52,14 +54,13 @@ def _events_table(members: Members, events: Array, owner: Array, blocks: Blocks,
     # A signal that comes over and over comes with the same words.
     told, alike = _find_alike(events["event_kind"], events["a"], events["b"], events["c"], own_pc)
     kinds = events["event_kind"][told].tolist()
-    known = {int(kind): kind.name.lower() for kind in EventKind}
     details = [_details(*row) for row in zip(kinds, events[told], own_pc[told].tolist(), strict=True)]
     return make_table(
         "events",
         time_ns=numbers(members.to_ns(events["tsc"].astype(np.uint64), owner), pa.int64()),
         **members.columns(owner),
         tid=numbers(events["tid"] & 0x7FFFFFFF, pa.int32()),
-        kind=words(alike, [known.get(kind, f"kind_{kind}") for kind in kinds]),
+        kind=words(alike, [_WORDS.get(kind, f"kind_{kind}") for kind in kinds]),
         block_id=numbers(block, pa.int64(), ~is_known),
         details=repeated_texts([json.dumps(one) for one in details], alike),
     )

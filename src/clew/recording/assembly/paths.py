@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from clew.protocol._generated import ExitKind
+from clew.protocol.words import ENDING_WORDS, EndingWord
 from clew.recording.assembly.blocks import Blocks, CutBlocks
 from clew.recording.assembly.blocks_keys import spans
 from clew.recording.assembly.edges import Edges
@@ -31,7 +32,7 @@ Array = npt.NDArray[Any]
 
 _MAX_INSTRUCTION_BYTES = 15
 
-_ENDINGS = {
+_ENDINGS: dict[ExitKind, EndingWord] = {
     ExitKind.FALL_THROUGH: "fall_through",
     ExitKind.JUMP: "jump",
     ExitKind.CONDITIONAL: "conditional",
@@ -42,7 +43,7 @@ _ENDINGS = {
     ExitKind.SYSCALL: "fall_through",
     ExitKind.NONE: "stop",
 }
-_BACK_JUMP = "back_jump"
+_BACK_JUMP: EndingWord = "back_jump"
 _DIRECT = (ExitKind.JUMP, ExitKind.CONDITIONAL, ExitKind.CALL)
 
 
@@ -64,13 +65,12 @@ def build_path_tables(
 
     branch_pc, target_pc = _find_branches(cut, fragments)
     kinds, is_direct = blocks.exit_kind[kept], np.isin(blocks.exit_kind[kept], _DIRECT)
-    names = [*dict.fromkeys(_ENDINGS.values()), _BACK_JUMP]
-    endings = np.full(max(ExitKind) + 1, names.index("stop"))
-    for kind, name in _ENDINGS.items():
-        endings[kind] = names.index(name)
+    endings = np.full(max(ExitKind) + 1, ENDING_WORDS.index("stop"))
+    for kind, word in _ENDINGS.items():
+        endings[kind] = ENDING_WORDS.index(word)
     goes_back = target_pc[kept] <= branch_pc[kept]
     ending = endings[kinds]
-    ending[(kinds == ExitKind.JUMP) & goes_back] = names.index(_BACK_JUMP)
+    ending[(kinds == ExitKind.JUMP) & goes_back] = ENDING_WORDS.index(_BACK_JUMP)
     yield (
         "path_blocks",
         _table(
@@ -79,7 +79,7 @@ def build_path_tables(
             first,
             len(kept),
             block_id=block_id[kept],
-            ending=words(ending, names),
+            ending=words(ending, ENDING_WORDS),
             branch_pc=branch_pc[kept],
             target_pc=numbers(target_pc[kept], pa.uint64(), ~is_direct),
             is_taken=goes_back & (kinds == ExitKind.CONDITIONAL),

@@ -14,7 +14,8 @@ import pyarrow as pa
 
 from clew.binary.symbols import SymbolTable
 from clew.dataclass import dataclass, replace
-from clew.protocol._generated import EdgeKind, EndKind, ExitKind
+from clew.protocol._generated import EndKind
+from clew.protocol.words import EDGE_WORDS, EXIT_WORDS, ThreadEndWord
 from clew.recording.assembly.block_code import BlockCode
 from clew.recording.assembly.blocks import NO_BLOCK, Blocks
 from clew.recording.assembly.bundles import Bundle
@@ -30,8 +31,6 @@ __all__ = ["FirstIds", "build_tables", "name_blocks", "number_blocks"]
 
 Array = npt.NDArray[Any]
 
-_EXIT_KINDS = [kind.name.lower() for kind in sorted(ExitKind)]
-_EDGE_KINDS = [kind.name.lower() for kind in sorted(EdgeKind)]
 _ROWS_AT_ONCE = 1 << 17
 """Of blocks or edges that are in memory as rows of a table."""
 _BYTES_AT_ONCE = 1 << 30
@@ -182,7 +181,7 @@ def _clean_number(number: int) -> int:
     return max(0, min(number, (1 << 63) - 1))
 
 
-def _end_of_thread(process: RawProcess, end_kind: int) -> str:
+def _end_of_thread(process: RawProcess, end_kind: int) -> ThreadEndWord:
     if end_kind in (EndKind.EXIT, EndKind.EXIT_GROUP):
         return "exit"
     if end_kind in (EndKind.RELEASED, EndKind.EXECVE):
@@ -244,7 +243,7 @@ def _blocks(
         symbol=words(symbol, names, symbol < 0),
         symbol_offset=numbers(symbol_offset, pa.int64(), symbol < 0),
         function_offset=numbers(function_offset, pa.uint64(), function_offset < 0),
-        exit_kind=words(blocks.exit_kind[kept], _EXIT_KINDS),
+        exit_kind=words(blocks.exit_kind[kept], EXIT_WORDS),
         is_recorded=booleans(blocks.is_recorded[kept]),
         first_ns=numbers(members.to_ns(np.where(tsc == np.iinfo(np.uint64).max, 0, tsc), owner), pa.int64()),
     )
@@ -291,6 +290,6 @@ def _edges(members: Members, block_owner: Array, edges: Edges, rows: slice, bloc
         **members.columns(block_owner[target]),
         source_block_id=numbers(block_id[source], pa.int64(), source < 0),
         target_block_id=numbers(block_id[target], pa.int64()),
-        kind=words(edges.kind[rows], _EDGE_KINDS),
+        kind=words(edges.kind[rows], EDGE_WORDS),
         callee_block_id=numbers(block_id[callee], pa.int64(), callee < 0),
     )
