@@ -4,6 +4,14 @@
 pub const NOWHERE: u32 = 0xffffffff;
 /// so many calls may be open; one more, and all of them are forgotten first
 pub const MAX_DEPTH: u64 = 0x40000;
+/// a surprise of first_wide_surprise decisions or more takes so much
+pub const WIDE_SURPRISE_BYTES: u64 = 0x3;
+/// one of first_long_surprise decisions or more takes so much, none more
+pub const MAX_SURPRISE_BYTES: u64 = 0xb;
+/// surprises of so many decisions are behind a zero
+pub const FIRST_WIDE_SURPRISE: u64 = 0x100;
+/// surprises of so many decisions are behind three zeros
+pub const FIRST_LONG_SURPRISE: u64 = 0x10000;
 
 /// What a block ends with, as far as its path is concerned. fall_through: goes on behind itself, also behind a system
 /// call. jump: a direct one forwards. back_jump: a direct one backwards, or to itself: a decision without a choice, so

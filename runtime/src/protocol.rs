@@ -5,9 +5,11 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0xe0, 0xf4, 0x58, 0xc0, 0x27, 0xaf, 0x70, 0x78, 0xff, 0xd8, 0x81, 0x9f, 0xfd, 0xd9, 0x6a, 0x40, 0x88, 0xc5, 0x64,
-    0x70, 0x06, 0x3f, 0x11, 0x64, 0x4d, 0x03, 0xe4, 0xc5, 0x71, 0x43, 0x22, 0xa7,
+    0x3c, 0x25, 0xfb, 0x81, 0x71, 0xcb, 0xd1, 0xd1, 0xca, 0xcd, 0x1e, 0xaa, 0x9d, 0x66, 0x62, 0x7b, 0x12, 0x86, 0x07,
+    0x29, 0x43, 0x46, 0x6c, 0xa1, 0xfa, 0x16, 0x90, 0xeb, 0x0f, 0xae, 0x81, 0x2d,
 ];
+/// the least that is mapped at once
+pub const PAGE_BYTES: u64 = 0x1000;
 
 /// every record, and every continuation of one, is one unit of this size
 pub const RECORD_BYTES: u64 = 0x40;
@@ -60,8 +62,10 @@ pub const PATH_UNLIMITED: u64 = 0xffffffffffffffff;
 pub const PATH_SURPRISES_OFFSET: u64 = 0x1000;
 /// mode full: where the buffer of symbols starts
 pub const PATH_SYMBOLS_OFFSET: u64 = 0x12000;
-/// size of either; a number may end up to 4,096 bytes behind it
+/// size of either; path_slack_bytes more may be in it
 pub const PATH_BUFFER_BYTES: u64 = 0x10000;
+/// mode full: what is written last into a buffer ends at most so far behind it
+pub const PATH_SLACK_BYTES: u64 = 0x10;
 /// modes counts and full: what a path takes of a thread's counters window; the first counter comes behind it
 pub const PATH_WINDOW_BYTES: u64 = 0x23000;
 /// mode region: blocks that a thread can have levels for; of what is translated later executions are counted and not
@@ -80,12 +84,18 @@ pub const REGION_NUMBERS_LEFT_CELL: u64 = 0x3;
 pub const REGION_WORDS_OFFSET: u64 = 0x1000;
 /// mode region: where the buffer of numbers starts
 pub const REGION_NUMBERS_OFFSET: u64 = 0x12000;
-/// size of either; what is written last may end up to 4,096 bytes behind it
+/// size of either; what is written last may end behind it, within buffer_guard_bytes
 pub const REGION_BUFFER_BYTES: u64 = 0x10000;
+/// modes full and region: so much behind each buffer of a path or of tags belongs to nothing else
+pub const BUFFER_GUARD_BYTES: u64 = 0x1000;
 /// mode region: what tags take of a thread's counters window; the first counter comes behind it
 pub const REGION_WINDOW_BYTES: u64 = 0x23000;
 /// the bits of a word from this one on are enum RegionWord, those below its value
 pub const REGION_KIND_SHIFT: u64 = 0x1c;
+/// in records: no fragment, no counter, no block of mode region
+pub const NO_INDEX: u32 = 0xffffffff;
+/// in records: paths have no number for this target
+pub const NO_SYMBOL: u16 = 0xffff;
 /// largest SessionHeader.busy_limit
 pub const MAX_BUSY_LIMIT: u64 = 0xfe;
 /// heartbeats for so long, and nothing else that was waited for: as if there were none, from then on
@@ -899,8 +909,8 @@ pub struct FragmentRecord {
     /// its number, from 0, in the order of translation (written by: runtime:thread)
     pub fragment_id: u32,
     /// conditional: \[i\] taken, \[i+1\] not taken; indirect_jump, indirect_call: none, the sum of its dynamic edges;
-    /// return, none: \[i\]; jump, call, fall_through, syscall: \[i\]. 0xffffffff: no counters (coverage, or see flags).
-    /// A call that runs counts when it is made (written by: runtime:thread)
+    /// return, none: \[i\]; jump, call, fall_through, syscall: \[i\]. no_index: no counters (coverage, or see flags). A
+    /// call that runs counts when it is made (written by: runtime:thread)
     pub counter_index: u32,
     /// how often code at this address had changed before (written by: runtime:thread)
     pub code_version: u32,
@@ -917,7 +927,7 @@ pub struct FragmentRecord {
     /// so many counters behind its own, one for each way out, taken first: how often it was taken and is not to be
     /// added to what it leads to (written by: runtime:thread)
     pub n_misses: u8,
-    /// mode region: the number of its block, from 0; what is translated again keeps it. 0xffffffff: it is not tagged
+    /// mode region: the number of its block, from 0; what is translated again keeps it. no_index: it is not tagged
     /// (written by: runtime:thread)
     pub region_block: u32,
     /// zero (written by: runtime:thread)
@@ -976,18 +986,18 @@ pub struct DynamicEdgeRecord {
     pub target_pc: u64,
     /// time stamp counter (written by: runtime:thread)
     pub tsc: u64,
-    /// the source fragment; 0xffffffff where there is none (written by: runtime:thread)
+    /// the source fragment; no_index where there is none (written by: runtime:thread)
     pub source_fragment_id: u32,
-    /// the target fragment; 0xffffffff where it is not translated yet (written by: runtime:thread)
+    /// the target fragment; no_index where it is not translated yet (written by: runtime:thread)
     pub target_fragment_id: u32,
-    /// its counter; 0xffffffff: none (coverage) (written by: runtime:thread)
+    /// its counter; no_index: none (coverage) (written by: runtime:thread)
     pub counter_index: u32,
     /// enum EdgeKind (written by: runtime:thread)
     pub edge_kind: u8,
     /// zero (written by: runtime:thread)
     pub reserved: [u8; 1],
     /// mode full: the number that paths have for this target of the branch or return at the source fragment's end;
-    /// 0xffff: none (written by: runtime:thread)
+    /// no_symbol: none (written by: runtime:thread)
     pub symbol: u16,
     /// zero (written by: runtime:thread)
     pub reserved_more: [u8; 16],

@@ -1,10 +1,10 @@
 //! What is known of a fragment, its exits and its pads.
 
 use crate::cpu::spill::SpillState;
-use crate::protocol::exit_kind;
+use crate::protocol::{exit_kind, NO_INDEX};
 
 /// No fragment, exit, counter or pad.
-pub const NONE: u32 = u32::MAX;
+pub const NONE: u32 = NO_INDEX;
 
 /// `Fragment::count_before`: the fragment has no counter of its own but at its exits.
 pub const COUNTED_AT_EXITS: u16 = u16::MAX;

@@ -4,6 +4,7 @@ extern crate alloc;
 use super::slab::{Found, Room, Slab, Unit, COLD_ROOM_BYTES, GONE, HOT_ROOM_BYTES, JUMP_ROOM_BYTES, REACH};
 use super::views::{map, unmap};
 use crate::cache::views::SLAB_BYTES;
+use crate::protocol::PAGE_BYTES;
 use crate::sys::heap::Arena;
 use crate::sys::kernel::MAP_FIXED_NOREPLACE;
 use alloc::vec::Vec;
@@ -224,6 +225,6 @@ impl Slabs {
 
 /// Where slabs may be above the libraries, which end at `high_end`, and below where the stack grows.
 fn above_libraries(high_end: u64, stack_floor: u64, steps: u64) -> impl Iterator<Item = u64> {
-    let first = high_end.next_multiple_of(0x1000) + GAP;
+    let first = high_end.next_multiple_of(PAGE_BYTES) + GAP;
     (0..steps).map(move |k| first + k * SLAB_BYTES).filter(move |start| start + SLAB_BYTES < stack_floor)
 }

@@ -12,7 +12,7 @@ use crate::cpu::region::{REGION_BYTES, REGION_CELLS_OFFSET};
 use crate::cpu::sys::number;
 use crate::cpu::{dispatcher, gate};
 use crate::instrument::recorders::has_cells;
-use crate::protocol::{error_code, THREAD_COUNTERS_OFFSET, THREAD_STRIDE_BYTES};
+use crate::protocol::{error_code, PAGE_BYTES, THREAD_COUNTERS_OFFSET, THREAD_STRIDE_BYTES};
 use crate::sys::calls::{mmap, mremap, syscall};
 use crate::sys::kernel::{
     SigInfo, SigStack, MAP_ANONYMOUS, MAP_FIXED, MAP_NORESERVE, MAP_PRIVATE, MREMAP_FIXED, MREMAP_MAYMOVE, PROT_READ,
@@ -62,10 +62,9 @@ pub fn make(address: u64, slot: u32, shared: Shared) -> Option<&'static mut Thre
 
 /// Has the block have a shadow stack, and the page below it; what lies above is not mapped. `false`: reported.
 pub fn map_shadow_stack(context: &mut ThreadContext, shared: Shared) -> bool {
-    const BELOW: u64 = 0x1000;
     if !context.left.has_shadow_stack {
-        let start = context.self_address + SHADOW_OFFSET - BELOW;
-        context.left.has_shadow_stack = map_zeros(start, BELOW + SHADOW_BYTES, 2, shared);
+        let start = context.self_address + SHADOW_OFFSET - PAGE_BYTES;
+        context.left.has_shadow_stack = map_zeros(start, PAGE_BYTES + SHADOW_BYTES, 2, shared);
     }
     context.left.has_shadow_stack
 }

@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from clew.dataclass import dataclass, field
 from clew.errors import PathCodecError
-from clew.protocol.codec import BLOCK, EVENT, MAX_DEPTH, NOWHERE, Limit, Position, Progress, Stop, Tables
+from clew.protocol.codec import MAX_DEPTH, NOWHERE, Stop
+from clew.protocol.codec_layouts import BLOCK, EVENT, Limit, Position, Progress, Tables
 
 __all__ = [
     "MOST",

@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from clew.binary.path_codec import Array, PathCode, PathStart, PathState, PathWalk, default_library, lay_out
 from clew.dataclass import dataclass
-from clew.protocol.codec import MAX_DEPTH, Coded, Encoded, Position, Stop
+from clew.protocol.codec import MAX_DEPTH, Stop
+from clew.protocol.codec_layouts import Coded, Encoded, Position
 
 __all__ = ["PathSegment", "decode_segment", "encode_segment"]
 

@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("e0f458c027af7078ffd8819ffdd96a4088c56470063f11644d03e4c5714322a7")
+SCHEMA_HASH: Final = bytes.fromhex("3c25fb8171cbd1d1cacd1eaa9d66627b1286072943466ca1fa1690eb0fae812d")
 CONTAINER_MAGIC: Final = 0x3131415441444c43
 CONTAINER_VERSION: Final = 0x1
 
@@ -72,7 +72,9 @@ PATH_SURPRISES_OFFSET: Final = 4096
 PATH_SYMBOLS_OFFSET: Final = 73728
 """mode full: where the buffer of symbols starts"""
 PATH_BUFFER_BYTES: Final = 65536
-"""size of either; a number may end up to 4,096 bytes behind it"""
+"""size of either; path_slack_bytes more may be in it"""
+PATH_SLACK_BYTES: Final = 16
+"""mode full: what is written last into a buffer ends at most so far behind it"""
 PATH_WINDOW_BYTES: Final = 143360
 """modes counts and full: what a path takes of a thread's counters window; the first counter comes behind it"""
 REGION_BLOCKS: Final = 1048576
@@ -94,11 +96,17 @@ REGION_WORDS_OFFSET: Final = 4096
 REGION_NUMBERS_OFFSET: Final = 73728
 """mode region: where the buffer of numbers starts"""
 REGION_BUFFER_BYTES: Final = 65536
-"""size of either; what is written last may end up to 4,096 bytes behind it"""
+"""size of either; what is written last may end behind it, within buffer_guard_bytes"""
+BUFFER_GUARD_BYTES: Final = 4096
+"""modes full and region: so much behind each buffer of a path or of tags belongs to nothing else"""
 REGION_WINDOW_BYTES: Final = 143360
 """mode region: what tags take of a thread's counters window; the first counter comes behind it"""
 REGION_KIND_SHIFT: Final = 28
 """the bits of a word from this one on are enum RegionWord, those below its value"""
+NO_INDEX: Final = 4294967295
+"""in records: no fragment, no counter, no block of mode region"""
+NO_SYMBOL: Final = 65535
+"""in records: paths have no number for this target"""
 MAX_BUSY_LIMIT: Final = 254
 """largest SessionHeader.busy_limit"""
 LONGEST_WAIT_SECONDS: Final = 20
@@ -110,6 +118,7 @@ ARCHITECTURES: Final = {
         "AMD64, as 64-bit programs of Linux have it.",
         "x86-64",
         62,
+        4096,
         ("rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"),
         (
             "rax",

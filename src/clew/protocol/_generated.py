@@ -11,6 +11,7 @@ import numpy as np
 
 from clew.protocol._constants import (
     ARCHITECTURES,
+    BUFFER_GUARD_BYTES,
     CONTAINER_MAGIC,
     CONTAINER_VERSION,
     CONTINUATION_PAYLOAD_BYTES,
@@ -39,12 +40,15 @@ from clew.protocol._constants import (
     NOTE_NAME,
     NOTE_TYPE,
     NOWHERE_PC,
+    NO_INDEX,
+    NO_SYMBOL,
     PATH_BUFFER_BYTES,
     PATH_CHUNK_RECORD_BYTES,
     PATH_DECISIONS_CELL,
     PATH_EVENT_RECORD_BYTES,
     PATH_LOST_CELL,
     PATH_OTHER_DECISIONS_CELL,
+    PATH_SLACK_BYTES,
     PATH_START,
     PATH_SURPRISES_CELL,
     PATH_SURPRISES_LEFT_CELL,
@@ -102,6 +106,7 @@ from clew.protocol._constants import (
 
 __all__ = [
     "ARCHITECTURES",
+    "BUFFER_GUARD_BYTES",
     "CONTAINER_MAGIC",
     "CONTAINER_VERSION",
     "CONTINUATION_PAYLOAD_BYTES",
@@ -139,6 +144,8 @@ __all__ = [
     "NOTE_NAME",
     "NOTE_TYPE",
     "NOWHERE_PC",
+    "NO_INDEX",
+    "NO_SYMBOL",
     "PATH_BUFFER_BYTES",
     "PATH_CHUNK_RECORD",
     "PATH_CHUNK_RECORD_BYTES",
@@ -147,6 +154,7 @@ __all__ = [
     "PATH_EVENT_RECORD_BYTES",
     "PATH_LOST_CELL",
     "PATH_OTHER_DECISIONS_CELL",
+    "PATH_SLACK_BYTES",
     "PATH_START",
     "PATH_SURPRISES_CELL",
     "PATH_SURPRISES_LEFT_CELL",

@@ -13,7 +13,7 @@ import textwrap
 from pathlib import Path
 
 from clew.errors import ClewError
-from clew.protocol.generate_python import emit_codec, emit_constants, emit_dtypes, emit_words
+from clew.protocol.generate_python import emit_codec, emit_codec_layouts, emit_constants, emit_dtypes, emit_words
 from clew.protocol.generate_rust import emit_codec_rust, emit_rust
 from clew.protocol.generated_text import ORIGIN, WIDTH, upper_case
 from clew.protocol.schema import Schema, load_schema
@@ -31,6 +31,7 @@ def generated_files(schema: Schema) -> dict[str, str]:
         "src/clew/protocol/_constants.py": emit_constants(schema),
         "src/clew/protocol/_generated.py": emit_dtypes(schema),
         "src/clew/protocol/codec.py": emit_codec(schema),
+        "src/clew/protocol/codec_layouts.py": emit_codec_layouts(schema),
         "src/clew/protocol/words.py": emit_words(schema),
         "docs/format/protocol.md": emit_markdown(schema),
         "web/src/protocol/generated.ts": emit_typescript(schema),
@@ -75,10 +76,10 @@ def emit_markdown(schema: Schema) -> str:
         "",
         "## Architectures",
         "",
-        "| name | ELF machine | registers | held registers besides | meaning |",
-        "| --- | --- | --- | --- | --- |",
+        "| name | ELF machine | page | registers | held registers besides | meaning |",
+        "| --- | --- | --- | --- | --- | --- |",
         *(
-            f"| `{one.name}` | {one.machine} | {' '.join(one.registers)} "
+            f"| `{one.name}` | {one.machine} | {one.page_bytes} | {' '.join(one.registers)} "
             f"| {' '.join(one.held_registers[len(one.registers) :])} | {_cell(one.doc)} |"
             for one in schema.architectures
         ),

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from clew.protocol.generated_text import ORIGIN, WIDTH, upper_case
 from clew.protocol.schema import EnumDefinition, Field, Schema, StructDefinition
 
-__all__ = ["emit_codec", "emit_constants", "emit_dtypes", "emit_words", "struct_format"]
+__all__ = ["emit_codec", "emit_codec_layouts", "emit_constants", "emit_dtypes", "emit_words", "struct_format"]
 
 CTYPES = {"u8": "c_uint8", "u16": "c_uint16", "u32": "c_uint32", "u64": "c_uint64"}
 
@@ -80,9 +80,7 @@ def emit_dtypes(schema: Schema) -> str:
         *(f"    {name}," for name in _isort_order(names)),
         ")",
         "",
-        "__all__ = [",
-        *(f'    "{name}",' for name in _isort_order([*names, *dtypes, "RECORD_DTYPES"])),
-        "]",
+        *_all([*names, *dtypes, "RECORD_DTYPES"]),
     ]
     for struct in schema.structs:
         lines += ["", *_dtype(struct), *_doc(struct.doc, "")]
@@ -97,14 +95,37 @@ def emit_dtypes(schema: Schema) -> str:
 
 
 def emit_codec(schema: Schema) -> str:
-    """What the controller hands the path codec: tables as numpy dtypes, single structs as ctypes has them."""
-    codec = schema.codec
-    names = [limit.name.upper() for limit in codec.limits] + [enum.name for enum in codec.enums]
-    names += [upper_case(struct.name) if struct.has_rows else struct.name for struct in codec.structs]
+    """What the path codec and the controller share, without numpy: numbers and enums."""
+    names = [limit.name.upper() for limit in schema.codec.limits] + [enum.name for enum in schema.codec.enums]
     lines = [
         f'"""{ORIGIN}',
         "",
-        "What the path codec and the controller share: numbers, enums, numpy dtypes of tables, structs for calls.",
+        "Numbers and enums that the path codec and the controller share, cheap to import. The layouts are in",
+        "`clew.protocol.codec_layouts`.",
+        '"""',
+        "",
+        "from __future__ import annotations",
+        "",
+        "from typing import Final",
+        "",
+        "from clew.enumeration import IntEnum",
+        "",
+        *_all(names),
+        "",
+    ]
+    for limit in schema.codec.limits:
+        lines += [f"{limit.name.upper()}: Final = {limit.value:#x}", *_doc(limit.doc, "")]
+    lines += ["", *_enums(schema.codec.enums)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def emit_codec_layouts(schema: Schema) -> str:
+    """What the controller hands the path codec: tables as numpy dtypes, single structs as ctypes has them."""
+    structs = schema.codec.structs
+    lines = [
+        f'"""{ORIGIN}',
+        "",
+        "What the controller hands the path codec: numpy dtypes of tables, structs for calls.",
         '"""',
         "",
         "from __future__ import annotations",
@@ -114,17 +135,10 @@ def emit_codec(schema: Schema) -> str:
         "",
         "import numpy as np",
         "",
-        "from clew.enumeration import IntEnum",
-        "",
-        "__all__ = [",
-        *(f'    "{name}",' for name in _isort_order(names)),
-        "]",
+        *_all([upper_case(struct.name) if struct.has_rows else struct.name for struct in structs]),
         "",
     ]
-    for limit in codec.limits:
-        lines += [f"{limit.name.upper()}: Final = {limit.value:#x}", *_doc(limit.doc, "")]
-    lines += ["", *_enums(codec.enums)]
-    for struct in codec.structs:
+    for struct in structs:
         if struct.has_rows:
             lines += ["", *_dtype(struct, "V"), *_doc(_doc_of_rows(struct), ""), ""]
         else:
@@ -145,9 +159,7 @@ def emit_words(schema: Schema) -> str:
         "",
         "from typing import Final, Literal, TypeAlias",
         "",
-        "__all__ = [",
-        *(f'    "{name}",' for name in _isort_order([*types, *(f"{upper_case(name)}S" for name in types)])),
-        "]",
+        *_all([*types, *(f"{upper_case(name)}S" for name in types)]),
     ]
     for words in schema.words:
         plural, values = f"{upper_case(words.name)}S", [_quoted(value) for value in words.values]
@@ -155,6 +167,10 @@ def emit_words(schema: Schema) -> str:
         lines += _listed(f"{plural}: Final[tuple[{words.name}, ...]] = (", values, ",)" if len(values) == 1 else ")")
         lines += _doc(f"Every {words.name}, in the order of the numbers.", "")
     return "\n".join(lines) + "\n"
+
+
+def _all(names: list[str]) -> list[str]:
+    return ["__all__ = [", *(f'    "{name}",' for name in _isort_order(names)), "]"]
 
 
 def _listed(start: str, values: list[str], end: str) -> list[str]:
@@ -176,6 +192,7 @@ def _architectures(schema: Schema) -> Iterator[str]:
         for value in (architecture.name, architecture.doc, architecture.title):
             yield f"        {_quoted(value)},"
         yield f"        {architecture.machine},"
+        yield f"        {architecture.page_bytes},"
         yield from _words(architecture.registers, "        ", "")
         yield from _words(architecture.held_registers, "        ", "")
         yield f"        {_quoted(architecture.program_counter)},"

@@ -31,6 +31,8 @@ def emit_rust(schema: Schema) -> str:
         "pub const SCHEMA_HASH: [u8; 32] = [",
         *("    " + " ".join(f"{byte:#04x}," for byte in digest[at : at + HASH_BYTES_A_LINE]) for at in hash_lines),
         "];",
+        "/// the least that is mapped at once",
+        f"pub const PAGE_BYTES: u64 = {schema.architectures[0].page_bytes:#x};",
         "",
         *_limits(schema.limits),
         *_enums(schema.enums),

@@ -273,6 +273,7 @@ def _parse_architecture(name: str, told: dict[str, Any], structs: dict[str, Any]
         told["doc"],
         told["title"],
         _integer(told["machine"], 16, f"architecture {name}"),
+        _page_size(told["page_bytes"], f"architecture {name}"),
         registers,
         held,
         told["program_counter"],
@@ -365,6 +366,12 @@ def _check_records(schema: Schema) -> None:
             (first.name, first.type_text) == ("kind", "u16"), f"struct {struct.name}: a record begins with its kind"
         )
         seen.add(struct.record)
+
+
+def _page_size(value: object, where: str) -> int:
+    size = _integer(value, 32, where)
+    _require(size.bit_count() == 1, f"{where}: a page of {size} bytes is no power of two")
+    return size
 
 
 def _integer(value: object, bits: int, where: str) -> int:

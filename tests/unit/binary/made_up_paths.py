@@ -12,7 +12,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from clew.binary import path_codec
-from clew.protocol.codec import BLOCK, EVENT
+from clew.protocol.codec_layouts import BLOCK, EVENT
 from tests.oracle.path_walk import NOWHERE, Action, Block, Damaged, Ending, Event, PathWalk, Streams
 
 

@@ -10,7 +10,8 @@ import pytest
 
 from clew.binary.path_codec import PathCode, PathStart, PathState, PathStreams, PathWalk
 from clew.binary.path_segments import PathSegment, decode_segment, encode_segment
-from clew.protocol.codec import BLOCK, EVENT, NOWHERE, Action, Ending, Stop
+from clew.protocol.codec import NOWHERE, Action, Ending, Stop
+from clew.protocol.codec_layouts import BLOCK, EVENT
 
 _N_ROUNDS = 5000
 

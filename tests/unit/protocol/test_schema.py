@@ -34,6 +34,7 @@ record_bytes = { value = 64, doc = "bytes" }
 doc = "two registers"
 title = "Tiny"
 machine = 7
+page_bytes = 256
 registers = ["a", "b"]
 more_held_registers = ["pc"]
 program_counter = "pc"
@@ -207,6 +208,7 @@ OTHER = """
 doc = "four registers"
 title = "Wide"
 machine = 8
+page_bytes = 256
 registers = ["w0", "w1", "w2", "w3"]
 more_held_registers = ["pc", "sp"]
 program_counter = "pc"
@@ -256,6 +258,7 @@ def test_layouts_are_sized_and_placed_by_architecture() -> None:
         ('registers = ["a", "b"]', 'registers = ["a", "a"]', "named twice"),
         ('stack_pointer = "b"', 'stack_pointer = "s"', "none of its registers"),
         ("machine = 7", "machine = 65536", "16 bits"),
+        ("page_bytes = 256", "page_bytes = 257", "no power of two"),
     ],
 )
 def test_broken_rules_of_architectures_are_refused(old: str, new: str, complaint: str) -> None:
@@ -308,12 +311,11 @@ def run_generated(name: str) -> dict[str, Any]:
 
 def test_what_the_path_codec_has_is_there_for_it_and_python_alone() -> None:
     files = generated_files(parse_schema(SMALL))
-    assert [name for name, text in files.items() if "walk" in text.lower()] == [
-        RUST_FILES[1],
-        "src/clew/protocol/codec.py",
-    ]
+    knowing = [name for name, text in files.items() if "enum way" in text.lower() or "class Way" in text]
+    assert knowing == [RUST_FILES[1], "src/clew/protocol/codec.py", "src/clew/protocol/codec_layouts.py"]
     content = run_generated("src/clew/protocol/codec.py")
     assert (content["NOTHING"], content["Way"].ONWARD) == (255, 1)
+    content = run_generated("src/clew/protocol/codec_layouts.py")
     step, walk, mark = content["STEP"], content["Walk"], content["Mark"]
     assert {name: offset for name, (_, offset) in step.fields.items()} == {
         "first": 0,

@@ -9,11 +9,10 @@ use crate::buffer::RingWriter;
 use crate::cache::NONE;
 use crate::cpu::decode::placed;
 use crate::cpu::{guarded, probe_points};
-use crate::decode::trusted::PAGE_BITS;
 use crate::decode::{decode_block, Block, Ending};
 use crate::instrument::request::{Arrival, Request};
 use crate::instrument::{BuildError, Engine};
-use crate::protocol::{exit_kind, MAX_CHANGED_PAGES};
+use crate::protocol::{exit_kind, MAX_CHANGED_PAGES, PAGE_BYTES};
 use alloc::vec::Vec;
 
 /// What the controller wished, as far as the engine did it.
@@ -44,7 +43,6 @@ pub struct ProbeCode {
 }
 
 const MAX_INSTRUCTION_BYTES: usize = 15;
-const PAGE_BYTES: u64 = 1 << PAGE_BITS;
 
 impl Engine {
     /// Does what the controller wished up to wish `number`: code that it changes goes out of use. Whether the order is recorded from

@@ -14,11 +14,11 @@ use crate::cpu::sys::number;
 use crate::decode::ranges::{Range, Ranges};
 use crate::decode::trusted::PAGE_BITS;
 use crate::instrument::Engine;
+use crate::protocol::PAGE_BYTES;
 use crate::sys::calls::{check, syscall};
 use crate::sys::kernel::{PROT_EXEC, PROT_READ, PROT_WRITE};
 use core::sync::atomic::{fence, AtomicBool, Ordering};
 
-const PAGE_BYTES: u64 = 1 << PAGE_BITS;
 /// Memory can be mapped in so many pieces (vm.max_map_count), and is left some.
 const MAX_PAGES: usize = 8192;
 /// It takes so many times fewer executions to be trusted than to be laid out anew: being compared costs more.

@@ -15,10 +15,9 @@ use crate::cpu::instrument::verification::{emit_verification, give_back_asked};
 use crate::cpu::sys::clock::ticks;
 use crate::instrument::exits::ExitList;
 use crate::instrument::order::symbols::ReturnSymbols;
-use crate::instrument::order::symbols::NO_SYMBOL;
 use crate::instrument::{BuildError, Engine};
 use crate::protocol::{
-    edge_kind, error_code, exit_kind, record_kind, DynamicEdgeRecord, LinkRecord, PATH_DECISIONS_CELL,
+    edge_kind, error_code, exit_kind, record_kind, DynamicEdgeRecord, LinkRecord, NO_SYMBOL, PATH_DECISIONS_CELL,
     PATH_OTHER_DECISIONS_CELL,
 };
 

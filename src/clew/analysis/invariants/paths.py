@@ -18,7 +18,8 @@ from clew.analysis.tables.arrays import Array, TraceArrays
 from clew.analysis.tables.broken_places import Places
 from clew.errors import TraceDamagedError
 from clew.protocol._generated import PathEventKind
-from clew.protocol.codec import Position, Stop
+from clew.protocol.codec import Stop
+from clew.protocol.codec_layouts import Position
 from clew.protocol.words import ThreadEndWord
 from clew.store.columns import to_numpy
 from clew.store.path_file import PathFile

@@ -21,7 +21,8 @@ from clew.binary.path_codec import PathCode, PathStart, PathState, PathStreams, 
 from clew.binary.path_segments import PathSegment, decode_segment
 from clew.errors import TraceDamagedError
 from clew.protocol._generated import PathEventKind, PathGap
-from clew.protocol.codec import EVENT, NOWHERE, Action, Position
+from clew.protocol.codec import NOWHERE, Action
+from clew.protocol.codec_layouts import EVENT, Position
 from clew.store.path_file import PathFile
 from clew.store.path_frames import FrameKind
 from clew.store.path_index import PathFacts

@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 from clew.analysis.order.path_changes import Changes, HeldCode, find_turned
 from clew.binary.path_codec import PathCode
 from clew.protocol._generated import PathEventKind
-from clew.protocol.codec import BLOCK, EVENT, NOWHERE, Action, Ending
+from clew.protocol.codec import NOWHERE, Action, Ending
+from clew.protocol.codec_layouts import BLOCK, EVENT
 from clew.protocol.words import ENDING_WORDS
 from clew.store.columns import to_numpy
 from clew.store.trace import Trace

@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 from clew.analysis.order.path_code import ProcessCode
 from clew.binary.path_codec import MOST, PathState, PathWalk
-from clew.protocol.codec import Position, Stop
+from clew.protocol.codec import Stop
+from clew.protocol.codec_layouts import Position
 
 __all__ = ["StretchWalk"]
 

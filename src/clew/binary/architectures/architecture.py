@@ -24,6 +24,9 @@ class Architecture:
 
     machine = -1
 
+    page_bytes = 4096
+    """The least of a file that is mapped at once."""
+
     este_name = ""
     """What the files of Este call it."""
 

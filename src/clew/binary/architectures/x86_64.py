@@ -25,6 +25,7 @@ _DEFINITION: Final = ARCHITECTURES["x86_64"]
 
 class _X86_64(Architecture):  # noqa: N801
     machine = _DEFINITION.machine
+    page_bytes = _DEFINITION.page_bytes
     este_name = "ARCH_X8664"
     program_counter = _DEFINITION.program_counter
 

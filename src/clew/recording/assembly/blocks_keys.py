@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from clew.protocol._constants import ARCHITECTURES
+
 __all__ = ["VSYSCALL_END", "VSYSCALL_START", "KeySpace", "gather", "is_vsyscall", "sorted_unique", "spans"]
 
 Array = npt.NDArray[Any]
@@ -17,7 +19,7 @@ Array = npt.NDArray[Any]
 _GATHERED_AT_ONCE = 1 << 17
 """Elements whose indices are in memory at a time."""
 
-_PAGE_BYTES = 0x1000
+_PAGE_BYTES = ARCHITECTURES["x86_64"].page_bytes
 VSYSCALL_START = 0xFFFFFFFFFF600000
 VSYSCALL_END = VSYSCALL_START + _PAGE_BYTES
 """The page of old system calls that the kernel runs by itself, at an address of its own."""

@@ -24,12 +24,13 @@ from clew.protocol._generated import (
     IMAGE_RECORD,
     INVALIDATE_RECORD,
     LINK_RECORD,
+    NO_INDEX,
     RECORD_BYTES,
     UNMAP_RECORD,
     Mode,
     RecordKind,
 )
-from clew.recording.assembly.records import NO_INDEX, count_misses, count_ways
+from clew.recording.assembly.records import count_misses, count_ways
 from clew.recording.raw.process import Counters, RawProcess, RawThread, count_counters
 
 __all__ = ["Bundle", "iter_bundles"]

@@ -12,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from clew.protocol._generated import ExitKind
+from clew.protocol._generated import NO_SYMBOL, ExitKind
 from clew.protocol.words import ENDING_WORDS, EndingWord
 from clew.recording.assembly.blocks import Blocks, CutBlocks
 from clew.recording.assembly.blocks_keys import spans
 from clew.recording.assembly.edges import Edges
 from clew.recording.assembly.finish_paths import FinishedPath
 from clew.recording.assembly.path_weights import CounterWeights
-from clew.recording.assembly.records import NO_SYMBOL, Fragments, ParsedRecords
+from clew.recording.assembly.records import Fragments, ParsedRecords
 from clew.recording.assembly.rows import Rows
 from clew.recording.assembly.tables import FirstIds, number_blocks
 from clew.recording.raw.process import RawProcess

@@ -25,6 +25,7 @@ from clew.protocol._generated import (
     MAX_FRAGMENT_BYTES,
     MAX_FRAGMENT_INSTRUCTIONS,
     MAX_PATH_BYTES,
+    NO_INDEX,
     RECORD_BYTES,
     UNMAP_RECORD,
     EdgeKind,
@@ -38,8 +39,6 @@ from clew.recording.assembly.rows import Rows
 from clew.recording.assembly.tallies import narrow
 
 __all__ = [
-    "NO_INDEX",
-    "NO_SYMBOL",
     "Fragments",
     "ImageMapping",
     "ParsedRecords",
@@ -47,12 +46,6 @@ __all__ = [
     "count_ways",
     "parse_records",
 ]
-
-NO_INDEX = 0xFFFFFFFF
-"""A counter or fragment that is not there."""
-
-NO_SYMBOL = 0xFFFF
-"""The symbol of what has none."""
 
 _ADDRESS_LIMIT = 1 << 57
 """No code of the application is as high: user space ends at 2^47, or at 2^56 with five levels of page tables."""

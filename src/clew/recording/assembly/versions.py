@@ -27,7 +27,7 @@ Array = npt.NDArray[Any]
 
 _MAX_TRIES = 16
 """How many versions, the newest first, a fragment is compared with before it gets a new one."""
-_PAGE_BYTES = 256
+_PIECE_BYTES = 256
 _NEVER = np.iinfo(np.uint64).max
 
 
@@ -127,8 +127,8 @@ def _iter_parts(at: int, code: bytes) -> Iterator[_Part]:
     """`code`, which is at `at`, by page."""
     done = 0
     while done < len(code):
-        page, inside = divmod(at + done, _PAGE_BYTES)
-        part = code[done : done + _PAGE_BYTES - inside]
+        page, inside = divmod(at + done, _PIECE_BYTES)
+        part = code[done : done + _PIECE_BYTES - inside]
         yield page, inside, part
         done += len(part)
 
@@ -147,7 +147,7 @@ class _Version:
         """The code of `parts` is there."""
         for page, at, code in parts:
             if page not in self._pages:
-                self._pages[page] = bytearray(_PAGE_BYTES), bytearray(_PAGE_BYTES)
+                self._pages[page] = bytearray(_PIECE_BYTES), bytearray(_PIECE_BYTES)
             known_code, is_known = self._pages[page]
             known_code[at : at + len(code)] = code
             is_known[at : at + len(code)] = b"\1" * len(code)

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from clew.dataclass import dataclass
-from clew.protocol._generated import EdgeKind, ExitKind
-from clew.recording.assembly.records import NO_INDEX, ParsedRecords
+from clew.protocol._generated import NO_INDEX, EdgeKind, ExitKind
+from clew.recording.assembly.records import ParsedRecords
 from clew.recording.assembly.rows import NumberSet, Rows
 from clew.recording.assembly.states import CodeStates
 from clew.recording.assembly.tallies import narrow

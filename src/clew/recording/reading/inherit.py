@@ -17,6 +17,8 @@ from clew.protocol._generated import (
     IMAGE_RECORD,
     INVALIDATE_RECORD,
     LINK_RECORD,
+    NO_INDEX,
+    NO_SYMBOL,
     UNMAP_RECORD,
     ExitKind,
     Mode,
@@ -24,7 +26,6 @@ from clew.protocol._generated import (
 )
 from clew.recording.assembly.blocks_keys import sorted_unique, spans
 from clew.recording.assembly.mapped import MappedSpans
-from clew.recording.assembly.records import NO_INDEX, NO_SYMBOL
 from clew.recording.assembly.rows import Rows
 from clew.recording.raw.process import Counters
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from clew.protocol import _generated as protocol
-from clew.protocol._generated import NOWHERE_PC, EdgeKind, EndKind, ExitKind, FragmentFlag, RecordKind
+from clew.protocol._generated import NO_INDEX, NOWHERE_PC, EdgeKind, EndKind, ExitKind, FragmentFlag, RecordKind
 from clew.recording.assembly.blocks_keys import VSYSCALL_START, KeySpace
 from clew.recording.assembly.records import parse_records
 from clew.recording.assembly.trace import assemble
@@ -20,7 +20,6 @@ from tests.unit.recording.made_up_program import BASE
 from tests.unit.recording.made_up_records import record, session_info
 from tests.unit.recording.simulate import make_runtime
 
-NO_INDEX = 0xFFFFFFFF
 Recorded = tuple[dict[int, tuple[int, int]], dict[tuple[int, int, str], int]]
 
 

@@ -23,11 +23,11 @@ from clew.protocol._generated import (
     PathStream,
     RecordKind,
 )
+from clew.protocol.codec import MAX_SURPRISE_BYTES
 from clew.recording.assembly import finish_short_paths
 from clew.recording.assembly.clock import Clock
 from clew.recording.assembly.finish_paths import finish_paths
 from clew.recording.assembly.path_weights import CounterWeights
-from clew.recording.raw.path_tail import BEHIND_BYTES
 from clew.recording.raw.process import Counters, RawThread
 from clew.store.columns import Array
 from clew.store.path_file import PathFile
@@ -61,7 +61,7 @@ def make_thread(
     cells[PATH_SURPRISES_LEFT_CELL], cells[PATH_SYMBOLS_LEFT_CELL] = left
     cells[PATH_LOST_CELL] = lost
     counters = Counters(np.array([0, 1, 9]), np.array([number, 10, 1], np.uint64))
-    tail = cells.tobytes() + b"".join(waiting) + begun.ljust(BEHIND_BYTES, b"\0")
+    tail = cells.tobytes() + b"".join(waiting) + begun.ljust(MAX_SURPRISE_BYTES, b"\0")
     return RawThread(
         0,
         Tid(100 + number),

@@ -14,7 +14,7 @@ import pytest
 
 from clew.analysis.invariants.check import check_invariants
 from clew.protocol import _generated as protocol
-from clew.protocol._generated import EdgeKind, ExitKind, Mode, RecordKind
+from clew.protocol._generated import NO_INDEX, EdgeKind, ExitKind, Mode, RecordKind
 from clew.recording.assembly.trace import assemble
 from clew.recording.raw.process import Counters, RawProcess
 from clew.store.trace import Trace
@@ -28,7 +28,6 @@ MAX_BYTES_PER_VERSION = 4_000
 NEEDS_REAL_CODE = "an instruction lies in one block"
 
 CALLER, CALLEE, RETURN_POINT = BASE, BASE + 0x100, BASE + 5
-NO_INDEX = 0xFFFFFFFF
 
 
 def repeat(n: int, one: bytes, /, **fields: Any) -> npt.NDArray[np.uint8]:

@@ -24,7 +24,7 @@ use crate::cpu::sys::number;
 use crate::cpu::{gate, guarded, probe_points, INDEX};
 use crate::instrument::indirect::pads::correct_early_counts;
 use crate::instrument::ENGINE;
-use crate::protocol::error_code;
+use crate::protocol::{error_code, PAGE_BYTES};
 use crate::signal::table::ALL_BUT_FAULTS;
 use crate::sys::calls::syscall;
 use crate::sys::kernel::{SigAction, SigInfo, SIGBUS, SIGSEGV, SIGTRAP, SI_KERNEL, SI_USER};
@@ -231,9 +231,8 @@ fn end_step(context: &mut ThreadContext, ucontext: &mut UContext, is_done: bool)
 
 /// The shadow stack is full: what is open is forgotten, and the push is done again.
 fn forget_open_calls(context: &mut ThreadContext, info: &SigInfo, ucontext: &mut UContext) -> bool {
-    const PAGE: u64 = 0x1000;
     let above = context.self_address + SHADOW_OFFSET + SHADOW_BYTES;
-    if !(above..above + PAGE).contains(&info.address) {
+    if !(above..above + PAGE_BYTES).contains(&info.address) {
         return false;
     }
     // The index is one of two registers, which the SIB byte of the store names (arch/x86_64/shadow.rs).
