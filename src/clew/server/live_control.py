@@ -19,7 +19,7 @@ from starlette.responses import JSONResponse, Response
 from clew.address import MAX_PID, Pid
 from clew.binary.architectures.architecture import Architecture
 from clew.errors import ControlError
-from clew.recording.assembly.tables import clean_text
+from clew.recording.assembly.tables.tables import clean_text
 from clew.recording.control.client import COMMAND_ARGUMENTS, TOLD_MODES, ControlClient, architecture_of, pc_of
 from clew.server.live_session import LiveSession
 

@@ -24,9 +24,9 @@ from clew.protocol._generated import (
     Mode,
     RecordKind,
 )
-from clew.recording.assembly.blocks_keys import sorted_unique, spans
-from clew.recording.assembly.mapped import MappedSpans
-from clew.recording.assembly.rows import Rows
+from clew.recording.assembly.arrays.keys import sorted_unique, spans
+from clew.recording.assembly.arrays.rows import Rows
+from clew.recording.assembly.images.mapped import MappedSpans
 from clew.recording.raw.process import Counters
 
 __all__ = ["Announced"]

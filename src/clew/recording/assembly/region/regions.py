@@ -16,10 +16,10 @@ import pyarrow as pa
 from clew.dataclass import replace
 from clew.protocol._generated import NO_INDEX, REGION_BLOCKS, REGION_WINDOW_BYTES
 from clew.protocol.words import TAG_WORDS
-from clew.recording.assembly.blocks import NO_BLOCK, Blocks, CutBlocks
+from clew.recording.assembly.blocks.blocks import NO_BLOCK, Blocks, CutBlocks
 from clew.recording.assembly.clock import Clock
-from clew.recording.assembly.flow import ProcessFlow
-from clew.recording.assembly.records import Fragments
+from clew.recording.assembly.flow.flow import ProcessFlow
+from clew.recording.assembly.records.records import Fragments
 from clew.recording.assembly.region.busy import count_untold
 from clew.recording.assembly.region.tag_chunks import TagChunks
 from clew.recording.assembly.region.tags import NOT_THERE, TagDecoder, Tags
