@@ -249,8 +249,8 @@ class Control:
         holding = self._processes.holdings.of(followed)
         return {
             "pid": followed.pid,
-            "parent_pid": followed.parent_pid,
-            "executable": followed.executable,
+            "parent_pid": followed.who.parent_pid,
+            "executable": followed.who.executable,
             "architecture": holding.processor.architecture.name,
             "is_held": holding.is_held,
             "breakpoints": list(holding.breakpoints),

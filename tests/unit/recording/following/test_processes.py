@@ -19,10 +19,12 @@ from clew.process.shared_memory import FilterRow, HeaderSettings, SharedFile, Sh
 from clew.protocol._constants import Mode, ReleaseReason
 from clew.protocol.layout import field_offset
 from clew.recording.following import entering
+from clew.recording.following.followed import FollowedProcess
 from clew.recording.following.processes import Processes
 from clew.recording.journal.sink import JournalSink
 from clew.recording.journal.writer import JournalWriter
 from clew.recording.options.filters import FilterSet, parse_filter
+from clew.recording.sinks.sink import Identity
 
 HERE = Pid(os.getpid())
 LAYOUT = SharedLayout(max_threads=4, ring_bytes=1024, counter_bytes=64 << 10)
@@ -62,10 +64,9 @@ def test_a_child_that_nobody_answered_ran_unfollowed_though_it_was_killed(tmp_pa
     with JournalWriter(tmp_path / "journal") as journal, subprocess.Popen(["sleep", "60"]) as process:
         followed = Processes(JournalSink(journal), image, settings, FilterSet((), ()))
         parent_shared = SharedMemory(SharedFile.create(LAYOUT), settings)
-        parent = followed._roster.meet(
-            parent_shared, plan_injection(1 << 20, LAYOUT, 1 << 20, [], bases=native_processor().bases)
-        )
-        parent.pid, parent.executable = HERE, "/bin/parent"
+        plan = plan_injection(1 << 20, LAYOUT, 1 << 20, [], bases=native_processor().bases)
+        who = Identity(HERE, Pid(os.getppid()), "/bin/parent", [], "", has_own_namespace=False)
+        parent = FollowedProcess(followed._roster.meet(parent_shared, plan), who, -1, {})
         region = followed._unborn.expect(parent)
         followed._unborn.note_birth(parent, region, process.pid)
         (child,) = followed._unborn
