@@ -15,9 +15,17 @@ MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
 SCHEMA_HASH: Final = bytes.fromhex("3c25fb8171cbd1d1cacd1eaa9d66627b1286072943466ca1fa1690eb0fae812d")
-CONTAINER_MAGIC: Final = 0x3131415441444c43
-CONTAINER_VERSION: Final = 0x1
 
+CONTAINER_MAGIC: Final = 3544686211845344323
+"""what a container begins with: CLDATA11"""
+CONTAINER_VERSION: Final = 1
+"""of containers"""
+MOST_BLOCKS: Final = 300000
+"""with more blocks than so many the graph of a process stays at the level of functions; a function's own view has its
+blocks
+"""
+LISTING_PAGE: Final = 64
+"""blocks that the listing asks for at a time"""
 RECORD_BYTES: Final = 64
 """every record, and every continuation of one, is one unit of this size"""
 CONTINUATION_PAYLOAD_BYTES: Final = 60

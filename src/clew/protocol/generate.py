@@ -41,7 +41,10 @@ def generated_files(schema: Schema) -> dict[str, str]:
 def emit_typescript(schema: Schema) -> str:
     """The page's side: its own numbers and enums, and the enums of which tables have the words, by their numbers."""
     lines = [f"// {ORIGIN}", ""]
-    lines += [f"export const {name.upper()} = {value:#x}{'n' if value >> 53 else ''};" for name, value in schema.page]
+    for limit in schema.page:
+        lines += [f"// {line}" for line in textwrap.wrap(limit.doc, WIDTH - 3)]
+        value = f"{limit.value:#x}n" if limit.value >> 53 else str(limit.value)
+        lines.append(f"export const {limit.name.upper()} = {value};")
     for enum in (*(enum for enum in schema.enums if enum.name in PAGE_ENUMS), *schema.page_enums):
         lines += ["", *(f"// {line}" for line in textwrap.wrap(enum.doc, WIDTH - 3))]
         lines.append(f"export const {upper_case(enum.name)} = {{")

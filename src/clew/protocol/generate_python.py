@@ -37,10 +37,9 @@ def emit_constants(schema: Schema) -> str:
         f'NOTE_NAME: Final = b"{schema.note_name}\\0"',
         f"NOTE_TYPE: Final = {schema.note_type}",
         f'SCHEMA_HASH: Final = bytes.fromhex("{schema.hash.hex()}")',
-        *(f"{name.upper()}: Final = {value:#x}" for name, value in schema.page),
         "",
     ]
-    for limit in schema.limits:
+    for limit in (*schema.page, *schema.limits):
         lines += [f"{limit.name.upper()}: Final = {limit.value}", *_doc(limit.doc, "")]
     lines += ["", "ARCHITECTURES: Final = {", *_architectures(schema), "}"]
     lines += _doc("The architectures by name.", "")
@@ -59,8 +58,7 @@ def emit_constants(schema: Schema) -> str:
 def emit_dtypes(schema: Schema) -> str:
     """The controller's side with numpy: one dtype for each struct, and everything of the constants again."""
     names = ["ARCHITECTURES", "LAYOUTS", "MAGIC", "NOTE_NAME", "NOTE_TYPE", "SCHEMA_HASH", "VERSION"]
-    names += [name.upper() for name, _ in schema.page]
-    names += [limit.name.upper() for limit in schema.limits]
+    names += [limit.name.upper() for limit in (*schema.page, *schema.limits)]
     names += [enum.name for enum in (*schema.enums, *schema.page_enums)]
     names += [f"{upper_case(struct.name)}_BYTES" for struct in schema.structs]
     dtypes = [upper_case(struct.name) for struct in schema.structs]

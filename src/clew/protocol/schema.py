@@ -137,7 +137,7 @@ class Schema:
     limits: tuple[LimitDefinition, ...]
     enums: tuple[EnumDefinition, ...]
     structs: tuple[StructDefinition, ...]
-    page: tuple[tuple[str, int], ...]
+    page: tuple[LimitDefinition, ...]
     page_enums: tuple[EnumDefinition, ...]
     codec: CodecDefinition
     words: tuple[WordsDefinition, ...]
@@ -185,8 +185,8 @@ def parse_schema(text: str, architecture: str = "") -> Schema:
     ]
     _require(bool(architectures), f"architectures: there is no {architecture or 'one'}")
     protocol = document["protocol"]
-    page = dict(document.get("page", {}))
-    page_enums = tuple(_parse_enum(name, enum) for name, enum in page.pop("enums", {}).items())
+    page = document.get("page", {})
+    page_enums = tuple(_parse_enum(name, enum) for name, enum in page.get("enums", {}).items())
     codec = _parse_codec(document.get("codec", {}), architectures[0])
     enums = tuple(_parse_enum(name, enum) for name, enum in document["enums"].items())
     names = [enum.name for enum in (*enums, *page_enums, *codec.enums)]
@@ -200,7 +200,7 @@ def parse_schema(text: str, architecture: str = "") -> Schema:
         limits=_parse_limits(document["limits"]),
         enums=enums,
         structs=tuple(_parse_struct(name, struct, architectures[0]) for name, struct in document["structs"].items()),
-        page=tuple((name, _integer(value, 64, f"page.{name}")) for name, value in page.items()),
+        page=_parse_limits(page.get("limits", {})),
         page_enums=page_enums,
         codec=codec,
         words=tuple(

@@ -58,8 +58,8 @@ doc = "private"
 size = 8
 shared = false
 fields = [{ name = "word", type = "u64", offset = 0, doc = "a word" }]
-[page]
-container_version = 1
+[page.limits]
+container_version = { value = 1, doc = "of containers" }
 [page.enums.ShownKind]
 doc = "what is shown"
 type = "u8"

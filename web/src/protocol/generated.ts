@@ -1,7 +1,14 @@
 // Generated from protocol/schema.toml by `make generate`; do not edit.
 
+// what a container begins with: CLDATA11
 export const CONTAINER_MAGIC = 0x3131415441444c43n;
-export const CONTAINER_VERSION = 0x1;
+// of containers
+export const CONTAINER_VERSION = 1;
+// with more blocks than so many the graph of a process stays at the level of functions; a function's own view has its
+// blocks
+export const MOST_BLOCKS = 300000;
+// blocks that the listing asks for at a time
+export const LISTING_PAGE = 64;
 
 // How a fragment ends. Says what its counters mean: see FragmentRecord.counter_index.
 export const EXIT_KIND = {

@@ -1,9 +1,10 @@
 // The view "Graph": the bar, the picture, its legend, and its facts as a table.
 import { useRef, useState } from "preact/hooks";
-import { functions, isLive, MOST_BLOCKS, summary } from "../../model/session.ts";
+import { functions, isLive, summary } from "../../model/session.ts";
 import { type ColorMode, cursor, mode, selection, update } from "../../model/view-state.ts";
 import { nodeColors, processScene } from "../../model/graph/scene.ts";
 import { BRANCH_LEGEND, EDGE_LEGEND } from "../../model/graph/edge-colors.ts";
+import { MOST_BLOCKS } from "../../protocol/generated.ts";
 import { formatInteger } from "../../base/format.ts";
 import { LivePanel } from "../live/live-panel.tsx";
 import { GraphOrMessage } from "./graph-or-message.tsx";
