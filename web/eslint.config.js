@@ -14,6 +14,13 @@ export default tseslint.config({ ignores: ["node_modules", "src/protocol/generat
     "@typescript-eslint/no-unused-expressions": "off",
     eqeqeq: ["error", "always", { null: "ignore" }],
     "no-console": "error",
+    "no-restricted-syntax": [
+      "error",
+      {
+        selector: "MemberExpression[object.name='event'][property.name=/^(key|code)$/]",
+        message: "What keys do is bound with bindKeys (model/keys.ts), from which the help is made.",
+      },
+    ],
     "prefer-const": "error",
   },
 });
