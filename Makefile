@@ -153,7 +153,6 @@ check-floors: $(REQUIREMENTS)
 	PYTHONPATH=src $(VENV)/bin/lint-imports --no-logo
 	$(PYTHON) -m checks.rust_floors
 	$(PYTHON) -m checks.rust_circles
-	$(PYTHON) -m checks.web_floors
 
 check-web: $(MODULES)
 	cd web && npm run check
