@@ -854,7 +854,7 @@ pub struct ThreadState {
     pub call_code: u32,
     /// where its struct rseq is; 0: it has none
     pub rseq_area: u64,
-    /// what stands in front of its sequences' abort handlers
+    /// what stands in front of the abort handlers of its critical sections (rseq)
     pub rseq_signature: u32,
     /// selector of the code segment that it goes on in; 0: the one of 64-bit programs
     pub code_selector: u16,

@@ -208,7 +208,7 @@ def test_leaving_again_after_it_was_given_up(programs_to_attach: Path) -> None:
         assert target.end(number=signal.SIGTERM)[0] == 0
 
 
-def test_a_sequence_about_to_be_announced(programs_to_attach: Path, tmp_path: Path) -> None:
+def test_a_critical_section_about_to_be_announced(programs_to_attach: Path, tmp_path: Path) -> None:
     """Attached between the instruction that names the descriptor and the one that announces it."""
     with start(programs_to_attach / "announcing", ready=b"\n") as target:
         if b"no rseq" in target.output:

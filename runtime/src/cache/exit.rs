@@ -84,9 +84,9 @@ pub enum ExitType {
     /// In front of a fragment's code: the dispatcher is to decide about its tag (mode region). Never linked.
     Region,
     /// At the start of a fragment in a restartable sequence, which the thread did not announce so. Never linked.
-    SequenceEntry,
+    RseqEntry,
     /// Out of a restartable sequence by the kernel's hand; belongs to no fragment. Never linked.
-    SequenceAbort,
+    RseqAbort,
 }
 
 /// The way from one indirect branch site to one target: verifies the target, counts, goes on.

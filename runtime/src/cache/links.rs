@@ -38,8 +38,8 @@ impl Cache {
                     | ExitType::Stale
                     | ExitType::Relayout
                     | ExitType::Region
-                    | ExitType::SequenceEntry
-                    | ExitType::SequenceAbort
+                    | ExitType::RseqEntry
+                    | ExitType::RseqAbort
             )
         {
             return true;

@@ -8,7 +8,7 @@ pub mod exit;
 pub mod fragment;
 pub mod links;
 pub mod pairs;
-pub mod sequences;
+pub mod rseq;
 pub mod slab;
 pub mod slabs;
 pub mod table;
@@ -22,7 +22,7 @@ pub use slabs::Slabs;
 use crate::sys::heap::Arena;
 use core::ops::Range;
 use pairs::PairTable;
-use sequences::Sequences;
+use rseq::Rseqs;
 use table::PcTable;
 
 /// The whole cache of a process.
@@ -44,7 +44,7 @@ pub struct Cache {
     /// Fragments with an indirect branch by their site index.
     pub sites: PcTable,
     pub pairs: PairTable,
-    pub sequences: Sequences,
+    pub rseqs: Rseqs,
     /// Calls push onto a shadow stack, and landings compare (mode full).
     pub keeps_shadow: bool,
     /// Sites given out so far.
@@ -67,7 +67,7 @@ impl Cache {
             versions: PcTable::new(),
             sites: PcTable::new(),
             pairs: PairTable::new(),
-            sequences: Sequences::new(),
+            rseqs: Rseqs::new(),
             keeps_shadow: false,
             n_sites: 0,
             n_links: 0,
@@ -84,7 +84,7 @@ impl Cache {
             *table = PcTable::new();
         }
         self.pairs.clear();
-        self.sequences.forget_all();
+        self.rseqs.forget_all();
     }
 
     /// Unlinks everything: every way out of translated code leads into the dispatcher.
@@ -107,7 +107,7 @@ impl Cache {
                 fragment.interrupt_offset = NONE;
             }
         }
-        self.sequences.forget_memory(left);
+        self.rseqs.forget_memory(left);
     }
 
     pub fn fragment(&self, id: u32) -> &Fragment {

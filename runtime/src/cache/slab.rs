@@ -35,7 +35,7 @@ pub enum Unit {
     /// A far jump to this fragment.
     Thunk(u32),
     /// The enclosure of a restartable sequence.
-    Sequence(u32),
+    Enclosure(u32),
 }
 
 /// Room for one unit: where its hot and its cold part start, and how large these may be.
@@ -208,7 +208,7 @@ impl Slab {
             0 => Unit::Fragment(number),
             1 => Unit::Pad(number),
             2 => Unit::Thunk(number),
-            _ => Unit::Sequence(number),
+            _ => Unit::Enclosure(number),
         };
         Some(Found { unit, start: self.start + u64::from(entry.offset), is_cold })
     }

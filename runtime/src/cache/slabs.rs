@@ -109,7 +109,7 @@ impl Slabs {
             Unit::Fragment(id) => id,
             Unit::Pad(id) => id | 1 << 30,
             Unit::Thunk(id) => id | 2 << 30,
-            Unit::Sequence(index) => index | 3 << 30,
+            Unit::Enclosure(index) => index | 3 << 30,
         };
         // A unit starts right where the one before ends with a linkable jump, so that the jump can become a no-op.
         let end = |start: u64, size: u64| (start - slab.start + size).next_multiple_of(8);

@@ -18,7 +18,7 @@ pub mod call;
 pub mod layout;
 pub mod path;
 pub mod process;
-pub mod sequence;
+pub mod rseq;
 pub mod signals;
 pub mod standing;
 pub mod stepping;
@@ -30,7 +30,7 @@ use core::sync::atomic::{AtomicU32, Ordering};
 use layout::{branch_table_offset, counter_offset, heat_offset};
 use path::Path;
 use process::Process;
-use sequence::Sequence;
+use rseq::Rseq;
 use signals::{Signals, PENDING_SIGNAL};
 use standing::Standing;
 use stepping::Stepping;
@@ -46,7 +46,7 @@ pub struct ThreadContext {
     pub signals: Signals,
     pub stepping: Stepping,
     pub call: Call,
-    pub sequence: Sequence,
+    pub rseq: Rseq,
     pub path: Path,
     pub process: Process,
     pub tid: u32,

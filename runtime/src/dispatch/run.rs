@@ -19,7 +19,7 @@ use crate::dispatch::apart::{breakpoints, hold, probe_ends, probe_returns, writt
 use crate::dispatch::calls::rewind::{leave_syscall, rewind_call, rewind_syscall};
 use crate::dispatch::calls::{memory, results, syscalls};
 use crate::dispatch::flow::find::find_or_build;
-use crate::dispatch::flow::{exits, indirect, landings, linking, paths, regions, sequences};
+use crate::dispatch::flow::{exits, indirect, landings, linking, paths, regions, rseq};
 use crate::dispatch::life::{attach, detach, execute, hidden, release, room};
 use crate::dispatch::signals::{delivery, masks, natively, raise, signal_calls};
 use crate::instrument::request::Arrival;
@@ -42,7 +42,7 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
     }
     path::note_that_it_tells_first(context);
     let is_call_allowed = core::mem::take(&mut context.call.is_allowed) != 0;
-    context.sequence.plain = 0;
+    context.rseq.plain = 0;
     if reason == REASON_EXIT && context.path.has_tags {
         if let Some(address) = regions::decide_alone(context) {
             return address;
@@ -136,8 +136,8 @@ pub fn resume(context: &mut ThreadContext, link: u32) -> u64 {
     // SAFETY: `shared` is set before any thread runs and never changes.
     let shared = unsafe { ENGINE.peek() }.shared;
     paths::flush_due(context, link);
-    if context.sequence.aborted != 0 {
-        sequences::count_abort(context);
+    if context.rseq.aborted != 0 {
+        rseq::count_abort(context);
     }
     loop {
         if results::is_trapped(context) {
@@ -146,7 +146,7 @@ pub fn resume(context: &mut ThreadContext, link: u32) -> u64 {
         if context.signals.fault_pending != 0 || context.is_signal_waiting() && !probe_returns::is_inside(context) {
             linking::note_first_exit(context, link);
             link = NONE;
-            sequences::settle(context);
+            rseq::settle(context);
             if context.signals.fault_pending == 0 && context.is_step_due() {
                 raise::raise_step(context);
             }
@@ -226,8 +226,8 @@ pub fn wait_or_go_on(context: &mut ThreadContext, shared: Shared, link: u32) -> 
     if context.path.is_due {
         paths::go_on_if_between(context, link);
         if context.path.is_due {
-            // Single instructions are none of a sequence.
-            sequences::settle(context);
+            // Single instructions are none of a critical section.
+            rseq::settle(context);
         }
     }
     if !is_in_kernel_page(context.registers.pc) {
@@ -254,7 +254,7 @@ pub fn find_to_resume(
     }
     let writer = writer_of(context, engine.shared);
     if engine.cache.by_pc.find(context.registers.pc).is_none() {
-        sequences::learn_announced(engine, &writer, context);
+        rseq::learn_announced(engine, &writer, context);
     }
     if hold::goes_alone(context, engine) {
         let id = hold::go_alone(engine, &writer, context)?;
@@ -278,7 +278,7 @@ pub fn find_to_resume(
         return engine.cache.entry_behind_question(id, Entry::Plain).ok_or(BuildError::OutOfMemory);
     }
     let fragment = engine.cache.fragment(id);
-    let is_plain = context.sequence.plain != 0;
+    let is_plain = context.rseq.plain != 0;
     Ok(fragment.plain_entry + if is_plain { u64::from(fragment.inner_offset) } else { 0 })
 }
 

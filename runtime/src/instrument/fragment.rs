@@ -27,7 +27,7 @@ impl Engine {
                 if block.is_writable {
                     self.drop_overwritten(writer, &block);
                 }
-                self.build_around_sequences(writer, request, &mut block, ending)
+                self.build_around_rseqs(writer, request, &mut block, ending)
             }
             Err(reason) => Err(BuildError::NoCode(reason)),
         };

@@ -56,7 +56,7 @@ pub fn make(address: u64, slot: u32, shared: Shared) -> Option<&'static mut Thre
     context.signals.unlinked_fragment = NONE;
     context.slot = slot;
     context.path.tells_first = 1;
-    context.sequence.word = &raw const context.sequence.no_word as u64;
+    context.rseq.word = &raw const context.rseq.no_word as u64;
     Some(context)
 }
 

@@ -44,7 +44,7 @@ pub fn is_to_leave(context: &ThreadContext, shared: Shared) -> bool {
 /// Stands still for the controller until that says how to go on, or is gone. No lock held, the context complete.
 pub fn stand(context: &mut ThreadContext, shared: Shared, reason: u32) {
     // Where the program would have been aborted natively, for that it stopped.
-    crate::dispatch::flow::sequences::settle(context);
+    crate::dispatch::flow::rseq::settle(context);
     let writer = writer_of(context, shared);
     let reply = writer.stand(reason, context.registers.held());
     context.standing.passed_pc = context.registers.pc;

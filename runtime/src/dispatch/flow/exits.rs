@@ -4,7 +4,7 @@
 //! Runs in the target, in the dispatcher. Where the thread goes on, and what is linked to it, is decided by its caller.
 
 use super::parts::uncount_block;
-use super::{indirect, regions, returns, sequences};
+use super::{indirect, regions, returns, rseq};
 use crate::cache::exit::{Exit, ExitType};
 use crate::cache::NONE;
 use crate::context::layout::SITE_RETURN;
@@ -71,16 +71,16 @@ pub fn take_exit(context: &mut ThreadContext) -> u32 {
             regions::decide(&engine, context, exit.fragment);
             NONE
         }
-        ExitType::SequenceEntry => {
+        ExitType::RseqEntry => {
             context.note_step();
             drop(engine);
-            sequences::enter(context);
+            rseq::enter(context);
             NONE
         }
-        ExitType::SequenceAbort => {
+        ExitType::RseqAbort => {
             context.note_step();
-            context.undo_sequence();
-            context.sequence.aborted = 1;
+            context.undo_rseq();
+            context.rseq.aborted = 1;
             NONE
         }
         ExitType::FloatState => {

@@ -24,7 +24,7 @@ pub fn decide_alone(context: &mut ThreadContext) -> Option<u64> {
     let is_alone = exit.kind == ExitType::Region
         && context.pending_word().load(Ordering::Relaxed) == 0
         && context.signals.fault_pending == 0
-        && context.sequence.aborted == 0
+        && context.rseq.aborted == 0
         && !context.registers.are_stepped()
         && !detach::is_asked(context);
     // Exits of other kinds may belong to no fragment.

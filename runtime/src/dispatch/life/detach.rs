@@ -11,7 +11,7 @@ use crate::context::ThreadContext;
 use crate::cpu::signal::deliver;
 use crate::cpu::signal::interrupt::app_pc_at;
 use crate::cpu::{extended_state, parking};
-use crate::dispatch::flow::sequences;
+use crate::dispatch::flow::rseq;
 use crate::instrument::ENGINE;
 use crate::protocol::{end_kind, ThreadState};
 use crate::signal::table::SIGNALS;
@@ -55,7 +55,7 @@ pub fn park(context: &mut ThreadContext) {
         set_signal_mask(mask);
         return;
     }
-    sequences::leave(context);
+    rseq::leave(context);
     deliver::raise_held(context);
     ENGINE.lock().suspend_trust(&writer_of(context, shared));
     release::note_end(context, shared.detach_reason(), end_kind::RELEASED);

@@ -74,7 +74,7 @@ pub fn suspend_trust(context: &ThreadContext) {
 
 /// What comes before a release; the program's mask. All signals are blocked after it.
 pub fn end_following(context: &mut ThreadContext, reason: u16) -> u64 {
-    crate::dispatch::flow::sequences::settle(context);
+    crate::dispatch::flow::rseq::settle(context);
     suspend_trust(context);
     note_end(context, reason, end_kind::RELEASED);
     let mask = take_mask(context);

@@ -170,13 +170,13 @@ fn waiting_call(tid: u32) -> Waiting {
     }
 }
 
-/// No thread's rseq_cs names a shadow in `left` any more: the kernel would read there. None is inside a sequence now.
+/// No thread's rseq_cs names a shadow in `left` any more: the kernel would read there. None is inside a critical section now.
 fn forget_shadows(left: &Range<u64>) {
     for context in THREADS.lock().contexts() {
         // SAFETY: contexts of slots in use. What is at the word's address is the program's and may be gone: a guarded access.
-        let address = unsafe { (&raw const (*context).sequence.word).read_volatile() };
+        let address = unsafe { (&raw const (*context).rseq.word).read_volatile() };
         if guarded::read_word(address).is_some_and(|word| left.contains(&word)) {
-            // SAFETY: the kernel clears this word itself where a thread is in no sequence.
+            // SAFETY: the kernel clears this word itself where a thread is in no critical section.
             unsafe { guarded::write_word(address, 0) };
         }
     }

@@ -20,9 +20,9 @@ use crate::protocol::{record_kind, InvalidateRecord, MAX_FRAGMENT_BYTES};
 use alloc::vec::Vec;
 
 impl Engine {
-    /// Drops all fragments that hold code from `start` up to `end`, and forgets the sequences there.
+    /// Drops all fragments that hold code from `start` up to `end`, and forgets the critical sections there.
     pub fn invalidate(&mut self, writer: &RingWriter, start: u64, end: u64) {
-        self.cache.sequences.remove(start, end);
+        self.cache.rseqs.remove(start, end);
         self.invalidate_fragments(writer, start, end);
     }
 

@@ -177,7 +177,7 @@ impl Engine {
     /// Has a page's code translated again as it runs: what is compared, or what is not.
     fn translate_again(&mut self, writer: &RingWriter, page: u64, is_compared: bool) {
         let start = page << PAGE_BITS;
-        self.cache.sequences.remove(start, start + PAGE_BYTES);
+        self.cache.rseqs.remove(start, start + PAGE_BYTES);
         for id in self.fragments_within(start, start + PAGE_BYTES) {
             match (self.cache.fragment(id).is_compared, is_compared) {
                 (true, true) => self.retire_compared(writer, id),

@@ -276,8 +276,8 @@ impl Engine {
             | ExitType::Stale
             | ExitType::Relayout
             | ExitType::Region
-            | ExitType::SequenceEntry
-            | ExitType::SequenceAbort => return,
+            | ExitType::RseqEntry
+            | ExitType::RseqAbort => return,
         };
         let source = self.cache.fragment(exit.fragment);
         let target = self.cache.fragment(target_fragment);

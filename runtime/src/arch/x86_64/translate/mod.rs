@@ -6,9 +6,9 @@
 
 extern crate alloc;
 use crate::cpu::decode::in_place::uses_gs_memory;
-use crate::cpu::displacements::{GS_APP_GS_BASE, GS_SEQUENCE_UNDO, GS_SPILL_ADDRESS, GS_SPILL_OTHER};
+use crate::cpu::displacements::{GS_APP_GS_BASE, GS_RSEQ_UNDO, GS_SPILL_ADDRESS, GS_SPILL_OTHER};
 use crate::cpu::emit::Emitter;
-use crate::cpu::sequence::{UNDO_ADDRESS_SHIFT, UNDO_OTHER_SHIFT};
+use crate::cpu::rseq::{UNDO_ADDRESS_SHIFT, UNDO_OTHER_SHIFT};
 use crate::cpu::spill::SpillState;
 use crate::cpu::{Gpr, INDEX, TARGET};
 use crate::decode::Block;
@@ -47,7 +47,7 @@ impl Spare {
         if self == Spare::Noted {
             let number = |register: Option<Gpr>| register.map_or(0, |register| u32::from(register.0) + 1);
             let undo = number(address) << UNDO_ADDRESS_SHIFT | number(other) << UNDO_OTHER_SHIFT;
-            emitter.store_gs_immediate(GS_SEQUENCE_UNDO, undo);
+            emitter.store_gs_immediate(GS_RSEQ_UNDO, undo);
         }
     }
 }
@@ -357,8 +357,8 @@ fn emit_gs_base(emitter: &mut Emitter, instruction: &Instruction) {
 #[cfg(test)]
 mod machine;
 #[cfg(test)]
-mod samples;
+mod rseq_tests;
 #[cfg(test)]
-mod sequence_tests;
+mod samples;
 #[cfg(test)]
 mod tests;

@@ -1,10 +1,10 @@
 //! The copy of a restartable sequence's code, which the kernel may abort between any two instructions.
 //!
 //! An abort leaves no trace of where it came. So what is emitted here keeps to these rules:
-//! - A register that is in a slot is named in `sequence_undo` from before it changes until after it is back.
+//! - A register that is in a slot is named in `rseq.undo` from before it changes until after it is back.
 //! - Flags do not change but by the program's instructions.
-//! - `sequence_state` names the fragment that was entered last, or the exit that is being counted; `sequence_count`, what
-//!   that exit's counter was, `sequence_path` what the thread's path was. What is aborted counts as stopped at its
+//! - `rseq.state` names the fragment that was entered last, or the exit that is being counted; `rseq.count`, what
+//!   that exit's counter was, `rseq.path` what the thread's path was. What is aborted counts as stopped at its
 //!   fragment's start.
 //! - A thread comes in through an entry, which puts the shadow in the place of the program's descriptor, or finds it there.
 //! - Behind the last instruction nothing is covered.
@@ -13,10 +13,10 @@ extern crate alloc;
 use crate::buffer::RingWriter;
 use crate::cache::exit::ExitType;
 use crate::cache::fragment::{Fragment, COUNTED_AT_EXITS};
-use crate::cache::sequences::Enclosure;
-use crate::cpu::displacements::{GS_SEQUENCE_STATE, GS_SEQUENCE_WORD};
+use crate::cache::rseq::Enclosure;
+use crate::cpu::displacements::{GS_RSEQ_STATE, GS_RSEQ_WORD};
 use crate::cpu::emit::Emitter;
-use crate::cpu::instrument::sequence_ways::{emit_count, emit_note_left, spill, unspill, WaysOut};
+use crate::cpu::instrument::rseq_ways::{emit_count, emit_note_left, spill, unspill, WaysOut};
 use crate::cpu::spill::SpillState;
 use crate::cpu::translate::Spare;
 use crate::cpu::{RAX, RCX};
@@ -48,8 +48,8 @@ struct Place<'a> {
 }
 
 impl Engine {
-    /// Translates a block of a sequence; `is_last`: its last instruction.
-    pub fn build_in_sequence(
+    /// Translates a block of a critical section; `is_last`: its last instruction.
+    pub fn build_in_rseq(
         &mut self,
         writer: &RingWriter,
         request: Request,
@@ -57,11 +57,11 @@ impl Engine {
         ending: Ending,
         is_last: bool,
     ) -> Result<u32, BuildError> {
-        while let Some(index) = self.cache.sequences.find(block.pc) {
+        while let Some(index) = self.cache.rseqs.find(block.pc) {
             match self.build_in_enclosure(writer, &request, block, ending, index, is_last) {
                 Ok(id) => return Ok(id),
                 Err(Failure::Full) => self.renew_enclosure(writer, index),
-                Err(Failure::Impossible) => self.give_up_sequence(writer, index),
+                Err(Failure::Impossible) => self.give_up_rseq(writer, index),
                 Err(Failure::OutOfMemory) => {
                     self.shared.report_error(error_code::OUT_OF_MEMORY, [4, 0, 0, 0]);
                     return Err(BuildError::OutOfMemory);
@@ -80,7 +80,7 @@ impl Engine {
         index: u32,
         is_last: bool,
     ) -> Result<u32, Failure> {
-        let enclosure = *self.cache.sequences.enclosure(index);
+        let enclosure = *self.cache.rseqs.enclosure(index);
         if is_last && enclosure.has_last {
             return Err(Failure::Full);
         }
@@ -94,7 +94,7 @@ impl Engine {
         let mut exits = ExitList::new(self.cache.exits.len(), self.cache.keeps_shadow);
         let mut map = MapBuilder::new(block, false);
 
-        let other = exits.add_stub_only(ExitType::SequenceEntry, block.pc);
+        let other = exits.add_stub_only(ExitType::RseqEntry, block.pc);
         let (entry, inner, ahead) = emit_start(&mut emitter, &enclosure, id, other);
         map.mark(0, 0, SpillState::None);
 
@@ -134,10 +134,10 @@ impl Engine {
             ..describe(block, &counters)
         };
         let is_kept = map_start.is_some() && first_exit.is_some() && self.cache.fragments.push(fragment).is_some();
-        let sequences = &mut self.cache.sequences;
+        let rseqs = &mut self.cache.rseqs;
         if !is_kept
-            || !sequences.commit(index, id, emitter.address(), false)
-            || is_last && !sequences.commit(index, id, 0, true)
+            || !rseqs.commit(index, id, emitter.address(), false)
+            || is_last && !rseqs.commit(index, id, 0, true)
         {
             return Err(Failure::OutOfMemory);
         }
@@ -145,7 +145,7 @@ impl Engine {
         Ok(id)
     }
 
-    /// Emits the sequence's last instruction, which has a place of its own: it ends where the kernel watches no more.
+    /// Emits the critical section's last instruction, which has a place of its own: it ends where the kernel watches no more.
     fn emit_last(&mut self, block: &Block, n: usize, emitter: &mut Emitter, place: &mut Place) -> Result<(), Failure> {
         let counter = place.counters.main;
         emit_count(emitter, place.exits.next_id(), counter);
@@ -166,7 +166,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Emits the ways out of a block that is not the sequence's last one.
+    /// Emits the ways out of a block that is not the critical section's last one.
     fn emit_ways_out(
         &mut self,
         block: &Block,
@@ -230,7 +230,7 @@ fn describe(block: &Block, counters: &Counters) -> Fragment {
         last_offset: block.instructions.last().map_or(0, |last| last.ip() - block.pc) as u16,
         counter: counters.main,
         is_included: counters.is_counted(),
-        // Never laid out anew: it lies with the rest of its sequence.
+        // Never laid out anew: it lies with the rest of its critical section.
         counts_heat: true,
         is_hot: true,
         hashed_size: block.size_bytes() as u16,
@@ -238,19 +238,19 @@ fn describe(block: &Block, counters: &Counters) -> Fragment {
     }
 }
 
-/// Emits the start of fragment `id`; `other` is the exit of those that have not announced the sequence so. Where it is entered, where it
-/// is from inside, and how far behind the first of them the hot section has come: the map counts from there.
+/// Emits the start of fragment `id`; `other` is the exit of those that have not announced the critical section so. Where it is
+/// entered, where it is from inside, and how far behind the first of them the hot section has come: the map counts from there.
 fn emit_start(emitter: &mut Emitter, enclosure: &Enclosure, id: u32, other: u32) -> (u64, u64, usize) {
     emitter.set_cold(true);
     let entry = emitter.address();
-    emitter.store_gs_immediate(GS_SEQUENCE_STATE, id);
+    emitter.store_gs_immediate(GS_RSEQ_STATE, id);
     let to_code = emitter.jump();
     emitter.set_cold(false);
     emitter.bind(to_code);
     let ahead = (emitter.address() - entry) as usize;
     emit_entry(emitter, enclosure, other);
     let inner = emitter.address();
-    emitter.store_gs_immediate(GS_SEQUENCE_STATE, id);
+    emitter.store_gs_immediate(GS_RSEQ_STATE, id);
     (entry, inner, ahead)
 }
 
@@ -258,7 +258,7 @@ fn emit_start(emitter: &mut Emitter, enclosure: &Enclosure, id: u32, other: u32)
 /// program's descriptor, the exit `other` is taken.
 fn emit_entry(emitter: &mut Emitter, enclosure: &Enclosure, other: u32) {
     spill(emitter);
-    emitter.load_gs(RCX, GS_SEQUENCE_WORD);
+    emitter.load_gs(RCX, GS_RSEQ_WORD);
     emitter.load_word(RCX, RCX);
     let is_empty = emitter.jump_rcx_zero();
     emitter.load_immediate(RAX, enclosure.address.wrapping_neg());
@@ -271,7 +271,7 @@ fn emit_entry(emitter: &mut Emitter, enclosure: &Enclosure, other: u32) {
     unspill(emitter);
     ExitList::emit_stub_jump(emitter, other);
     emitter.bind_short(is_announced);
-    emitter.load_gs(RCX, GS_SEQUENCE_WORD);
+    emitter.load_gs(RCX, GS_RSEQ_WORD);
     emitter.load_immediate(RAX, enclosure.shadow);
     emitter.store_word(RCX, RAX);
     // From here on the kernel watches.

@@ -7,10 +7,10 @@ use crate::cpu::translate::tests::FAR;
 use crate::cpu::translate::*;
 use iced_x86::Decoder;
 
-/// The registers after an abort, as `ThreadContext::undo_sequence` takes them out of their slots.
+/// The registers after an abort, as `ThreadContext::undo_rseq` takes them out of their slots.
 fn undone(machine: &Machine) -> [u64; 16] {
     let mut registers = machine.registers;
-    let undo = machine.slot(GS_SEQUENCE_UNDO) as u32;
+    let undo = machine.slot(GS_RSEQ_UNDO) as u32;
     for (shift, slot) in [(UNDO_OTHER_SHIFT, GS_SPILL_OTHER), (UNDO_ADDRESS_SHIFT, GS_SPILL_ADDRESS)] {
         let number = undo >> shift & 0xff;
         if number != 0 {
@@ -40,7 +40,7 @@ fn check(mangler: &mut Mangler, sample: &Sample) -> usize {
         assert_eq!(undone(&machine), initial.registers, "{:02x?}", sample.bytes);
         n += 1;
     }
-    assert_eq!(machine.slot(GS_SEQUENCE_UNDO), 0, "{:02x?}", sample.bytes);
+    assert_eq!(machine.slot(GS_RSEQ_UNDO), 0, "{:02x?}", sample.bytes);
     n
 }
 

@@ -1,17 +1,17 @@
 //! Finding restartable sequences (rseq(2)), and cutting code at them.
 //!
-//! The program stores a descriptor's address just before a sequence starts. That address stands in its code, as an immediate
+//! The program stores a descriptor's address just before a critical section starts. That address stands in its code, as an immediate
 //! or relative to where it is, and what it points to is checked in every field, with the signature that the program gave the
-//! kernel: so a sequence is known before it runs. One that is announced in another way is known once code is translated
+//! kernel: so a critical section is known before it runs. One that is announced in another way is known once code is translated
 //! while it is announced.
 //!
-//! A block ends where a sequence starts, and inside one
+//! A block ends where a critical section starts, and inside one
 //! - in front of its last instruction, behind which nothing may be aborted any more;
 //! - in front of calls, indirect branches, system calls and whatever else does not stay in the enclosure. These instructions
-//!   run as anywhere else. If the kernel would have aborted the thread meanwhile, it is when it comes back into the sequence.
+//!   run as anywhere else. If the kernel would have aborted the thread meanwhile, it is when it comes back into the critical section.
 
 use crate::buffer::RingWriter;
-use crate::cache::sequences::{Descriptor, MAX_SEQUENCE_BYTES};
+use crate::cache::rseq::{Descriptor, MAX_RSEQ_BYTES};
 use crate::cache::{Exit, NONE};
 use crate::cpu::guarded;
 use crate::cpu::sys::kernel::USER_END;
@@ -27,46 +27,46 @@ const NEIGHBOURHOOD: u64 = 1 << 30;
 const LOWEST: u64 = 0x1_0000;
 
 impl Engine {
-    /// Translates a decoded block: up to a sequence, or in one.
-    pub fn build_around_sequences(
+    /// Translates a decoded block: up to a critical section, or in one.
+    pub fn build_around_rseqs(
         &mut self,
         writer: &RingWriter,
         request: Request,
         block: &mut Block,
         ending: Ending,
     ) -> Result<u32, BuildError> {
-        if self.cache.sequences.signature.is_some() {
+        if self.cache.rseqs.signature.is_some() {
             for index in 0..block.count() {
                 let named = block.named_address(index);
                 if let Some(address) = named.filter(|address| may_be_descriptor(*address, block.pc_of(index))) {
-                    self.learn_sequence(writer, address, false);
+                    self.learn_rseq(writer, address, false);
                 }
             }
         }
-        match self.cut_at_sequences(block, ending) {
-            (ending, Some(is_last)) => self.build_in_sequence(writer, request, block, ending, is_last),
+        match self.cut_at_rseqs(block, ending) {
+            (ending, Some(is_last)) => self.build_in_rseq(writer, request, block, ending, is_last),
             (ending, None) => self.build_block(writer, request, block, ending),
         }
     }
 
-    /// Cuts a block where it meets a sequence. Returns how it ends now; and, if it is to run in an enclosure, whether it is the
-    /// sequence's last instruction.
-    fn cut_at_sequences(&self, block: &mut Block, ending: Ending) -> (Ending, Option<bool>) {
-        let sequences = &self.cache.sequences;
-        if !sequences.intersects(block.pc, block.end())
+    /// Cuts a block where it meets a critical section. Returns how it ends now; and, if it is to run in an enclosure, whether it is the
+    /// critical section's last instruction.
+    fn cut_at_rseqs(&self, block: &mut Block, ending: Ending) -> (Ending, Option<bool>) {
+        let rseqs = &self.cache.rseqs;
+        if !rseqs.intersects(block.pc, block.end())
             || block.is_writable
             || self.ranges.trusted.contains(block.pc >> trusted::PAGE_BITS)
         {
             return (ending, None);
         }
-        let Some(index) = sequences.find(block.pc) else {
-            let Some(n) = (0..block.count()).position(|index| sequences.find(block.pc_of(index)).is_some()) else {
+        let Some(index) = rseqs.find(block.pc) else {
+            let Some(n) = (0..block.count()).position(|index| rseqs.find(block.pc_of(index)).is_some()) else {
                 return (ending, None);
             };
             block.truncate(n);
             return (Ending::Limit, None);
         };
-        let end = sequences.enclosure(index).descriptor.end();
+        let end = rseqs.enclosure(index).descriptor.end();
         let n = block.count();
         let n_plain = if ending == Ending::Limit { n } else { n.saturating_sub(1) };
         if let Some(last) = (0..n_plain).position(|index| block.pc_behind(index) >= end) {
@@ -83,7 +83,7 @@ impl Engine {
         }
     }
 
-    /// The instruction at `pc`, in a sequence, that does not run in its enclosure; `None`: it does.
+    /// The instruction at `pc`, in a critical section, that does not run in its enclosure; `None`: it does.
     pub fn find_beside_enclosure(&self, pc: u64) -> Option<Ending> {
         let mut block = Block::new();
         match decode_block(&mut block, &self.ranges, pc) {
@@ -93,17 +93,17 @@ impl Engine {
         }
     }
 
-    /// Learns of the sequence that the descriptor at `address` describes, if there is one; one that overlaps others takes
+    /// Learns of the critical section that the descriptor at `address` describes, if there is one; one that overlaps others takes
     /// their place if it `replaces`. Whether it was learned.
-    pub fn learn_sequence(&mut self, writer: &RingWriter, address: u64, replaces: bool) -> bool {
+    pub fn learn_rseq(&mut self, writer: &RingWriter, address: u64, replaces: bool) -> bool {
         let Some(descriptor) = read_descriptor(address) else {
             return false;
         };
         let (start, end) = (descriptor.start, descriptor.end());
-        if self.cache.sequences.is_given_up(start) || !self.is_sequence(&descriptor) {
+        if self.cache.rseqs.is_given_up(start) || !self.is_rseq(&descriptor) {
             return false;
         }
-        if self.cache.sequences.intersects(start, end) && !replaces {
+        if self.cache.rseqs.intersects(start, end) && !replaces {
             return false;
         }
         // Forgets what overlaps it, too.
@@ -112,10 +112,10 @@ impl Engine {
     }
 
     /// Whether a descriptor is one that the kernel would take, of code that does not change. Guarded copies may fault.
-    pub fn is_sequence(&self, descriptor: &Descriptor) -> bool {
+    pub fn is_rseq(&self, descriptor: &Descriptor) -> bool {
         let (start, end) = (descriptor.start, descriptor.end());
         let is_sound = descriptor.version == 0
-            && (1..=MAX_SEQUENCE_BYTES).contains(&descriptor.size)
+            && (1..=MAX_RSEQ_BYTES).contains(&descriptor.size)
             && end < USER_END
             && end > start
             && !descriptor.contains(descriptor.abort);
@@ -126,48 +126,48 @@ impl Engine {
             && is_code(end - 1)
             && is_code(descriptor.abort)
             && guarded::read_code(&mut before, descriptor.abort.wrapping_sub(4)) == before.len()
-            && self.cache.sequences.signature == Some(u32::from_le_bytes(before))
+            && self.cache.rseqs.signature == Some(u32::from_le_bytes(before))
     }
 
-    /// Makes a sequence's enclosure, with what the kernel aborts to. `false`: it is given up.
+    /// Makes a critical section's enclosure, with what the kernel aborts to. `false`: it is given up.
     fn make_enclosure(&mut self, address: u64, descriptor: Descriptor) -> bool {
-        let Some(signature) = self.cache.sequences.signature else {
+        let Some(signature) = self.cache.rseqs.signature else {
             return false;
         };
         let abort_exit = self.cache.exits.len() as u32;
         let cache = &mut self.cache;
-        let Some(index) = cache.sequences.make(&mut cache.slabs, address, descriptor, signature, abort_exit) else {
-            self.cache.sequences.give_up(descriptor.start);
+        let Some(index) = cache.rseqs.make(&mut cache.slabs, address, descriptor, signature, abort_exit) else {
+            self.cache.rseqs.give_up(descriptor.start);
             return false;
         };
-        let enclosure = *self.cache.sequences.enclosure(index);
+        let enclosure = *self.cache.rseqs.enclosure(index);
         // SAFETY: nothing uses the enclosure yet; the lock is held.
         let mut emitter = unsafe { enclosure.stub_emitter() };
         ExitList::emit_stub_jump(&mut emitter, abort_exit);
-        let kind = crate::cache::exit::ExitType::SequenceAbort;
+        let kind = crate::cache::exit::ExitType::RseqAbort;
         let exit = Exit { target: descriptor.abort, stub: enclosure.stub, kind, fragment: NONE, ..BLANK };
         self.cache.exits.push(exit).is_some() && !emitter.overflowed()
     }
 
-    /// New enclosures for all sequences, as if they had had none: their code is to be translated again.
+    /// New enclosures for all critical sections, as if they had had none: their code is to be translated again.
     pub fn renew_enclosures(&mut self) {
-        for (address, descriptor) in self.cache.sequences.take_known() {
+        for (address, descriptor) in self.cache.rseqs.take_known() {
             self.make_enclosure(address, descriptor);
         }
     }
 
-    /// Another enclosure for the sequence whose enclosure is full, or none.
+    /// Another enclosure for the critical section whose enclosure is full, or none.
     pub fn renew_enclosure(&mut self, writer: &RingWriter, index: u32) {
-        let enclosure = *self.cache.sequences.enclosure(index);
+        let enclosure = *self.cache.rseqs.enclosure(index);
         self.invalidate_fragments(writer, enclosure.descriptor.start, enclosure.descriptor.end());
         self.make_enclosure(enclosure.address, enclosure.descriptor);
     }
 
-    /// The sequence is code like any other from now on: the kernel does not abort it.
-    pub fn give_up_sequence(&mut self, writer: &RingWriter, index: u32) {
-        let descriptor = self.cache.sequences.enclosure(index).descriptor;
+    /// The critical section is code like any other from now on: the kernel does not abort it.
+    pub fn give_up_rseq(&mut self, writer: &RingWriter, index: u32) {
+        let descriptor = self.cache.rseqs.enclosure(index).descriptor;
         self.invalidate(writer, descriptor.start, descriptor.end());
-        self.cache.sequences.give_up(descriptor.start);
+        self.cache.rseqs.give_up(descriptor.start);
     }
 }
 

@@ -8,7 +8,7 @@ use crate::instrument::{BuildError, Engine};
 
 impl Engine {
     /// As any other block.
-    pub fn build_in_sequence(
+    pub fn build_in_rseq(
         &mut self,
         writer: &RingWriter,
         request: Request,

@@ -1,6 +1,6 @@
 //! Restartable sequences (rseq(2)): where the program has them, and where their copies are.
 //!
-//! The kernel compares the processor's instruction pointer with what a thread's descriptor says, so all code of a sequence
+//! The kernel compares the processor's instruction pointer with what a thread's descriptor says, so all code of a critical section
 //! is copied into one piece of the cache, its *enclosure*, and another descriptor, the *shadow*, says where that is:
 //!
 //! | from | what | does the kernel abort there? |
@@ -9,11 +9,11 @@
 //! | `stub` | where the kernel sends aborted threads | no |
 //! | `entries` | where fragments are entered from outside: one slot for each | no |
 //! | `covered` | the fragments, growing up | yes |
-//! | below `covered_end` | the one instruction that ends the sequence, up to its very end | yes |
+//! | below `covered_end` | the one instruction that ends the critical section, up to its very end | yes |
 //! | `covered_end` | the way out behind it | no |
 //!
 //! Changed under the runtime's lock; the arenas are read by the signal handler. How fragments come here is said in
-//! instrument/rseq/sequences.rs, what happens at run time in dispatch/flow/sequences.rs.
+//! instrument/rseq.rs, what happens at run time in dispatch/flow/rseq.rs.
 
 extern crate alloc;
 use super::slab::{Unit, HOT_ROOM_BYTES};
@@ -25,13 +25,13 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// The longest sequence that is followed: others run as code like any other.
-pub const MAX_SEQUENCE_BYTES: u64 = 1024;
-/// How often a sequence gets another enclosure because one is full.
+/// The longest critical section that is followed: others run as code like any other.
+pub const MAX_RSEQ_BYTES: u64 = 1024;
+/// How often a critical section gets another enclosure because one is full.
 const MAX_ENCLOSURES: u32 = 8;
 /// What a slab has room for wherever it has any.
 const MAX_ENCLOSURE_BYTES: u64 = HOT_ROOM_BYTES - 64;
-/// How many enclosures there are at most: two sequences of one piece of code take each other's place for ever.
+/// How many enclosures there are at most: two critical sections of one piece of code take each other's place for ever.
 const MAX_ENCLOSURES_IN_ALL: usize = 1 << 13;
 const SIGNATURE_OFFSET: u64 = 36;
 const STUB_OFFSET: u64 = 40;
@@ -42,7 +42,7 @@ const WAY_OUT_BYTES: u64 = 64;
 /// Room for the last instruction.
 const LAST_BYTES: u64 = 16;
 
-/// `struct rseq_cs`: what the program says of a sequence.
+/// `struct rseq_cs`: what the program says of a critical section.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Descriptor {
@@ -65,7 +65,7 @@ impl Descriptor {
     }
 }
 
-/// A sequence, and the piece of the cache that holds its copy.
+/// A critical section, and the piece of the cache that holds its copy.
 #[derive(Clone, Copy)]
 pub struct Enclosure {
     /// The program's descriptor: where it is, and what it says.
@@ -146,21 +146,21 @@ struct Piece {
     end: u64,
 }
 
-/// All sequences of the process.
-pub struct Sequences {
+/// All critical sections of the process.
+pub struct Rseqs {
     pub enclosures: Arena<Enclosure>,
     pieces: Arena<Piece>,
-    /// Those in use, by the address at which they start: enclosure, and how many the sequence had.
+    /// Those in use, by the address at which they start: enclosure, and how many the critical section had.
     by_start: BTreeMap<u64, (u32, u32)>,
-    /// Where sequences start whose code can't be copied.
+    /// Where critical sections start whose code can't be copied.
     given_up: Vec<u64>,
     /// What precedes the address to go to on an abort, as the program told the kernel; `None`: it did not yet.
     pub signature: Option<u32>,
 }
 
-impl Sequences {
-    pub const fn new() -> Sequences {
-        Sequences {
+impl Rseqs {
+    pub const fn new() -> Rseqs {
+        Rseqs {
             enclosures: Arena::new(1 << 26),
             pieces: Arena::new(1 << 26),
             by_start: BTreeMap::new(),
@@ -181,19 +181,19 @@ impl Sequences {
         &mut self.enclosures.as_mut_slice()[index as usize]
     }
 
-    /// The sequence that holds `pc`.
+    /// The critical section that holds `pc`.
     pub fn find(&self, pc: u64) -> Option<u32> {
         let (_, (index, _)) = self.by_start.range(..=pc).next_back()?;
         self.enclosure(*index).descriptor.contains(pc).then_some(*index)
     }
 
-    /// Whether any sequence has code from `start` up to `end`.
+    /// Whether any critical section has code from `start` up to `end`.
     pub fn intersects(&self, start: u64, end: u64) -> bool {
         let last = self.by_start.range(..end).next_back();
         last.is_some_and(|(_, (index, _))| self.enclosure(*index).descriptor.end() > start)
     }
 
-    /// Whether `shadow` is one of the enclosure's sequence: of this enclosure or of one that it replaced.
+    /// Whether `shadow` is one of the enclosure's critical section: of this enclosure or of one that it replaced.
     pub fn is_shadow_of(&self, shadow: u64, index: u32) -> bool {
         let address = self.enclosure(index).address;
         shadow != 0
@@ -204,7 +204,7 @@ impl Sequences {
                 .any(|enclosure| enclosure.shadow == shadow && enclosure.address == address)
     }
 
-    /// Forgets the sequences with code from `start` up to `end`. What is in their enclosures runs on.
+    /// Forgets the critical sections with code from `start` up to `end`. What is in their enclosures runs on.
     pub fn remove(&mut self, start: u64, end: u64) {
         while self.intersects(start, end) {
             if let Some(key) = self.by_start.range(..end).next_back().map(|(key, _)| *key) {
@@ -221,7 +221,7 @@ impl Sequences {
         known.into_values().map(told).collect()
     }
 
-    /// Forgets all sequences.
+    /// Forgets all critical sections.
     pub fn forget_all(&mut self) {
         self.by_start.clear();
         self.given_up.clear();
@@ -235,7 +235,7 @@ impl Sequences {
         }
     }
 
-    /// Notes that the sequence at `start` is code like any other.
+    /// Notes that the critical section at `start` is code like any other.
     pub fn give_up(&mut self, start: u64) {
         self.by_start.remove(&start);
         self.given_up.push(start);
@@ -245,8 +245,8 @@ impl Sequences {
         self.given_up.contains(&start)
     }
 
-    /// Makes an enclosure for the sequence that `descriptor`, at `address`, describes; another one if there is one. `None`:
-    /// there is no room, or there were too many. Its stub is still to be written.
+    /// Makes an enclosure for the critical section that `descriptor`, at `address`, describes; another one if there is one.
+    /// `None`: there is no room, or there were too many. Its stub is still to be written.
     pub fn make(
         &mut self,
         slabs: &mut Slabs,
@@ -257,7 +257,7 @@ impl Sequences {
     ) -> Option<u32> {
         let n_before = self.by_start.get(&descriptor.start).map_or(0, |(_, n)| *n);
         let is_full = n_before == MAX_ENCLOSURES || self.enclosures.len() == MAX_ENCLOSURES_IN_ALL;
-        if is_full || descriptor.size > MAX_SEQUENCE_BYTES {
+        if is_full || descriptor.size > MAX_RSEQ_BYTES {
             return None;
         }
         let room = slabs.room_near(descriptor.start)?;
@@ -285,7 +285,7 @@ impl Sequences {
             (writable(shadow + SIGNATURE_OFFSET) as *mut u32).write(signature);
         }
         let index = self.enclosures.push(enclosure)? as u32;
-        slabs.commit(room, shadow - room.hot + size, 0, Unit::Sequence(index));
+        slabs.commit(room, shadow - room.hot + size, 0, Unit::Enclosure(index));
         self.by_start.insert(descriptor.start, (index, n_before + 1));
         Some(index)
     }

@@ -5,35 +5,35 @@ use crate::context::ThreadContext;
 use crate::protocol;
 use clew_pathcodec::surprises::MAX_BYTES;
 
-/// `sequence_state`: the rest is the number of an exit; and the path is written as well, from `sequence_path` on.
-pub const SEQUENCE_LEAVING: u32 = 0x8000_0000;
-pub const SEQUENCE_WRITES_PATH: u32 = 0x4000_0000;
-/// `sequence_undo`: rcx and rax are in their slots; r10 is; r11 is.
+/// `rseq.state`: the rest is the number of an exit; and the path is written as well, from `rseq.path` on.
+pub const RSEQ_LEAVING: u32 = 0x8000_0000;
+pub const RSEQ_WRITES_PATH: u32 = 0x4000_0000;
+/// `rseq.undo`: rcx and rax are in their slots; r10 is; r11 is.
 pub const UNDO_RCX_RAX: u32 = 1;
 pub const UNDO_INDEX: u32 = 2;
 pub const UNDO_TARGET: u32 = 4;
-/// `sequence_undo`: in these bits, the number of the register in the address slot, and of the other one, plus one.
+/// `rseq.undo`: in these bits, the number of the register in the address slot, and of the other one, plus one.
 pub const UNDO_ADDRESS_SHIFT: u32 = 8;
 pub const UNDO_OTHER_SHIFT: u32 = 16;
 
 impl ThreadContext {
-    /// Takes back what the kernel aborted a sequence in: the registers out of their slots, and what the path was told of the
+    /// Takes back what the kernel aborted a critical section in: the registers out of their slots, and what the path was told of the
     /// fragment that was left.
-    pub fn undo_sequence(&mut self) {
-        if self.sequence.state & SEQUENCE_WRITES_PATH != 0 {
+    pub fn undo_rseq(&mut self) {
+        if self.rseq.state & RSEQ_WRITES_PATH != 0 {
             for (cell, value) in
                 [protocol::PATH_DECISIONS_CELL, protocol::PATH_OTHER_DECISIONS_CELL, protocol::PATH_SURPRISES_CELL]
                     .into_iter()
-                    .zip(self.sequence.path)
+                    .zip(self.rseq.path)
             {
                 // SAFETY: the cells are the first counters of the thread's mapped window, which only this thread writes.
                 unsafe { self.counter(cell as u32).write_volatile(value) };
             }
-            let behind = self.self_address.wrapping_add(SURPRISES_END_OFFSET).wrapping_add(self.sequence.path[2]);
+            let behind = self.self_address.wrapping_add(SURPRISES_END_OFFSET).wrapping_add(self.rseq.path[2]);
             // SAFETY: the offset was the buffer's, behind which there is room for more than one number. None may be there.
             unsafe { core::ptr::write_bytes(behind as *mut u8, 0, MAX_BYTES) };
         }
-        let undo = core::mem::take(&mut self.sequence.undo);
+        let undo = core::mem::take(&mut self.rseq.undo);
         if undo & UNDO_RCX_RAX != 0 {
             self.registers.general[1] = self.gate.spill_rcx;
             self.registers.general[0] = self.gate.spill_rax;

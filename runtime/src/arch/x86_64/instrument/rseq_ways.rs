@@ -1,18 +1,18 @@
 //! How a restartable sequence's blocks are left: what is counted there, and what the thread's path is told.
 //!
-//! Keeps to the rules of `sequence_code`.
+//! Keeps to the rules of `rseq_code`.
 
 use crate::cache::exit::ExitType;
 use crate::cache::fragment::NONE;
-use crate::cache::sequences::Enclosure;
+use crate::cache::rseq::Enclosure;
 use crate::context::layout::counter_offset;
 use crate::cpu::displacements::{
-    gs_path_cell, GS_SEQUENCE_COUNT, GS_SEQUENCE_LEFT, GS_SEQUENCE_PATH, GS_SEQUENCE_STATE, GS_SEQUENCE_UNDO,
-    GS_SEQUENCE_WORD, GS_SPILL_INDEX, GS_SPILL_RAX, GS_SPILL_RCX, GS_SPILL_TARGET,
+    gs_path_cell, GS_RSEQ_COUNT, GS_RSEQ_LEFT, GS_RSEQ_PATH, GS_RSEQ_STATE, GS_RSEQ_UNDO, GS_RSEQ_WORD, GS_SPILL_INDEX,
+    GS_SPILL_RAX, GS_SPILL_RCX, GS_SPILL_TARGET,
 };
 use crate::cpu::emit::Emitter;
 use crate::cpu::instrument::order::{emit_surprise_bytes, FullBuffer};
-use crate::cpu::sequence::{SEQUENCE_LEAVING, SEQUENCE_WRITES_PATH, UNDO_INDEX, UNDO_RCX_RAX, UNDO_TARGET};
+use crate::cpu::rseq::{RSEQ_LEAVING, RSEQ_WRITES_PATH, UNDO_INDEX, UNDO_RCX_RAX, UNDO_TARGET};
 use crate::cpu::{INDEX, RAX, RCX, TARGET};
 use crate::decode::{Block, Ending};
 use crate::instrument::counts::counters::Counters;
@@ -38,7 +38,7 @@ enum Step {
     Surprise,
 }
 
-/// Emits the ways out of a block that does not end its sequence.
+/// Emits the ways out of a block that does not end its critical section.
 pub struct WaysOut<'a, 'b> {
     pub engine: &'a Engine,
     pub emitter: &'a mut Emitter<'b>,
@@ -96,9 +96,9 @@ impl WaysOut<'_, '_> {
             match self.engine.find_beside_enclosure(way.target) {
                 None => {}
                 Some(Ending::Call(_) | Ending::IndirectCall) => {
-                    // What is called is no part of the sequence: the kernel only clears the word there.
-                    self.emitter.store_gs_immediate(GS_SEQUENCE_LEFT, 0);
-                    self.emitter.store_gs_immediate(GS_SEQUENCE_LEFT + 4, 0);
+                    // What is called is no part of the critical section: the kernel only clears the word there.
+                    self.emitter.store_gs_immediate(GS_RSEQ_LEFT, 0);
+                    self.emitter.store_gs_immediate(GS_RSEQ_LEFT + 4, 0);
                     is_inside = false;
                 }
                 Some(_) => {
@@ -131,13 +131,13 @@ impl WaysOut<'_, '_> {
     }
 }
 
-/// Emits a note of what rseq_cs holds, for when the thread comes back to the sequence: if that is gone then, the kernel
+/// Emits a note of what rseq_cs holds, for when the thread comes back to the critical section: if that is gone then, the kernel
 /// would have aborted it.
 pub fn emit_note_left(emitter: &mut Emitter) {
     spill(emitter);
-    emitter.load_gs(RCX, GS_SEQUENCE_WORD);
+    emitter.load_gs(RCX, GS_RSEQ_WORD);
     emitter.load_word(RCX, RCX);
-    emitter.store_gs(GS_SEQUENCE_LEFT, RCX);
+    emitter.store_gs(GS_RSEQ_LEFT, RCX);
     unspill(emitter);
 }
 
@@ -147,14 +147,14 @@ pub fn emit_count(emitter: &mut Emitter, exit: u32, counter: u32) {
         return;
     }
     emitter.store_gs(GS_SPILL_INDEX, INDEX);
-    emitter.store_gs_immediate(GS_SEQUENCE_UNDO, UNDO_INDEX);
+    emitter.store_gs_immediate(GS_RSEQ_UNDO, UNDO_INDEX);
     emitter.load_gs(INDEX, counter_offset(counter));
-    emitter.store_gs(GS_SEQUENCE_COUNT, INDEX);
-    emitter.store_gs_immediate(GS_SEQUENCE_STATE, exit | SEQUENCE_LEAVING);
+    emitter.store_gs(GS_RSEQ_COUNT, INDEX);
+    emitter.store_gs_immediate(GS_RSEQ_STATE, exit | RSEQ_LEAVING);
     emitter.add_immediate(INDEX, 1);
     emitter.store_gs(counter_offset(counter), INDEX);
     emitter.load_gs(INDEX, GS_SPILL_INDEX);
-    emitter.store_gs_immediate(GS_SEQUENCE_UNDO, 0);
+    emitter.store_gs_immediate(GS_RSEQ_UNDO, 0);
 }
 
 /// As `emit_count`, of an exit that is a decision in the thread's path, or also a surprise: then the way for when the buffer is
@@ -170,18 +170,18 @@ fn emit_step(
     emitter.store_gs(GS_SPILL_TARGET, TARGET);
     emitter.store_gs(GS_SPILL_RCX, RCX);
     emitter.store_gs(GS_SPILL_RAX, RAX);
-    emitter.store_gs_immediate(GS_SEQUENCE_UNDO, UNDO_RCX_RAX | UNDO_TARGET);
+    emitter.store_gs_immediate(GS_RSEQ_UNDO, UNDO_RCX_RAX | UNDO_TARGET);
     emitter.load_gs(TARGET, surprises);
-    emitter.store_gs(GS_SEQUENCE_PATH + 16, TARGET);
+    emitter.store_gs(GS_RSEQ_PATH + 16, TARGET);
     emitter.load_gs(TARGET, gs_path_cell(PATH_OTHER_DECISIONS_CELL));
-    emitter.store_gs(GS_SEQUENCE_PATH + 8, TARGET);
+    emitter.store_gs(GS_RSEQ_PATH + 8, TARGET);
     emitter.load_gs(RCX, decisions);
-    emitter.store_gs(GS_SEQUENCE_PATH, RCX);
+    emitter.store_gs(GS_RSEQ_PATH, RCX);
     if counter != NONE {
         emitter.load_gs(RAX, counter_offset(counter));
-        emitter.store_gs(GS_SEQUENCE_COUNT, RAX);
+        emitter.store_gs(GS_RSEQ_COUNT, RAX);
     }
-    emitter.store_gs_immediate(GS_SEQUENCE_STATE, exit | SEQUENCE_LEAVING | SEQUENCE_WRITES_PATH);
+    emitter.store_gs_immediate(GS_RSEQ_STATE, exit | RSEQ_LEAVING | RSEQ_WRITES_PATH);
     if counter != NONE {
         emitter.add_immediate(RAX, 1);
         emitter.store_gs(counter_offset(counter), RAX);
@@ -201,11 +201,11 @@ fn unspill_step(emitter: &mut Emitter) {
 pub fn spill(emitter: &mut Emitter) {
     emitter.store_gs(GS_SPILL_RCX, RCX);
     emitter.store_gs(GS_SPILL_RAX, RAX);
-    emitter.store_gs_immediate(GS_SEQUENCE_UNDO, UNDO_RCX_RAX);
+    emitter.store_gs_immediate(GS_RSEQ_UNDO, UNDO_RCX_RAX);
 }
 
 pub fn unspill(emitter: &mut Emitter) {
     emitter.load_gs(RAX, GS_SPILL_RAX);
     emitter.load_gs(RCX, GS_SPILL_RCX);
-    emitter.store_gs_immediate(GS_SEQUENCE_UNDO, 0);
+    emitter.store_gs_immediate(GS_RSEQ_UNDO, 0);
 }
