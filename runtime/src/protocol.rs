@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0xe0, 0xf4, 0x58, 0xc0, 0x27, 0xaf, 0x70, 0x78, 0xff, 0xd8, 0x81, 0x9f, 0xfd, 0xd9, 0x6a, 0x40, 0x88, 0xc5, 0x64,
-    0x70, 0x06, 0x3f, 0x11, 0x64, 0x4d, 0x03, 0xe4, 0xc5, 0x71, 0x43, 0x22, 0xa7,
+    0x1b, 0xd7, 0xb3, 0x16, 0xce, 0xd8, 0xe7, 0xdd, 0x9e, 0x9d, 0xa6, 0x21, 0x3b, 0xfa, 0xe7, 0xd9, 0xfc, 0xe2, 0x71,
+    0xc4, 0x0a, 0xbc, 0x1c, 0x43, 0x3d, 0x12, 0x56, 0x19, 0xcc, 0x0c, 0x42, 0x6c,
 ];
 
 /// every record, and every continuation of one, is one unit of this size
@@ -535,13 +535,13 @@ pub struct StatusPage {
     /// while not 0 threads that come to the dispatcher stand still there (RequestKind.hold) (written by:
     /// controller:live)
     pub hold_ticket: u32,
-    /// one more each time that breakpoints, filters, records_order or code were changed; every thread minds it before
-    /// it executes anything more (written by: controller:live)
-    pub wishes: u32,
+    /// one more each time that breakpoints, filters, records_order or code were changed; every thread carries that out
+    /// before it executes anything more (written by: controller:live)
+    pub directive_count: u32,
     /// how many breakpoints are valid (written by: controller:live)
     pub breakpoint_count: u32,
     /// modes counts and full: whether the order of execution is recorded from now on; changed while all threads stand
-    /// still, with a wish (written by: controller:live)
+    /// still, with a directive (written by: controller:live)
     pub records_order: u32,
     /// addresses of instructions in front of which threads stand still (RequestKind.hold) (written by: controller:live)
     pub breakpoints: [u64; 32],
@@ -554,18 +554,18 @@ pub struct StatusPage {
     pub excursions: u64,
     /// instructions executed there, which are not counted (written by: runtime)
     pub uncounted_instructions: u64,
-    /// enum ReleaseReason: why the controller wishes to detach; 0: because it was told to (written by: controller:live)
+    /// enum ReleaseReason: why the controller detaches; 0: because it was told to (written by: controller:live)
     pub detach_reason: u32,
-    /// 1: another process may write to the code whatever is protected, so all of it counts as writable; said with a
-    /// wish (written by: controller:live)
+    /// 1: another process may write to the code whatever is protected, so all of it counts as writable; told with a
+    /// directive (written by: controller:live)
     pub is_written: u32,
     /// addresses of pages of code that changed behind the process' back: the last ones told, page number N at index N
     /// modulo 32 (written by: controller:live)
     pub changed_pages: [u64; 32],
-    /// how many were ever told; said with a wish (written by: controller:live)
+    /// how many were ever told; told with a directive (written by: controller:live)
     pub changed_count: u32,
     /// the number of a task that shares the memory and is no thread of the process, which is to go on natively; 0:
-    /// none; said with a wish (written by: controller:live)
+    /// none; told with a directive (written by: controller:live)
     pub released_task: u32,
     /// zero (written by: runtime)
     pub reserved: [u8; 3232],
@@ -608,7 +608,7 @@ const _: () = assert!(core::mem::offset_of!(StatusPage, trust_ends) == 264);
 const _: () = assert!(core::mem::offset_of!(StatusPage, table_misses) == 272);
 const _: () = assert!(core::mem::offset_of!(StatusPage, untagged_fragments) == 280);
 const _: () = assert!(core::mem::offset_of!(StatusPage, hold_ticket) == 288);
-const _: () = assert!(core::mem::offset_of!(StatusPage, wishes) == 292);
+const _: () = assert!(core::mem::offset_of!(StatusPage, directive_count) == 292);
 const _: () = assert!(core::mem::offset_of!(StatusPage, breakpoint_count) == 296);
 const _: () = assert!(core::mem::offset_of!(StatusPage, records_order) == 300);
 const _: () = assert!(core::mem::offset_of!(StatusPage, breakpoints) == 304);

@@ -1,4 +1,4 @@
-//! What the controller wishes while the program runs, and standing still for it.
+//! What the controller tells all threads while the program runs, and standing still for it.
 
 extern crate alloc;
 use super::{RingWriter, Shared};
@@ -14,13 +14,13 @@ impl Shared {
     }
 
     /// How often the controller changed what the runtime is to do.
-    pub fn wishes(&self) -> u32 {
+    pub fn directive_count(&self) -> u32 {
         // SAFETY: as above.
-        unsafe { AtomicU32::from_ptr(&raw mut (*self.status()).wishes) }.load(Ordering::Acquire)
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.status()).directive_count) }.load(Ordering::Acquire)
     }
 
     /// Whether the order of execution is to be recorded.
-    pub fn wishes_order(&self) -> bool {
+    pub fn records_order(&self) -> bool {
         // SAFETY: as above.
         unsafe { AtomicU32::from_ptr(&raw mut (*self.status()).records_order) }.load(Ordering::Acquire) != 0
     }
@@ -41,7 +41,7 @@ impl Shared {
         self.iter_breakpoints().collect()
     }
 
-    /// The task that the controller wishes to go on natively, beside the process; 0: none.
+    /// The task that the controller has go on natively, beside the process; 0: none.
     pub fn released_task(&self) -> u32 {
         // SAFETY: as above.
         unsafe { AtomicU32::from_ptr(&raw mut (*self.status()).released_task) }.load(Ordering::Acquire)

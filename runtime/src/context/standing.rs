@@ -1,18 +1,18 @@
-//! What a thread's context keeps of the controller's wishes (dispatch/apart/hold.rs).
+//! What a thread's context keeps of the controller's directives (dispatch/apart/hold.rs).
 
 /// `Standing::step`: the thread is to execute one instruction, and stand still in front of the next one.
 pub const STEP_DUE: u32 = 1;
 /// `Standing::step`: it is executing that instruction.
 pub const STEP_MADE: u32 = 2;
 
-/// All zeros for a thread that nothing is wished of.
+/// All zeros for a thread that was told nothing.
 #[repr(C)]
 #[derive(Default)]
 pub struct Standing {
     /// 0, `STEP_DUE` or `STEP_MADE`.
     pub step: u32,
-    /// The number of the last wish that the thread minds.
-    pub wishes_minded: u32,
+    /// How many directives the thread has carried out.
+    pub directives_done: u32,
     /// How many filter ranges there were when it last looked.
     pub filters_seen: u32,
     /// The breakpoint that the thread stood at and is about to pass; 0: none.

@@ -218,7 +218,7 @@ pub fn wait_or_go_on(context: &mut ThreadContext, shared: Shared, link: u32) -> 
         linking::note_first_exit(context, link);
         release::release(context, release_reason::TRACED);
     }
-    hold::mind(context, shared);
+    hold::carry_out(context, shared);
     if context.registers.are_foreign() {
         excursion::go_on(context);
         return Next::AgainAlone;

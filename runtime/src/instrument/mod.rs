@@ -32,7 +32,7 @@ use crate::decode::{Block, NoCode, Ranges};
 use crate::protocol;
 use crate::sys::lock::Lock;
 use alloc::collections::BTreeMap;
-use change::stops::{ProbeCode, Wishes};
+use change::stops::{Directives, ProbeCode};
 use change::trust::Trust;
 use indirect::pads::DynamicEdge;
 use order::decisions::DecisionCells;
@@ -83,8 +83,8 @@ pub struct Engine {
     pub symbols: Symbols,
     /// The blocks that tags are about (mode region).
     pub region_blocks: RegionBlocks,
-    /// What the controller wished while the program ran.
-    pub wishes: Wishes,
+    /// What the controller told all threads while the program ran.
+    pub directives: Directives,
     /// By address: what is executed where the program or another set a breakpoint.
     probe_codes: BTreeMap<u64, ProbeCode>,
     counters_used: u32,
@@ -111,7 +111,7 @@ impl Engine {
             decision_cells: DecisionCells::new(),
             symbols: Symbols::new(),
             region_blocks: RegionBlocks::new(),
-            wishes: Wishes::new(),
+            directives: Directives::new(),
             probe_codes: BTreeMap::new(),
             counters_used: 0,
             instructions_translated: 0,

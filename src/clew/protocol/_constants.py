@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("e0f458c027af7078ffd8819ffdd96a4088c56470063f11644d03e4c5714322a7")
+SCHEMA_HASH: Final = bytes.fromhex("1bd7b316ced8e7dd9e9da6213bfae7d9fce271c40abc1c433d125619cc0c426c")
 CONTAINER_MAGIC: Final = 0x3131415441444c43
 CONTAINER_VERSION: Final = 0x1
 
@@ -563,7 +563,7 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "table_misses": (272, "<Q"),
             "untagged_fragments": (280, "<Q"),
             "hold_ticket": (288, "<I"),
-            "wishes": (292, "<I"),
+            "directive_count": (292, "<I"),
             "breakpoint_count": (296, "<I"),
             "records_order": (300, "<I"),
             "breakpoints": (304, "<32Q"),

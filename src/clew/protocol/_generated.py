@@ -350,7 +350,7 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             "table_misses",
             "untagged_fragments",
             "hold_ticket",
-            "wishes",
+            "directive_count",
             "breakpoint_count",
             "records_order",
             "breakpoints",

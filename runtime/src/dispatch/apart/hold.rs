@@ -1,8 +1,8 @@
 //! Standing still: the controller holds the process, has a thread make one step, or set a breakpoint where it comes to.
 //!
 //! No tracer is needed for it. A thread that stands still waits in the dispatcher, its own state complete, and tells where it
-//! is; should the controller be killed, it goes on. What the controller wishes while threads stand still, each minds before it
-//! executes anything more.
+//! is; should the controller be killed, it goes on. What the controller tells all threads while they stand still, each carries
+//! out before it executes anything more.
 
 use crate::buffer::{RingWriter, Shared};
 use crate::context::standing::{STEP_DUE, STEP_MADE};
@@ -81,22 +81,22 @@ pub fn stay_at_probe(context: &mut ThreadContext) {
     }
 }
 
-/// Minds what the controller wished since the thread did so last, in front of the context's pc. No lock held.
-pub fn mind(context: &mut ThreadContext, shared: Shared) {
+/// Carries out what the controller told all threads since this one did so last, in front of the context's pc. No lock held.
+pub fn carry_out(context: &mut ThreadContext, shared: Shared) {
     let n_filters = shared.filter_count();
-    let wishes = shared.wishes();
-    if context.standing.wishes_minded == wishes {
+    let n_directives = shared.directive_count();
+    if context.standing.directives_done == n_directives {
         context.standing.filters_seen = n_filters;
         return;
     }
     let mut engine = ENGINE.lock();
     let writer = writer_of(context, shared);
     // Code is read that may be there no more.
-    if masks::with_faults(context, |_| engine.mind(&writer, wishes)) {
+    if masks::with_faults(context, |_| engine.carry_out(&writer, n_directives)) {
         call_table::handle_what(&engine);
         landings::forget_ways(&mut engine);
     }
-    context.standing.wishes_minded = wishes;
+    context.standing.directives_done = n_directives;
     let before = core::mem::replace(&mut context.standing.filters_seen, n_filters);
     if before != n_filters {
         let is_included = |count| u64::from(shared.is_included_by(context.registers.pc, count));

@@ -13,8 +13,11 @@ pub fn begin(context: &mut ThreadContext, parent: u32) {
     let mut engine = ENGINE.lock();
     let shared = engine.shared;
     begin_slot(context, shared);
-    context.standing =
-        Standing { wishes_minded: engine.wishes.number(), filters_seen: shared.filter_count(), ..Standing::default() };
+    context.standing = Standing {
+        directives_done: engine.directives.count(),
+        filters_seen: shared.filter_count(),
+        ..Standing::default()
+    };
     let writer = writer_of(context, shared);
     write_event(
         &writer,

@@ -25,8 +25,8 @@ static ROOMS: AtomicU32 = AtomicU32::new(0);
 
 /// Room for what the program would like, but can do without, is made so often at most: a program that tries one address after the
 /// other would have all its code translated as often.
-const MAX_WISHES: u32 = 64;
-static WISHES: AtomicU32 = AtomicU32::new(0);
+const MAX_OPTIONAL_ROOMS: u32 = 64;
+static OPTIONAL_ROOMS: AtomicU32 = AtomicU32::new(0);
 
 /// The thread is in the dispatcher: where it goes on is looked up under the engine's lock after this.
 pub fn note_arrival(context: &mut ThreadContext) {
@@ -64,7 +64,7 @@ pub fn make(engine: &mut Engine, writer: &RingWriter, context: &ThreadContext, w
 /// As `make`, for what the program can do without.
 pub fn make_if_seldom(engine: &mut Engine, writer: &RingWriter, context: &ThreadContext, wanted: Range<u64>) {
     let has_slab = engine.cache.slabs.starts().any(|start| hidden::is_slab_within(start, &wanted));
-    if has_slab && WISHES.fetch_add(1, Ordering::Relaxed) < MAX_WISHES {
+    if has_slab && OPTIONAL_ROOMS.fetch_add(1, Ordering::Relaxed) < MAX_OPTIONAL_ROOMS {
         make(engine, writer, context, wanted);
     }
 }

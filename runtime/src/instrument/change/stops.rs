@@ -16,30 +16,30 @@ use crate::instrument::{BuildError, Engine};
 use crate::protocol::{exit_kind, MAX_CHANGED_PAGES};
 use alloc::vec::Vec;
 
-/// What the controller wished, as far as the engine did it.
-pub struct Wishes {
-    number: u32,
+/// What the controller told all threads, as far as the engine has carried it out.
+pub struct Directives {
+    count: u32,
     n_filters: u32,
     n_changed: u32,
     breakpoints: Vec<u64>,
 }
 
-impl Wishes {
-    pub const fn new() -> Wishes {
-        Wishes { number: 0, n_filters: 0, n_changed: 0, breakpoints: Vec::new() }
+impl Directives {
+    pub const fn new() -> Directives {
+        Directives { count: 0, n_filters: 0, n_changed: 0, breakpoints: Vec::new() }
     }
 
-    /// How many wishes were done.
-    pub fn number(&self) -> u32 {
-        self.number
+    /// How many directives were carried out.
+    pub fn count(&self) -> u32 {
+        self.count
     }
 }
 
 /// What is executed alone at a breakpoint of the program's, or of another.
 pub struct ProbeCode {
     fragment: u32,
-    /// How many wishes of the controller were minded.
-    n_wishes: u32,
+    /// How many directives of the controller were carried out.
+    n_directives: u32,
     bytes: Vec<u8>,
 }
 
@@ -47,21 +47,21 @@ const MAX_INSTRUCTION_BYTES: usize = 15;
 const PAGE_BYTES: u64 = 1 << PAGE_BITS;
 
 impl Engine {
-    /// Does what the controller wished up to wish `number`: code that it changes goes out of use. Whether the order is recorded from
-    /// now on, and was not before, or the other way round.
-    pub fn mind(&mut self, writer: &RingWriter, number: u32) -> bool {
-        if self.wishes.number == number {
+    /// Carries out the controller's directives, `n_directives` of them by now: code that they change goes out of use. Whether the order
+    /// is recorded from now on, and was not before, or the other way round.
+    pub fn carry_out(&mut self, writer: &RingWriter, n_directives: u32) -> bool {
+        if self.directives.count == n_directives {
             return false;
         }
-        self.wishes.number = number;
+        self.directives.count = n_directives;
         let breakpoints = self.shared.breakpoints();
-        let before = core::mem::replace(&mut self.wishes.breakpoints, breakpoints.clone());
+        let before = core::mem::replace(&mut self.directives.breakpoints, breakpoints.clone());
         let n_filters = self.shared.filter_count();
-        let has_other_filters = core::mem::replace(&mut self.wishes.n_filters, n_filters) != n_filters;
+        let has_other_filters = core::mem::replace(&mut self.directives.n_filters, n_filters) != n_filters;
         if self.shared.is_written() {
             self.distrust(writer);
         }
-        self.mind_changed(writer);
+        self.look_at_changed_pages(writer);
         let has_other_mode = self.change_mode(writer);
         if has_other_mode || has_other_filters {
             // What was counted need not be any more, or the other way round.
@@ -77,9 +77,9 @@ impl Engine {
     }
 
     /// Looks at the pages again that were written behind the process' back: what is there now is translated anew.
-    fn mind_changed(&mut self, writer: &RingWriter) {
+    fn look_at_changed_pages(&mut self, writer: &RingWriter) {
         let count = self.shared.changed_count();
-        let before = core::mem::replace(&mut self.wishes.n_changed, count);
+        let before = core::mem::replace(&mut self.directives.n_changed, count);
         if count.wrapping_sub(before) > MAX_CHANGED_PAGES as u32 {
             self.look_at_changed(writer, 0, u64::MAX);
             return;
@@ -112,14 +112,14 @@ impl Engine {
         }
     }
 
-    /// Has what is translated from now on tell of the order, or no more, as the controller wishes. Whether that is other than before:
+    /// Has what is translated from now on tell of the order, or no more, as the controller has it. Whether that is other than before:
     /// nothing of what was translated is to be executed then.
     fn change_mode(&mut self, writer: &RingWriter) -> bool {
-        let Some(wishes_order) = self.follow_wished_order() else {
+        let Some(records_order) = self.follow_records_order() else {
             return false;
         };
         // Paths are to expect what hot branches do by now.
-        let n_looked_at = if wishes_order { self.cache.fragments.len() as u32 } else { 0 };
+        let n_looked_at = if records_order { self.cache.fragments.len() as u32 } else { 0 };
         for id in 0..n_looked_at {
             let fragment = *self.cache.fragment(id);
             if fragment.is_valid && fragment.is_hot && fragment.exit_kind == exit_kind::CONDITIONAL {
@@ -165,7 +165,7 @@ impl Engine {
             Some((instruction, length)) => instruction[..length] == *code.bytes,
             None => guarded::read_code(bytes, pc) == bytes.len() && *bytes == *code.bytes,
         };
-        (is_same && code.n_wishes == self.wishes.number).then_some(code.fragment)
+        (is_same && code.n_directives == self.directives.count).then_some(code.fragment)
     }
 
     /// Keeps it: a breakpoint may be come to a million times.
@@ -173,7 +173,7 @@ impl Engine {
         if (probe_points::find(pc).is_some() || placed::is_known(pc)) && !is_before_path {
             let size = usize::from(self.cache.fragment(fragment).app_size).min(bytes.len());
             let bytes = bytes[..size].to_vec();
-            self.probe_codes.insert(pc, ProbeCode { fragment, n_wishes: self.wishes.number, bytes });
+            self.probe_codes.insert(pc, ProbeCode { fragment, n_directives: self.directives.count, bytes });
         }
     }
 

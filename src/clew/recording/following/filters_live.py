@@ -49,7 +49,7 @@ class LiveFilters:
             executable = [CodeMapping.of(one) for one in mappings if one.protection & PROT_EXEC]
             rows = [row for one in executable for row in self._filters.rows_of(item, is_included, one)]
         self._append(shared, rows)
-        shared.wish()
+        shared.give_directive()
         return len(rows)
 
     def _rows_for(self, mapping: Mapping) -> list[FilterRow]:

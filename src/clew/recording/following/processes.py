@@ -263,11 +263,11 @@ class Processes:
         if self._changed_code is None:
             from clew.recording.following.changed_code import ChangedCode
 
-            self._changed_code = ChangedCode(self._have_mind)
+            self._changed_code = ChangedCode(self._have_carried_out)
         self._changed_code.look([one for one in self.live if not one.has_ended])
 
-    def _have_mind(self, followed: FollowedProcess) -> None:
-        """Have all threads mind what was wished, soon. Raises TargetError."""
+    def _have_carried_out(self, followed: FollowedProcess) -> None:
+        """Have all threads carry out what they were told, soon. Raises TargetError."""
         # Who stands still does so before it goes on.
         if not (self.holdings.is_held(followed) or self._executions.is_under_way(followed.pid)):
             self._interventions.bring_in(followed)

@@ -200,8 +200,8 @@ class Session:
 
         if self.target.farewell:
             self._warnings.append(self.target.farewell)
-        n_wishes = self._guard.n_wishes
-        left = leave_all(self._processes, lambda: self._guard.n_wishes > n_wishes)
+        n_stop_requests = self._guard.n_stop_requests
+        left = leave_all(self._processes, lambda: self._guard.n_stop_requests > n_stop_requests)
         self.left_seconds = left.seconds
         self._warnings += left.failures
 

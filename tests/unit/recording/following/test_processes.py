@@ -119,10 +119,10 @@ def test_a_child_that_did_not_speak_yet_has_filters_that_come_meanwhile(tmp_path
             plan=plan_injection(1 << 20, LAYOUT, 1 << 20, [], bases=native_processor().bases),
         )
         assert followed._unborn.expect(parent) == child.region
-        before = child._n_wishes
+        before = child._n_directives
         assert followed.add_filter(parse_filter("0x1000-0x2000"), True) == 0, "nothing of those that run"
         assert followed.add_filter(parse_filter("libc.so.6"), False) == 0
         assert told[0] == (0x1000, 0x2000, True)
         assert {included for *_, included in told[1:]} == {False}
-        assert child._n_wishes == before + 2
+        assert child._n_directives == before + 2
         followed.leave()

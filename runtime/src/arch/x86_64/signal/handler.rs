@@ -92,8 +92,8 @@ extern "C" fn handle(signal: u32, info: &SigInfo, ucontext: &mut UContext, stack
         ucontext.sigmask = info.rest[1];
         // SAFETY: `shared` is set before any thread runs and never changes.
         let shared = unsafe { ENGINE.peek() }.shared;
-        let is_wished = shared.wishes() != context.standing.wishes_minded;
-        if shared.is_detaching() || shared.hold_ticket() != 0 || is_wished {
+        let has_directive = shared.directive_count() != context.standing.directives_done;
+        if shared.is_detaching() || shared.hold_ticket() != 0 || has_directive {
             hasten_to_leave(context, ucontext);
         }
         // Else the controller gave up meanwhile; the program knows nothing of it.
