@@ -3,10 +3,10 @@
 //! Everything written here is read by the controller as it likes; nothing read here but the ring's tail, the slot's
 //! state, the filters and the replies comes from it while the target runs.
 
+mod directives;
 #[cfg(test)]
 pub mod fixture;
 mod ring;
-mod standing;
 mod wait_limit;
 
 pub use ring::RingWriter;

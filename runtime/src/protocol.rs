@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0x1b, 0xd7, 0xb3, 0x16, 0xce, 0xd8, 0xe7, 0xdd, 0x9e, 0x9d, 0xa6, 0x21, 0x3b, 0xfa, 0xe7, 0xd9, 0xfc, 0xe2, 0x71,
-    0xc4, 0x0a, 0xbc, 0x1c, 0x43, 0x3d, 0x12, 0x56, 0x19, 0xcc, 0x0c, 0x42, 0x6c,
+    0x5d, 0xba, 0x38, 0x13, 0x82, 0x65, 0x18, 0x80, 0xd2, 0xc3, 0x00, 0xf7, 0xad, 0x09, 0xc6, 0xd4, 0xe8, 0x46, 0xa6,
+    0x8f, 0x95, 0xab, 0x0a, 0x1b, 0x8f, 0xe9, 0xc5, 0xb3, 0x8f, 0xcb, 0x71, 0x16,
 ];
 
 /// every record, and every continuation of one, is one unit of this size
@@ -300,7 +300,7 @@ pub mod stage {
 /// code. fork: a region for a child, or 0 (with an argument: that region was not used); adopt, of the child: process id
 /// and the time stamp of the fork, 1 if it is followed. execve: path, directory (AT_FDCWD), flags; 1 if the controller
 /// waits for the program. execve_failed: it waits no longer. child: a region and the process id of who begins in it;
-/// answered when that has executed a program or ended. hold: enum HoldReason; the thread stands at the slot's
+/// answered when that has executed a program or ended. hold: enum HoldReason; the thread is stopped at the slot's
 /// held_registers, in front of the instruction at rip; enum HoldReply. mapping: an address; 1 if something is mapped
 /// from there on, the first of which is in request_answer: start, end, PROT_* bits, 1 if it is shared. trace: the
 /// number of a thread that the asking one is about to trace; and why that is to run natively, enum ReleaseReason; 1 if
@@ -321,7 +321,7 @@ pub mod request_kind {
     pub const WRITE: u32 = 11;
 }
 
-/// Why a thread stands still in the dispatcher: the controller holds the process, the thread has made the one step that
+/// Why a thread is stopped in the dispatcher: the controller holds the process, the thread has made the one step that
 /// it was to make, or it came to a breakpoint.
 pub mod hold_reason {
     pub const ASKED: u32 = 1;
@@ -329,7 +329,7 @@ pub mod hold_reason {
     pub const BREAKPOINT: u32 = 3;
 }
 
-/// What a thread that stood still does next: it goes on, or executes one instruction and stands still again.
+/// What a thread that was stopped does next: it goes on, or executes one instruction and stops again.
 pub mod hold_reply {
     pub const GO_ON: u32 = 0;
     pub const STEP: u32 = 1;
@@ -532,7 +532,7 @@ pub struct StatusPage {
     pub table_misses: u64,
     /// mode region: fragments made after the numbers of blocks were used up (written by: runtime)
     pub untagged_fragments: u64,
-    /// while not 0 threads that come to the dispatcher stand still there (RequestKind.hold) (written by:
+    /// while not 0 threads that come to the dispatcher are stopped there (RequestKind.hold) (written by:
     /// controller:live)
     pub hold_ticket: u32,
     /// one more each time that breakpoints, filters, records_order or code were changed; every thread carries that out
@@ -540,10 +540,10 @@ pub struct StatusPage {
     pub directive_count: u32,
     /// how many breakpoints are valid (written by: controller:live)
     pub breakpoint_count: u32,
-    /// modes counts and full: whether the order of execution is recorded from now on; changed while all threads stand
-    /// still, with a directive (written by: controller:live)
+    /// modes counts and full: whether the order of execution is recorded from now on; changed while all threads are
+    /// stopped, with a directive (written by: controller:live)
     pub records_order: u32,
-    /// addresses of instructions in front of which threads stand still (RequestKind.hold) (written by: controller:live)
+    /// addresses of instructions in front of which threads stop (RequestKind.hold) (written by: controller:live)
     pub breakpoints: [u64; 32],
     /// mode full: bytes of paths a second that the process may record; 2^64 - 1: all of them (written by:
     /// controller:live)
@@ -804,7 +804,7 @@ pub struct ControlBlock {
     pub trap_action: u64,
     /// the pc of what has parked: behind the system call, the next after parked_pc, that makes the program's alternate
     /// stack the kernel's
-    pub standing_pc: u64,
+    pub handover_pc: u64,
     /// zero
     pub reserved_more: [u8; 16],
 }
@@ -825,7 +825,7 @@ const _: () = assert!(core::mem::offset_of!(ControlBlock, signal_stack_offset) =
 const _: () = assert!(core::mem::offset_of!(ControlBlock, tid_offset) == 84);
 const _: () = assert!(core::mem::offset_of!(ControlBlock, call_pc) == 88);
 const _: () = assert!(core::mem::offset_of!(ControlBlock, trap_action) == 96);
-const _: () = assert!(core::mem::offset_of!(ControlBlock, standing_pc) == 104);
+const _: () = assert!(core::mem::offset_of!(ControlBlock, handover_pc) == 104);
 const _: () = assert!(core::mem::offset_of!(ControlBlock, reserved_more) == 112);
 
 /// A thread's own state outside the runtime: given by the controller when it enters, by the runtime when it has parked.

@@ -48,7 +48,7 @@ class Controlled(Target):
         wait_for(lambda: where.read_text().startswith("0 "))
 
     def pause_while_it_reads(self) -> dict[str, Any]:
-        """Have its threads stand still, all but the first one, which waits for a line."""
+        """Have its threads stop, all but the first one, which waits for a line."""
         self.wait_until_it_reads()
         return self.do("pause")
 
@@ -58,12 +58,12 @@ class Controlled(Target):
             return ControlClient.find(Pid(self.target_pid)).pid == self.target_pid
         return False
 
-    def standing(self) -> dict[int, dict[str, Any]]:
-        """The threads that stand still, by their numbers."""
+    def stopped(self) -> dict[int, dict[str, Any]]:
+        """The threads that are stopped, by their numbers."""
         return {thread["tid"]: thread for thread in self.do("status")["threads"]}
 
     def wait_for_stop(self, reason: str) -> dict[str, Any]:
-        """Wait until a thread stands still for this reason, and all others that run do, too; that thread."""
+        """Wait until a thread is stopped for this reason, and all others that run are, too; that thread."""
 
         def is_stopped() -> bool:
             status = self.do("status")
@@ -71,10 +71,10 @@ class Controlled(Target):
             return reason in reasons and all(one["system_call"] is not None for one in status["elsewhere"])
 
         wait_for(is_stopped)
-        return next(thread for thread in self.standing().values() if thread["reason"] == reason)
+        return next(thread for thread in self.stopped().values() if thread["reason"] == reason)
 
     def stop_at(self, place: str, line: str) -> dict[str, Any]:
-        """Tell the program a line that leads to `place`, and have a thread stand still there, once; that thread."""
+        """Tell the program a line that leads to `place`, and have a thread stop there, once; that thread."""
         self.do("break", place=place)
         self.tell(line)
         thread = self.wait_for_stop("breakpoint")

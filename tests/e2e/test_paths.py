@@ -193,7 +193,7 @@ def test_a_controller_killed_before_it_kept_counters(tmp_path: Path) -> None:
 
 @pytest.mark.stress
 def test_losses_are_told_in_their_place(programs_to_attach: Path, tmp_path: Path) -> None:
-    """A controller that stands still, and a target that does not wait: some of its path is lost, none of its code."""
+    """A controller that is stopped, and a target that does not wait: some of its path is lost, none of its code."""
     options = ("record", "-q", "-o", tmp_path / "t", "--mode", "full", "--on-full", "drop")
     with start(*runs.clew_command(*options, "--", programs_to_attach / "busy"), env=runs.environment()) as recorder:
         time.sleep(1)

@@ -1,4 +1,4 @@
-"""How long a target waits for a controller that has no time, or stands still: nothing is lost that need not be."""
+"""How long a target waits for a controller that has no time, or is stopped: nothing is lost that need not be."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from tests.e2e.attaching import attach_here, start, wait_for
 SINGLE_STEP = 9
 WALL = 0x40000000
 N_ANNOUNCED = 3
-"""A thread that is stepped is aborted in front of each critical section, so it comes to the dispatcher for all of them."""
+"""A thread that is stepped is aborted in front of each critical section, so it comes to the dispatcher for all."""
 
 MAX_STEPS = 300_000
 BEGUN_NS = 1_000_000

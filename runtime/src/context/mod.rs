@@ -15,24 +15,24 @@
 //! | `THREAD_COUNTERS_OFFSET` | the window onto this thread's counters in the shared memory |
 
 pub mod call;
+pub mod hold;
 pub mod layout;
 pub mod path;
 pub mod process;
 pub mod rseq;
 pub mod signals;
-pub mod standing;
 pub mod stepping;
 
 use crate::cpu::context::{shown_details, FaultDetails, Gate, Registers, Vector};
 use crate::sys::kernel::{MEMORY_FAULTS, SEGV_BIT};
 use call::Call;
 use core::sync::atomic::{AtomicU32, Ordering};
+use hold::Hold;
 use layout::{branch_table_offset, counter_offset, heat_offset};
 use path::Path;
 use process::Process;
 use rseq::Rseq;
 use signals::{Signals, PENDING_SIGNAL};
-use standing::Standing;
 use stepping::Stepping;
 
 /// What a thread's translated code, gates and dispatcher share. Only the thread itself writes it, from translated code,
@@ -55,7 +55,7 @@ pub struct ThreadContext {
     /// How often room had been made in the address space when the thread came to the dispatcher last (dispatch/life/room.rs).
     pub rooms_seen: u32,
     /// What the controller has the thread do (dispatch/apart/hold.rs).
-    pub standing: Standing,
+    pub hold: Hold,
     /// What the block's next thread finds in it.
     pub left: Left,
 }

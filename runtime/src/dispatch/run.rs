@@ -195,13 +195,13 @@ pub enum Next {
     /// The code at its pc: the exit that it came by may be linked to it; or may not.
     Code,
     CodeAlone,
-    /// The thread stood still: all is to be asked again.
+    /// The thread was stopped: all is to be asked again.
     Again,
     /// It was somewhere else meanwhile.
     AgainAlone,
 }
 
-/// Does what is asked of the thread by others before it executes code again: it parks, stands still, is released, goes on where no code is
+/// Does what is asked of the thread by others before it executes code again: it parks, stops, is released, goes on where no code is
 /// translated.
 pub fn wait_or_go_on(context: &mut ThreadContext, shared: Shared, link: u32) -> Next {
     if detach::is_asked(context) {
@@ -211,7 +211,7 @@ pub fn wait_or_go_on(context: &mut ThreadContext, shared: Shared, link: u32) -> 
     }
     if let Some(reason) = hold::reason(context, shared) {
         linking::note_first_exit(context, link);
-        hold::stand(context, shared, reason);
+        hold::stop(context, shared, reason);
         return Next::Again;
     }
     if hold::is_to_leave(context, shared) {

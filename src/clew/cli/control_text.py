@@ -15,7 +15,7 @@ __all__ = ["iter_lines"]
 
 _REGISTERS_A_LINE = 4
 _MOVING = ("step", "next", "step-over")
-_REASONS = {"asked": "stands at", "stepped": "stepped to", "breakpoint": "breakpoint at"}
+_REASONS = {"asked": "paused at", "stepped": "stepped to", "breakpoint": "breakpoint at"}
 
 
 def iter_lines(name: str, answer: dict[str, Any]) -> Iterator[str]:
@@ -32,7 +32,7 @@ def iter_lines(name: str, answer: dict[str, Any]) -> Iterator[str]:
 
 
 def _iter_status(answer: dict[str, Any], *, only_moved: bool) -> Iterator[str]:
-    """`only_moved` has the registers of threads that stand where they stood left out."""
+    """`only_moved` has the registers of threads that did not move left out."""
     budget = "" if answer["budget"] is None else f", at most {answer['budget'] / 1e6:g} MB/s of order"
     # As a command calls it: the trace is one of mode full.
     mode = "auto" if budget and answer["mode"] == "full" else answer["mode"]

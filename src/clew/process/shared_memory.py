@@ -281,7 +281,7 @@ class SharedMemory:
         self.map[offset : offset + 8] = budget.to_bytes(8, "little")
 
     def set_records_order(self, records_order: bool) -> None:
-        """Modes counts and full: say whether the order is recorded from now on. All threads are to stand still."""
+        """Modes counts and full: say whether the order is recorded from now on. All threads must be stopped."""
         self._tell_order(records_order)
         self.give_directive()
 
@@ -290,7 +290,7 @@ class SharedMemory:
         self.set_status_ticket("records_order", int(records_order))
 
     def distrust(self) -> None:
-        """Say that another process may write to the code whatever is protected; threads see to it when they come next."""
+        """Say that another process may write to the code whatever is protected; threads see to it as they come."""
         self._tell_written(True)
         self.give_directive()
 

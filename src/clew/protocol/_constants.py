@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("1bd7b316ced8e7dd9e9da6213bfae7d9fce271c40abc1c433d125619cc0c426c")
+SCHEMA_HASH: Final = bytes.fromhex("5dba381382651880d2c300f7ad09c6d4e846a68f95ab0a1b8fe9c5b38fcb7116")
 CONTAINER_MAGIC: Final = 0x3131415441444c43
 CONTAINER_VERSION: Final = 0x1
 
@@ -378,10 +378,10 @@ class RequestKind(IntEnum):
     offset of new code. fork: a region for a child, or 0 (with an argument: that region was not used); adopt, of the
     child: process id and the time stamp of the fork, 1 if it is followed. execve: path, directory (AT_FDCWD), flags;
     1 if the controller waits for the program. execve_failed: it waits no longer. child: a region and the process id
-    of who begins in it; answered when that has executed a program or ended. hold: enum HoldReason; the thread stands
-    at the slot's held_registers, in front of the instruction at rip; enum HoldReply. mapping: an address; 1 if
-    something is mapped from there on, the first of which is in request_answer: start, end, PROT_* bits, 1 if it is
-    shared. trace: the number of a thread that the asking one is about to trace; and why that is to run natively,
+    of who begins in it; answered when that has executed a program or ended. hold: enum HoldReason; the thread is
+    stopped at the slot's held_registers, in front of the instruction at rip; enum HoldReply. mapping: an address; 1
+    if something is mapped from there on, the first of which is in request_answer: start, end, PROT_* bits, 1 if it
+    is shared. trace: the number of a thread that the asking one is about to trace; and why that is to run natively,
     enum ReleaseReason; 1 if its process was left for it. write: the number of a process to whose memory the asking
     thread may write from now on, whatever is protected there; 1 if it takes that into account. born: a slot;
     answered when its born_child is 0.
@@ -402,7 +402,7 @@ class RequestKind(IntEnum):
 
 
 class HoldReason(IntEnum):
-    """Why a thread stands still in the dispatcher: the controller holds the process, the thread has made the one step
+    """Why a thread is stopped in the dispatcher: the controller holds the process, the thread has made the one step
     that it was to make, or it came to a breakpoint.
     """
 
@@ -412,7 +412,7 @@ class HoldReason(IntEnum):
 
 
 class HoldReply(IntEnum):
-    """What a thread that stood still does next: it goes on, or executes one instruction and stands still again."""
+    """What a thread that was stopped does next: it goes on, or executes one instruction and stops again."""
 
     GO_ON = 0
     STEP = 1
@@ -648,7 +648,7 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "tid_offset": (84, "<I"),
             "call_pc": (88, "<Q"),
             "trap_action": (96, "<Q"),
-            "standing_pc": (104, "<Q"),
+            "handover_pc": (104, "<Q"),
             "reserved_more": (112, "<16s"),
         },
     ),

@@ -603,7 +603,7 @@ CONTROL_BLOCK: Final[np.dtype[np.void]] = np.dtype(
             "tid_offset",
             "call_pc",
             "trap_action",
-            "standing_pc",
+            "handover_pc",
             "reserved_more",
         ],
         "formats": [

@@ -1,8 +1,8 @@
 // Tells the recorder of a program that runs what to do, and asks how the program stands: docs/viewer.md, "Live".
 import { askServer } from "./server-source.ts";
 
-/** A thread that stands still, in front of the instruction at `address`; numbers are hexadecimal. */
-export interface StandingThread {
+/** A thread that is stopped, in front of the instruction at `address`; numbers are hexadecimal. */
+export interface StoppedThread {
   tid: number;
   reason: "asked" | "stepped" | "breakpoint";
   address: string;
@@ -10,7 +10,7 @@ export interface StandingThread {
   registers: Record<string, string>;
 }
 
-/** A thread that does not stand still: in a system call, or (null) it runs. */
+/** A thread that is not stopped: in a system call, or (null) it runs. */
 export interface OtherThread {
   tid: number;
   system_call: string | null;
@@ -36,9 +36,9 @@ export interface ProgramStatus {
   executable: string;
   is_held: boolean;
   breakpoints: Breakpoint[];
-  standing: StandingThread[];
+  stopped: StoppedThread[];
   elsewhere: OtherThread[];
-  n_standing: number;
+  n_stopped: number;
   n_elsewhere: number;
 }
 

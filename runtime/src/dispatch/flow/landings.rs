@@ -65,7 +65,7 @@ pub fn follow_landing(engine: &mut Engine, context: &ThreadContext, exit_id: u32
     }
 }
 
-/// Forgets all ways: returns are not to find landings that keep the shadow stack in another way. All threads stand still.
+/// Forgets all ways: returns are not to find landings that keep the shadow stack in another way. All threads are stopped.
 pub fn forget_ways(engine: &mut Engine) {
     engine.cache.pairs.clear();
     THREADS.lock().empty_branch_tables();

@@ -37,7 +37,7 @@ pub unsafe fn publish(address: u64) -> u32 {
     let block = unsafe { &mut *(address as *mut ControlBlock) };
     block.attach_pc = address_of(gate::clew_gate_attach);
     block.parked_pc = address_of(parking::clew_parked);
-    block.standing_pc = address_of(parking::clew_standing);
+    block.handover_pc = address_of(parking::clew_handover);
     block.leave_pc = address_of(leave::clew_leave);
     block.trap_action = SIGNALS.lock().address_of(SIGTRAP);
     stage::set_block(block);

@@ -44,7 +44,7 @@ pub fn is_asked(context: &ThreadContext) -> bool {
     false
 }
 
-/// Stands still for the controller. Comes back only if a signal is to be delivered first, or if the controller gave up. No
+/// Waits for the controller, stopped. Comes back only if a signal is to be delivered first, or if the controller gave up. No
 /// lock held, the context complete.
 pub fn park(context: &mut ThreadContext) {
     let mask = set_signal_mask(u64::MAX);

@@ -150,7 +150,7 @@ fn find_straight(context: &mut ThreadContext) -> Option<u64> {
     let shared = unsafe { ENGINE.peek() }.shared;
     let tells = context.path.is_on || context.path.has_tags || context.path.is_due || context.rseq.aborted != 0;
     let is_usual = context.registers.are_usual() && context.stepping.excursion_exit == 0;
-    let is_asked = context.standing.step != 0 || context.standing.directives_done != shared.directive_count();
+    let is_asked = context.hold.step != 0 || context.hold.directives_done != shared.directive_count();
     if tells || !is_usual || is_asked || context.registers.are_stepped() || context.registers.passes_breakpoint() {
         return None;
     }

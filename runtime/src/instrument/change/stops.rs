@@ -1,4 +1,4 @@
-//! Code in front of which threads stand still, code that one thread executes by itself, and code that is to be recorded in
+//! Code in front of which threads stop, code that one thread executes by itself, and code that is to be recorded in
 //! another way than it was.
 //!
 //! What is in the cache goes out of use for it, as hot code does that is laid out anew: it keeps what it counted, and what

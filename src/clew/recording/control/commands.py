@@ -24,7 +24,7 @@ from clew.recording.options.filters import EVERYTHING, Filter, parse_filter
 __all__ = ["COMMANDS", "Control"]
 
 SETTLE_SECONDS: Final = 3.0
-"""How long threads may take to come to where they stand still: one that has no processor, or runs in the kernel."""
+"""How long threads may take to come to where they stop: one that has no processor, or runs in the kernel."""
 DETACH_SECONDS: Final = 10.0
 MAX_ROUNDS: Final = 8
 """Where ever more processes come, some have to be left out."""
@@ -57,12 +57,12 @@ class Control:
         yield self._describe() | {"processes": [self._tell(followed) for followed in self._processes.live]}
 
     def pause(self, question: dict[str, Any]) -> Steps:
-        """Have all threads of a process stand still."""
+        """Have all threads of a process stop."""
         yield from self._hold(self._find(question))
         yield from self.status(question)
 
     def go_on(self, question: dict[str, Any]) -> Steps:
-        """Let a process go on that stands still, or waits at its start."""
+        """Let a process go on that is stopped, or waits at its start."""
         self._end_pause()
         holding = self._processes.holdings.of(self._find(question))
         holding.go_on()
@@ -72,7 +72,7 @@ class Control:
         yield from self.status(question)
 
     def step(self, question: dict[str, Any]) -> Steps:
-        """Have a thread that stands still execute one instruction."""
+        """Have a thread that is stopped execute one instruction."""
         yield from self._step(question, Holding.step)
 
     def step_over(self, question: dict[str, Any]) -> Steps:
@@ -80,7 +80,7 @@ class Control:
         yield from self._step(question, Holding.step_over)
 
     def set_breakpoint(self, question: dict[str, Any]) -> Steps:
-        """Have threads stand still that come to an address."""
+        """Have threads stop that come to an address."""
         yield from self._change_breakpoints(question, Holding.add_breakpoint)
 
     def delete_breakpoint(self, question: dict[str, Any]) -> Steps:
@@ -159,11 +159,11 @@ class Control:
         raise ControlError(f"process {pid}: not recorded here; there is {', '.join(str(one.pid) for one in live)}")
 
     def _hold(self, followed: FollowedProcess) -> Steps:
-        """Have the threads stand still, and wait until they do; one that waits in a system call is let wait."""
+        """Have the threads stop, and wait until they do; one that waits in a system call is let wait."""
         holding = self._processes.holdings.of(followed)
         if not holding.is_held:
             holding.hold()
-        # A first process that waits at its start comes to stand still in front of its first instruction.
+        # A first process that waits at its start stops in front of its first instruction.
         self._end_pause()
         yield from self._settle(holding)
 
@@ -215,7 +215,7 @@ class Control:
         yield {"places": n_places}
 
     def _changing(self, find: Callable[[], list[FollowedProcess]], change: Callable[[], None]) -> Steps:
-        """Make a change while all threads of those that `find` finds stand still; those that were not held before go on
+        """Make a change while all threads of those that `find` finds are stopped; those that were not held before go on
         afterwards. Raises ControlError."""
         held: list[Holding] = []
         try:
@@ -260,7 +260,7 @@ class Control:
                     "reason": thread.reason.name.lower(),
                     "registers": thread.by_name,
                 }
-                for thread in holding.standing.values()
+                for thread in holding.stopped.values()
             ],
             "elsewhere": _find_tasks(Pid(followed.memory_pid), holding),
         }
@@ -280,12 +280,12 @@ def _budget_of(question: dict[str, Any]) -> int:
 
 
 def _find_tasks(pid: Pid, holding: Holding) -> list[Answer]:
-    """The threads that do not stand still: whether each runs, and the system call that it is in, if any."""
+    """The threads that are not stopped: whether each runs, and the system call that it is in, if any."""
     found = []
     with contextlib.suppress(OSError):
         for task in iter_threads(pid):
             tid = holding.followed.number_of(task)
-            if tid in holding.standing:
+            if tid in holding.stopped:
                 continue
             found.append({"tid": tid, "system_call": holding.system_call(task)})
     return found

@@ -141,7 +141,7 @@ class Drain:
         return self._slots.find_running()
 
     def read_held_registers(self, slot: int) -> tuple[int, ...]:
-        """What the thread of a slot showed of itself when it stood still (RequestKind.HOLD)."""
+        """What the thread of a slot showed of itself when it was stopped (RequestKind.HOLD)."""
         return self._slots.read_held_registers(slot)
 
     def answer_more(self, slot: int, words: tuple[int, int, int, int]) -> None:

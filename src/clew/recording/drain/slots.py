@@ -166,7 +166,7 @@ class Slots:
         self.rows["request_answer"][slot] = words
 
     def read_held_registers(self, slot: int) -> tuple[int, ...]:
-        """What the thread of a slot showed of itself when it stood still (RequestKind.HOLD)."""
+        """What the thread of a slot showed of itself when it was stopped (RequestKind.HOLD)."""
         return tuple(self.rows["held_registers"][slot].tolist())
 
     def take_birth(self, slot: int) -> int:

@@ -75,7 +75,7 @@ class Processes:
         self._entering = Entering(image, settings, self._filters, self._roster, self._executions, self._lose_program)
         self._interventions = Interventions(self._roster, self._executions, self.poll)
         self.holdings = Holdings(self._interventions.bring_in)
-        """Which of their threads stand still."""
+        """Which of their threads are stopped."""
         self._budget = Budget(settings.budget)
         self._unborn = Unborn(self._roster.meet, self._roster.forget, self._warn, self._lose_child)
         self._awaited_children = AwaitedChildren(self._roster, self._unborn)
@@ -150,7 +150,7 @@ class Processes:
         self._roster.start(followed, start_ns, [one for one in mappings if one.protection & PROT_EXEC], None)
 
     def advance(self) -> None:
-        """Do what came up while the rings were emptied, of threads that stand still or want to trace others."""
+        """Do what came up while the rings were emptied, of threads that are stopped or want to trace others."""
         self.holdings.advance(self._roster.live)
         self._tracers.advance()
         self._look_at_code()
@@ -211,7 +211,7 @@ class Processes:
         is_given_up: Callable[[], bool],
         reason: ReleaseReason = ReleaseReason.DETACH,
     ) -> float:
-        """Take the runtime out of one of them; for how many seconds it stood still or was on its way out.
+        """Take the runtime out of one of them; for how many seconds it was stopped or was on its way out.
 
         For another `reason` than that clew was told to, it is a loss, and its end is waited for still.
 
@@ -226,12 +226,12 @@ class Processes:
         return self._entering.settings.mode
 
     def set_mode(self, mode: Mode) -> None:
-        """Modes counts and full: which of them it is from now on. All threads are to stand still."""
+        """Modes counts and full: which of them it is from now on. All threads must be stopped."""
         self._entering.settings = replace(self._entering.settings, mode=mode)
         self._roster.set_mode(mode, self._unborn)
 
     def add_filter(self, item: Filter, is_included: bool) -> int:
-        """From now on what `item` holds is recorded or not. All threads are to stand still.
+        """From now on what `item` holds is recorded or not. All threads must be stopped.
 
         In how many pieces of code of those that run it holds something.
         """
@@ -268,7 +268,7 @@ class Processes:
 
     def _have_carried_out(self, followed: FollowedProcess) -> None:
         """Have all threads carry out what they were told, soon. Raises TargetError."""
-        # Who stands still does so before it goes on.
+        # A stopped thread does so before it goes on.
         if not (self.holdings.is_held(followed) or self._executions.is_under_way(followed.pid)):
             self._interventions.bring_in(followed)
 

@@ -154,7 +154,7 @@ class Roster:
     def set_mode(self, mode: Mode, unborn: Iterable[FollowedProcess]) -> None:
         """Modes counts and full: which of them it is from now on, of those that did not speak yet, too.
 
-        All threads are to stand still.
+        All threads must be stopped.
         """
         self._mode = mode
         self._has_paths |= mode == Mode.FULL

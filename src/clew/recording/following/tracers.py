@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Tracers"]
 
 WAIT_SECONDS: Final = 5.0
-"""For a process that stands still, is about to be born or to execute a program."""
+"""For a process that is stopped, is about to be born or to execute a program."""
 
 LEAVE_SECONDS: Final = 2.0
 POLL_SECONDS: Final = 0.0002
@@ -59,7 +59,7 @@ class _PendingRequest:
 
 class Tracers:
     """Who wants to trace whom. `find` gives who is followed as a process, `is_coming` tells whether it is about to be,
-    or to be another program, `is_held` whether it stands still. `leave` takes the runtime out of it, `distrust` has all
+    or to be another program, `is_held` whether it is stopped. `leave` takes the runtime out of it, `distrust` has all
     code of it count as writable, `let_go` has a task that shares its memory go on natively; all raise TargetError.
     `find_sharer` gives who has such a task. `warn` takes lines for people.
     """

@@ -95,7 +95,7 @@ class Session:
 
         self.target = target
         self.left_seconds: dict[Pid, float] = {}
-        """For how long each process stood still that was left."""
+        """For how long each process was stopped that was left."""
         self._origin = origin
         self._options = options
         self._guard = means.guard

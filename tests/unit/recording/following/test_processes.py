@@ -82,7 +82,7 @@ def test_a_child_that_nobody_answered_ran_unfollowed_though_it_was_killed(tmp_pa
 
 
 @pytest.mark.parametrize("is_held", [True, False])
-def test_who_stands_still_goes_on_before_it_is_released(
+def test_who_is_stopped_goes_on_before_it_is_released(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_held: bool
 ) -> None:
     done: list[str] = []

@@ -17,7 +17,7 @@ const R9: usize = 9;
 const R10: usize = 10;
 const R11: usize = 11;
 
-/// How many registers a controller is told of a thread that stands still: the general ones, pc and flags.
+/// How many registers a controller is told of a thread that is stopped: the general ones, pc and flags.
 pub const N_HELD: usize = 18;
 
 /// The general registers and what belongs to them.

@@ -92,7 +92,7 @@ extern "C" fn handle(signal: u32, info: &SigInfo, ucontext: &mut UContext, stack
         ucontext.sigmask = info.rest[1];
         // SAFETY: `shared` is set before any thread runs and never changes.
         let shared = unsafe { ENGINE.peek() }.shared;
-        let has_directive = shared.directive_count() != context.standing.directives_done;
+        let has_directive = shared.directive_count() != context.hold.directives_done;
         if shared.is_detaching() || shared.hold_ticket() != 0 || has_directive {
             hasten_to_leave(context, ucontext);
         }

@@ -1,4 +1,4 @@
-//! What the controller tells all threads while the program runs, and standing still for it.
+//! What the controller tells all threads while the program runs, and how a stopped one waits.
 
 extern crate alloc;
 use super::{RingWriter, Shared};
@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 impl Shared {
-    /// Not 0: threads that come to the dispatcher stand still.
+    /// Not 0: threads that come to the dispatcher are stopped there.
     pub fn hold_ticket(&self) -> u32 {
         // SAFETY: the status page is mapped; the field is an aligned u32.
         unsafe { AtomicU32::from_ptr(&raw mut (*self.status()).hold_ticket) }.load(Ordering::Acquire)
@@ -31,7 +31,7 @@ impl Shared {
         unsafe { AtomicU32::from_ptr(&raw mut (*self.status()).is_written) }.load(Ordering::Acquire) != 0
     }
 
-    /// Whether threads stand still in front of the instruction at `pc`.
+    /// Whether threads are to stop in front of the instruction at `pc`.
     pub fn has_breakpoint(&self, pc: u64) -> bool {
         self.iter_breakpoints().any(|breakpoint| breakpoint == pc)
     }
@@ -71,9 +71,9 @@ impl Shared {
 }
 
 impl RingWriter {
-    /// Tells the controller that the thread stands still, its own `registers` then pc and flags, and waits for as long as the
+    /// Tells the controller that the thread is stopped, its own `registers` then pc and flags, and waits for as long as the
     /// controller is there to say how to go on.
-    pub fn stand(&self, reason: u32, registers: [u64; 18]) -> u32 {
+    pub fn wait_stopped(&self, reason: u32, registers: [u64; 18]) -> u32 {
         let slot = self.slot_pointer();
         // SAFETY: the slot is mapped and this thread's own; the field is aligned.
         unsafe { (&raw mut (*slot).held_registers).write_volatile(registers) };

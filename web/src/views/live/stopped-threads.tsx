@@ -1,37 +1,37 @@
-// The threads of a program that stands still: which is meant by steps, where it is, what its registers hold; and which wait.
-import type { ProgramStatus, StandingThread } from "../../api/live-control.ts";
+// The threads of a program that is stopped: which is meant by steps, where it is, what its registers hold; and which wait.
+import type { ProgramStatus, StoppedThread } from "../../api/live-control.ts";
 import { formatInteger } from "../../base/format.ts";
 import { chooseThread, meantThread } from "../../model/live/program.ts";
-import { describeOther, describeStanding } from "../../model/live/program-state.ts";
+import { describeOther, describeStopped } from "../../model/live/program-state.ts";
 
-export function StandingThreads({ status }: { status: ProgramStatus }) {
+export function StoppedThreads({ status }: { status: ProgramStatus }) {
   const meant = meantThread.value;
   if (!status.is_held) {
     return null;
   }
-  const leftOut = status.n_standing - status.standing.length + (status.n_elsewhere - status.elsewhere.length);
+  const leftOut = status.n_stopped - status.stopped.length + (status.n_elsewhere - status.elsewhere.length);
   return (
     <>
-      <fieldset class="standing">
-        <legend>Threads that stand still</legend>
-        {status.standing.map((thread) => (
+      <fieldset class="stopped-threads">
+        <legend>Stopped threads</legend>
+        {status.stopped.map((thread) => (
           <label key={thread.tid} data-reason={thread.reason} title={`${thread.symbol} ${thread.address}`}>
             <input
               type="radio"
-              name="standing-thread"
+              name="stopped-thread"
               checked={thread.tid === meant?.tid}
               onChange={() => chooseThread(thread.tid)}
             />
             <span>
-              {thread.tid} <span class="mono">{describeStanding(thread)}</span>
+              {thread.tid} <span class="mono">{describeStopped(thread)}</span>
               {thread.symbol && <span class="mono quiet"> {thread.address}</span>}
             </span>
           </label>
         ))}
-        {status.standing.length === 0 && <p class="quiet">None: those that wait stand still when they return.</p>}
+        {status.stopped.length === 0 && <p class="quiet">None: those that wait stop when they return.</p>}
       </fieldset>
       {status.elsewhere.length > 0 && (
-        <ul aria-label="Threads that do not stand still" class="elsewhere">
+        <ul aria-label="Other threads" class="elsewhere">
           {status.elsewhere.map((thread) => (
             <li key={thread.tid}>
               {thread.tid} {describeOther(thread)}
@@ -45,7 +45,7 @@ export function StandingThreads({ status }: { status: ProgramStatus }) {
   );
 }
 
-function Registers({ thread }: { thread: StandingThread }) {
+function Registers({ thread }: { thread: StoppedThread }) {
   const all = Object.entries(thread.registers);
   const half = Math.ceil(all.length / 2);
   return (
