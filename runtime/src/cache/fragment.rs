@@ -1,5 +1,6 @@
 //! What is known of a fragment, its exits and its pads.
 
+use crate::context::numbers::SiteId;
 use crate::cpu::spill::SpillState;
 use crate::protocol::exit_kind;
 
@@ -59,7 +60,7 @@ pub struct Fragment {
     pub incoming: u32,
     pub next_in_page: u32,
     /// Site index of its indirect branch.
-    pub site: u32,
+    pub site: SiteId,
     /// How much more than its address its return drops.
     pub dropped_bytes: u16,
     /// It ends with a return that writes a symbol into the path (mode full).
@@ -153,7 +154,7 @@ impl Fragment {
         interrupt_patch: 0,
         incoming: NONE,
         next_in_page: NONE,
-        site: NONE,
+        site: SiteId::NONE,
         dropped_bytes: 0,
         takes_symbol: false,
         first_try: NONE,

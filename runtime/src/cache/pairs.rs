@@ -4,6 +4,7 @@
 //! `is_used` is stored last and looked at first, because every number is a possible target: a program may have code at address
 //! zero. Entries never move inside a table; a grown table is a new one, the old stays readable.
 
+use crate::context::numbers::SiteId;
 use crate::sys::heap::Arena;
 
 /// As the gate reads it: 32 bytes.
@@ -11,7 +12,7 @@ use crate::sys::heap::Arena;
 #[derive(Clone, Copy)]
 pub struct PairEntry {
     pub target: u64,
-    pub site: u32,
+    pub site: SiteId,
     /// 0: the entry is free.
     pub is_used: u32,
     /// Cache address of the pad; 0 while there is none.
@@ -31,7 +32,7 @@ impl PairEntry {
     }
 }
 
-const EMPTY: PairEntry = PairEntry { target: 0, site: 0, is_used: 0, pad: 0, pad_id: 0 };
+const EMPTY: PairEntry = PairEntry { target: 0, site: SiteId::RETURNS, is_used: 0, pad: 0, pad_id: 0 };
 /// Tables, the smallest first: 2^12, 2^14, ... entries; all of them take their addresses when first used.
 const TABLES: usize = 7;
 
@@ -80,9 +81,9 @@ impl PairTable {
         self.used = 0;
     }
 
-    fn place_of(entries: &[PairEntry], site: u32, target: u64) -> usize {
+    fn place_of(entries: &[PairEntry], site: SiteId, target: u64) -> usize {
         let mask = entries.len() - 1;
-        let key = target.wrapping_add(u64::from(site));
+        let key = target.wrapping_add(u64::from(site.raw()));
         let mut index = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & mask;
         while entries[index].is_used != 0 && (entries[index].target != target || entries[index].site != site) {
             index = (index + 1) & mask;
@@ -91,7 +92,7 @@ impl PairTable {
     }
 
     /// The pad's number.
-    pub fn find(&self, site: u32, target: u64) -> Option<PairEntry> {
+    pub fn find(&self, site: SiteId, target: u64) -> Option<PairEntry> {
         let entries = self.tables[self.current].as_slice();
         let entry = entries[Self::place_of(entries, site, target)];
         (entry.is_used != 0).then_some(entry)
@@ -99,7 +100,7 @@ impl PairTable {
 
     /// Sets a pad. Returns whether the table moved, so that the threads must learn its place, which it does for none that it has an
     /// entry for; `None`: memory is used up.
-    pub fn insert(&mut self, site: u32, target: u64, pad: u64, pad_id: u64) -> Option<bool> {
+    pub fn insert(&mut self, site: SiteId, target: u64, pad: u64, pad_id: u64) -> Option<bool> {
         let mut moved = false;
         if (self.used + 1) * 2 > self.tables[self.current].len() && self.find(site, target).is_none() {
             let next = self.current + 1;
@@ -153,7 +154,7 @@ mod tests {
         assert!(pairs.initialize());
         let before = pairs.location();
         let mut n = 0;
-        while pairs.insert(0, 0x1000 + n, 1, 1) == Some(false) {
+        while pairs.insert(SiteId::RETURNS, 0x1000 + n, 1, 1) == Some(false) {
             n += 1;
         }
         let after = pairs.location();
@@ -162,15 +163,18 @@ mod tests {
         // One more would move the table again, but none of these is more.
         while (pairs.used + 1) * 2 <= pairs.tables[pairs.current].len() {
             n += 1;
-            assert_eq!(pairs.insert(0, 0x1000 + n, 1, 1), Some(false));
+            assert_eq!(pairs.insert(SiteId::RETURNS, 0x1000 + n, 1, 1), Some(false));
         }
-        assert_eq!(pairs.insert(0, 0x1000, 2, 2), Some(false));
-        assert_eq!((pairs.location(), pairs.find(0, 0x1000).map(|entry| entry.pad)), (after, Some(2)));
+        assert_eq!(pairs.insert(SiteId::RETURNS, 0x1000, 2, 2), Some(false));
+        assert_eq!((pairs.location(), pairs.find(SiteId::RETURNS, 0x1000).map(|entry| entry.pad)), (after, Some(2)));
         for target in [0, u64::MAX] {
             let used = pairs.used;
-            assert!(pairs.find(3, target).is_none());
-            assert!([4, 5].map(|pad| pairs.insert(3, target, pad, pad)).iter().all(Option::is_some));
-            assert_eq!((pairs.find(3, target).map(|entry| entry.pad), pairs.used), (Some(5), used + 1));
+            assert!(pairs.find(SiteId::from_raw(3), target).is_none());
+            assert!([4, 5].map(|pad| pairs.insert(SiteId::from_raw(3), target, pad, pad)).iter().all(Option::is_some));
+            assert_eq!(
+                (pairs.find(SiteId::from_raw(3), target).map(|entry| entry.pad), pairs.used),
+                (Some(5), used + 1)
+            );
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Where what lies in a thread's private block; the table of it is in `context`.
 
+use super::numbers::SiteId;
 use crate::protocol;
 
 pub const BRANCH_TABLE_OFFSET: u64 = 0x1_0000;
@@ -68,8 +69,8 @@ pub fn heat_offset(fragment: u32) -> u32 {
 }
 
 /// In a block: a site's first branch table entry.
-pub fn branch_table_offset(site_index: u32) -> u32 {
-    BRANCH_TABLE_OFFSET as u32 + site_index * 8
+pub fn branch_table_offset(site: SiteId) -> u32 {
+    BRANCH_TABLE_OFFSET as u32 + site.raw() * 8
 }
 
 const _: () = assert!(protocol::THREAD_STRIDE_BYTES.is_power_of_two());

@@ -17,6 +17,7 @@
 pub mod call;
 pub mod hold;
 pub mod layout;
+pub mod numbers;
 pub mod path;
 pub mod process;
 pub mod rseq;
@@ -29,6 +30,7 @@ use call::Call;
 use core::sync::atomic::{AtomicU32, Ordering};
 use hold::Hold;
 use layout::{branch_table_offset, counter_offset, heat_offset};
+use numbers::SiteId;
 use path::Path;
 use process::Process;
 use rseq::Rseq;
@@ -146,7 +148,7 @@ impl ThreadContext {
     }
 
     /// The branch table entry of a target at a site.
-    pub fn branch_entry(&self, site_index: u32, target: u64) -> *mut u64 {
-        (self.self_address + branch_table_offset(site_index) as u64 + (target & 0xffff) * 8) as *mut u64
+    pub fn branch_entry(&self, site: SiteId, target: u64) -> *mut u64 {
+        (self.self_address + branch_table_offset(site) as u64 + (target & 0xffff) * 8) as *mut u64
     }
 }

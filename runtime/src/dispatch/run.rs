@@ -4,6 +4,7 @@ use crate::buffer::{RingWriter, Shared};
 use crate::cache::exit::ExitType;
 use crate::cache::{Entry, NONE};
 use crate::context::call::RESTART_DUE;
+use crate::context::numbers::SiteId;
 use crate::context::ThreadContext;
 use crate::cpu::decode::addresses::is_in_kernel_page;
 use crate::cpu::dispatch::excursion;
@@ -297,7 +298,7 @@ pub fn find_known(context: &mut ThreadContext, link: u32, n_changes: &mut u64) -
 /// Where fragment `id` is entered, that is for the calling thread alone; exit `link` is not linked to it.
 pub fn enter_alone(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadContext, link: u32, id: u32) -> u64 {
     let site = engine.cache.fragment(id).site;
-    if site != NONE {
+    if site != SiteId::NONE {
         THREADS.lock().reach_site(site);
     }
     if context.path.is_on {

@@ -6,6 +6,7 @@ use super::counts::counters::Counters;
 use super::Engine;
 use crate::buffer::RingWriter;
 use crate::cache::NONE;
+use crate::context::numbers::SiteId;
 use crate::cpu::sys::clock::ticks;
 use crate::decode::places::name_of;
 use crate::decode::{Block, Ending};
@@ -35,8 +36,8 @@ impl Engine {
             self.cache.landings.insert(block.end(), id);
         }
         let site = self.cache.fragment(id).site;
-        if site != NONE {
-            self.cache.sites.insert(u64::from(site), id);
+        if site != SiteId::NONE {
+            self.cache.sites.insert(u64::from(site.raw()), id);
         }
         self.instructions_translated += block.count() as u64;
         self.shared.set(crate::status_field!(fragments), u64::from(id) + 1);

@@ -7,8 +7,8 @@ use super::parts::uncount_block;
 use super::{indirect, regions, returns, rseq};
 use crate::cache::exit::{Exit, ExitType};
 use crate::cache::NONE;
-use crate::context::layout::SITE_RETURN;
 use crate::context::ThreadContext;
+use crate::cpu::context::BranchSource;
 use crate::cpu::decode::addresses::is_canonical;
 use crate::cpu::dispatch::float_state;
 use crate::cpu::dispatch::in_place;
@@ -168,7 +168,9 @@ fn note_hot(engine: &mut Engine, context: &mut ThreadContext, id: u32) {
 /// A return came to a landing, and the open calls have another address on top.
 fn return_elsewhere(engine: &mut Engine, context: &mut ThreadContext, target: u64) {
     let writer = writer_of(context, engine.shared);
-    let id = context.gate.site & !SITE_RETURN;
+    let BranchSource::Return(id) = context.gate.branch_source() else {
+        return;
+    };
     let branch = engine.cache.fragment(id).branch_pc();
     open_calls::return_to(context, &writer, branch, target);
     engine.note_stray(&writer, context, id);

@@ -2,7 +2,7 @@
 
 use super::landings;
 use crate::buffer::RingWriter;
-use crate::cache::NONE;
+use crate::context::numbers::SiteId;
 use crate::context::ThreadContext;
 use crate::instrument::request::{Arrival, Request};
 use crate::instrument::{BuildError, Engine};
@@ -21,7 +21,7 @@ pub fn find_or_build(
     }
     let id = engine.build(writer, Request::new(pc, arrival))?;
     let site = engine.cache.fragment(id).site;
-    if site != NONE {
+    if site != SiteId::NONE {
         THREADS.lock().reach_site(site);
     }
     engine.begin_heat(context, id);

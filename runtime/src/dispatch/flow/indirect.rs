@@ -9,8 +9,9 @@ use super::ways::{find_way, make_pad};
 use super::{paths, returns};
 use crate::cache::exit::ExitType;
 use crate::cache::{Exit, Fragment, COUNTED_AT_EXITS, NONE};
-use crate::context::layout::{SITE_OVERFLOW, SITE_RETURN};
+use crate::context::numbers::SiteId;
 use crate::context::ThreadContext;
+use crate::cpu::context::BranchSource;
 use crate::cpu::context::BRANCH_FAULT;
 use crate::cpu::decode::addresses::is_canonical;
 use crate::decode::places::is_beyond;
@@ -28,16 +29,14 @@ pub fn take_indirect(context: &mut ThreadContext) {
     engine.shared.add(crate::status_field!(entries_indirect), 1);
     let target = context.gate.target;
     context.registers.pc = target;
-    let site = context.gate.site;
-    let source = if site & SITE_RETURN != 0 {
-        site & !SITE_RETURN
-    } else if site == SITE_OVERFLOW {
-        engine.cache.exit(context.gate.exit_id).fragment
-    } else {
-        source_of_site(&engine, context)
+    let from = context.gate.branch_source();
+    let source = match from {
+        BranchSource::Return(id) => id,
+        BranchSource::Unnumbered => engine.cache.exit(context.gate.exit_id).fragment,
+        BranchSource::Site(_) => source_of_site(&engine, context),
     };
     drop(engine);
-    if site & SITE_RETURN != 0 {
+    if matches!(from, BranchSource::Return(_)) {
         // The return slot, just popped, shows what the program put there.
         let slot = context.registers.sp().wrapping_sub(8);
         // SAFETY: the fragment's return just read and wrote this slot, unless another thread took it away meanwhile.
@@ -59,7 +58,10 @@ pub fn take_indirect(context: &mut ThreadContext) {
 
 /// The fragment whose indirect branch the thread came by last; `NONE` if it is not known.
 pub fn source_of_site(engine: &Engine, context: &ThreadContext) -> u32 {
-    engine.cache.sites.find(u64::from(context.gate.site)).unwrap_or(NONE)
+    match context.gate.branch_source() {
+        BranchSource::Site(site) => engine.cache.sites.find(u64::from(site.raw())).unwrap_or(NONE),
+        BranchSource::Return(_) | BranchSource::Unnumbered => NONE,
+    }
 }
 
 /// The branch or signal return at the end of `source` led to where no program has code. The fault is to come at the target,
@@ -140,19 +142,21 @@ pub fn follow_indirect(context: &mut ThreadContext, source: u32, target: u64) {
     if context.path.is_on && is_return {
         open_calls::return_to(context, &writer, fragment.branch_pc(), target);
     }
-    if is_return && (landing.is_none() && fragment.site == NONE || context.path.is_on && fragment.site != NONE) {
+    if is_return
+        && (landing.is_none() && fragment.site == SiteId::NONE || context.path.is_on && fragment.site != SiteId::NONE)
+    {
         engine.note_stray(&writer, context, source);
     }
     let is_executable = engine.ranges.find(target).is_some();
-    if is_return && fragment.site == NONE {
+    if is_return && fragment.site == SiteId::NONE {
         if landing.is_some() {
             if let Some(address) = find_landing(&mut engine, target) {
-                insert_pair(&mut engine, context, 0, target, address, u64::from(NONE));
+                insert_pair(&mut engine, context, SiteId::RETURNS, target, address, u64::from(NONE));
             }
             return;
         }
     } else if is_executable
-        && fragment.site != NONE
+        && fragment.site != SiteId::NONE
         && !(context.path.is_on && is_return)
         && paths::is_of_mode(&engine, context)
         && !engine.stops_at(target)

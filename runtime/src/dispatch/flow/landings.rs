@@ -2,6 +2,7 @@
 
 use crate::cache::exit::ExitType;
 use crate::cache::NONE;
+use crate::context::numbers::SiteId;
 use crate::context::ThreadContext;
 use crate::cpu::spill::SpillState;
 use crate::instrument::Engine;
@@ -25,14 +26,14 @@ pub fn lead_returns_to(engine: &mut Engine, id: u32) {
     if !fragment.ends_with_call() || engine.cache.landings.find(target) != Some(id) {
         return;
     }
-    let Some(before) = engine.cache.pairs.find(0, target).filter(|entry| entry.pad != 0) else {
+    let Some(before) = engine.cache.pairs.find(SiteId::RETURNS, target).filter(|entry| entry.pad != 0) else {
         return;
     };
     let address = landing_address(engine, id);
     if address != 0 {
         // Replacing an entry never moves the table.
-        engine.cache.pairs.insert(0, target, address, u64::from(NONE));
-        THREADS.lock().change_branch(0, target, before.pad, address);
+        engine.cache.pairs.insert(SiteId::RETURNS, target, address, u64::from(NONE));
+        THREADS.lock().change_branch(SiteId::RETURNS, target, before.pad, address);
     }
 }
 
@@ -61,7 +62,7 @@ pub fn follow_landing(engine: &mut Engine, context: &ThreadContext, exit_id: u32
         return;
     }
     if let Some(address) = find_landing(engine, exit.target) {
-        insert_pair(engine, context, 0, exit.target, address, u64::from(NONE));
+        insert_pair(engine, context, SiteId::RETURNS, exit.target, address, u64::from(NONE));
     }
 }
 
@@ -72,7 +73,7 @@ pub fn forget_ways(engine: &mut Engine) {
 }
 
 /// Puts a way into the pair table and this thread's branch table.
-pub fn insert_pair(engine: &mut Engine, context: &ThreadContext, site: u32, target: u64, address: u64, pad_id: u64) {
+pub fn insert_pair(engine: &mut Engine, context: &ThreadContext, site: SiteId, target: u64, address: u64, pad_id: u64) {
     if address == 0 {
         return;
     }

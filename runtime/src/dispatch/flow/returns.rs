@@ -7,6 +7,7 @@ use super::ways::{find_way, make_pad};
 use crate::buffer::RingWriter;
 use crate::cache::exit::Exit;
 use crate::cache::NONE;
+use crate::context::numbers::SiteId;
 use crate::context::ThreadContext;
 use crate::instrument::indirect::pads::add_to_counter;
 use crate::instrument::order::symbols::MAX_POPS;
@@ -61,7 +62,7 @@ pub fn take_dead_pad(engine: &mut Engine, writer: &RingWriter, context: &mut Thr
 fn may_have_pad(engine: &Engine, context: &ThreadContext, source: u32, target: u64) -> bool {
     // Zeros lie below the open calls.
     target != 0
-        && engine.cache.fragment(source).site != NONE
+        && engine.cache.fragment(source).site != SiteId::NONE
         && engine.ranges.find(target).is_some()
         && paths::is_of_mode(engine, context)
         && !engine.stops_at(target)

@@ -6,6 +6,7 @@ use super::paths;
 use crate::buffer::RingWriter;
 use crate::cache::pairs::{PairEntry, VERIFIED};
 use crate::cache::NONE;
+use crate::context::numbers::SiteId;
 use crate::context::ThreadContext;
 use crate::instrument::request::Arrival;
 use crate::instrument::Engine;
@@ -39,7 +40,7 @@ pub fn make_pad(
 }
 
 /// The way from a site to a target that the pair table has, if it leads to code in use.
-pub fn find_way(engine: &Engine, site: u32, target: u64) -> Option<PairEntry> {
+pub fn find_way(engine: &Engine, site: SiteId, target: u64) -> Option<PairEntry> {
     let entry = engine.cache.pairs.find(site, target).filter(|entry| entry.pad != 0)?;
     let is_in_use = entry.verified_fragment().is_none_or(|id| engine.cache.fragment(id).is_valid);
     is_in_use.then_some(entry)

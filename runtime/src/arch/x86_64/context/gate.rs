@@ -1,5 +1,8 @@
 //! What translated code and the gates write down on their way to the dispatcher.
 
+use crate::context::layout::{SITE_OVERFLOW, SITE_RETURN};
+use crate::context::numbers::SiteId;
+
 /// Slots of translated code and of the gates.
 #[repr(C)]
 pub struct Gate {
@@ -38,4 +41,25 @@ pub struct Gate {
     pub reason: u32,
     /// Lookups of the indirect gate that the pair table answered, not yet told on the status page.
     pub table_misses: u64,
+}
+
+/// Where an indirect branch under way comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum BranchSource {
+    Site(SiteId),
+    /// The return at the end of this fragment.
+    Return(u32),
+    /// A site that got no number of its own: the exit tells.
+    Unnumbered,
+}
+
+impl Gate {
+    /// Where the indirect branch under way comes from.
+    pub fn branch_source(&self) -> BranchSource {
+        match self.site {
+            SITE_OVERFLOW => BranchSource::Unnumbered,
+            word if word & SITE_RETURN != 0 => BranchSource::Return(word & !SITE_RETURN),
+            word => BranchSource::Site(SiteId::from_raw(word)),
+        }
+    }
 }

@@ -4,6 +4,7 @@ use crate::cache::exit::{Entry, ExitType};
 use crate::cache::fragment::NONE;
 use crate::context::layout::branch_table_offset;
 use crate::context::layout::{SITE_OVERFLOW, SITE_RETURN};
+use crate::context::numbers::SiteId;
 use crate::cpu::decode::float_state::stored_pointer;
 use crate::cpu::decode::scratch;
 use crate::cpu::displacements::{
@@ -44,7 +45,7 @@ impl<'a, 'b> Terminator<'a, 'b> {
         out: &'a mut Output<'_, 'b>,
     ) -> Terminator<'a, 'b> {
         let Output { emitter, exits, map } = out;
-        let indirect = IndirectWay { interrupt_at: None, site: NONE, first_try: NONE };
+        let indirect = IndirectWay { interrupt_at: None, site: SiteId::NONE, first_try: NONE };
         Terminator { engine, block, plan, emitter, exits, map, indirect, is_broken: false }
     }
 }
@@ -202,7 +203,7 @@ impl Terminator<'_, '_> {
 
     /// A number for this site, so that no two sites share a place in the branch table for one target. `None`: it has none, and
     /// leads to the dispatcher each time.
-    fn take_site(&mut self) -> Option<u32> {
+    fn take_site(&mut self) -> Option<SiteId> {
         // Eight sites together, so that their entries for one target lie in one line of the data cache. 24,571 is prime: the
         // multiples of a number modulo it are all different. The first group's first number is for returns.
         const GROUP: u64 = 8;
@@ -214,16 +215,16 @@ impl Terminator<'_, '_> {
         }
         self.engine.cache.n_sites = n;
         let (group, member) = (u64::from(n) / GROUP + 1, u64::from(n) % GROUP);
-        Some((group * STEP % GROUPS * GROUP + member) as u32)
+        Some(SiteId::from_raw((group * STEP % GROUPS * GROUP + member) as u32))
     }
 
     /// Emits the jump through the branch table; r11 holds the target, r10 and r11 are in their slots.
-    fn jump_through_table(&mut self, site: Option<u32>) {
+    fn jump_through_table(&mut self, site: Option<SiteId>) {
         match site {
             Some(site) => {
                 self.indirect.site = site;
                 self.indirect.first_try = self.exits.emit_first_try(self.emitter);
-                self.emitter.store_gs_immediate(GS_SITE, site);
+                self.emitter.store_gs_immediate(GS_SITE, site.raw());
                 self.emitter.index_from_target();
                 self.emitter.jump_gs_table(branch_table_offset(site));
             }
@@ -291,7 +292,7 @@ impl Terminator<'_, '_> {
             self.spill_index();
         }
         self.emitter.index_from_target();
-        self.emitter.load_index_gs_table(branch_table_offset(0));
+        self.emitter.load_index_gs_table(branch_table_offset(SiteId::RETURNS));
         if !self.plan.is_lending {
             self.emitter.store_gs_immediate(GS_SITE, SITE_RETURN | self.plan.facts.id);
         }
@@ -316,7 +317,7 @@ impl Terminator<'_, '_> {
         match site {
             Some(site) => {
                 self.indirect.site = site;
-                self.emitter.store_gs_immediate(GS_SITE, site);
+                self.emitter.store_gs_immediate(GS_SITE, site.raw());
                 self.emitter.index_from_target();
             }
             None => self.name_exit_for_gate(),

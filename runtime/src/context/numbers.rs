@@ -1,0 +1,36 @@
+//! Numbers of what is made of code, each of a type of its own, so that none is taken for another.
+//!
+//! Assembly, records and the words of a thread's context have them raw.
+
+/// Makes the type of one kind of numbers.
+macro_rules! number {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[repr(transparent)]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+        pub struct $name(u32);
+
+        impl $name {
+            /// None of them.
+            pub const NONE: $name = $name(u32::MAX);
+
+            pub const fn from_raw(raw: u32) -> $name {
+                $name(raw)
+            }
+
+            pub const fn raw(self) -> u32 {
+                self.0
+            }
+        }
+    };
+}
+
+number! {
+    /// The place of an indirect branch or return in the branch tables of all threads.
+    SiteId
+}
+
+impl SiteId {
+    /// All returns by the processor's own predictor share it.
+    pub const RETURNS: SiteId = SiteId(0);
+}
