@@ -1,5 +1,12 @@
 //! Ways out of fragments: exits, and the pads of indirect branches.
 
+use crate::context::numbers::number;
+
+number! {
+    /// A pad, by the order in which pads were made.
+    PadId
+}
+
 /// A linkable way out of a fragment or pad.
 #[derive(Clone, Copy)]
 pub struct Exit {
@@ -28,7 +35,7 @@ pub struct Exit {
     /// The fragment whose executions follow from it (instrument/counts/leaders.rs).
     pub follower: u32,
     /// The pad it belongs to.
-    pub pad: u32,
+    pub pad: PadId,
     pub counter: u32,
 }
 
@@ -104,5 +111,5 @@ pub struct Pad {
     /// No longer valid: its target was replaced.
     pub is_dead: bool,
     /// The pad of the same branch that was made before it.
-    pub before: u32,
+    pub before: PadId,
 }

@@ -1,5 +1,6 @@
 //! What is known of a fragment, its exits and its pads.
 
+use super::exit::PadId;
 use crate::context::numbers::SiteId;
 use crate::cpu::spill::SpillState;
 use crate::protocol::exit_kind;
@@ -67,8 +68,8 @@ pub struct Fragment {
     pub takes_symbol: bool,
     /// The exit by which its indirect branch jumps to the pad that is tried first.
     pub first_try: u32,
-    /// That pad; `NONE`: the branch table decides alone.
-    pub first_pad: u32,
+    /// That pad; none: the branch table decides alone.
+    pub first_pad: PadId,
     /// Targets that were tried first so far.
     pub n_tries: u32,
     /// It counts how often it runs, or is not to be found hot at all: see instrument/change/relayout.rs.
@@ -94,7 +95,7 @@ pub struct Fragment {
     /// The fragment that was made of that before.
     pub region_before: u32,
     /// The pad of its indirect branch that was made last; others follow by `Pad::before`.
-    pub newest_pad: u32,
+    pub newest_pad: PadId,
     /// Its code runs with registers lent.
     pub is_lending: bool,
     /// The first exit that led to it past what counts it (instrument/counts/leaders.rs), or `NONE`.
@@ -158,7 +159,7 @@ impl Fragment {
         dropped_bytes: 0,
         takes_symbol: false,
         first_try: NONE,
-        first_pad: NONE,
+        first_pad: PadId::NONE,
         n_tries: 0,
         counts_heat: false,
         heat_bytes: 0,
@@ -171,7 +172,7 @@ impl Fragment {
         behind_question: 0,
         region_block: NONE,
         region_before: NONE,
-        newest_pad: NONE,
+        newest_pad: PadId::NONE,
         is_lending: false,
         leader: NONE,
         rank: 0,

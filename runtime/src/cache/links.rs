@@ -8,7 +8,7 @@ use super::fragment::NONE;
 use super::slab::Unit;
 use super::views::writable;
 use super::Cache;
-use crate::cache::exit::{Entry, Exit, ExitType};
+use crate::cache::exit::{Entry, Exit, ExitType, PadId};
 use crate::cpu::emit::Emitter;
 use crate::cpu::patching;
 use alloc::vec::Vec;
@@ -187,14 +187,14 @@ impl Cache {
     /// Makes an indirect branch try `pad` first; `None`: it goes straight on to the branch table. No signal needs to undo
     /// this: an indirect branch is interrupted in front of it, a pad at its end, and for other targets the table holds
     /// nothing as long as there is such a pad.
-    pub fn try_first(&mut self, fragment_id: u32, pad: Option<u32>) {
+    pub fn try_first(&mut self, fragment_id: u32, pad: Option<PadId>) {
         let exit = *self.exit(self.fragment(fragment_id).first_try);
         if exit.patch == 0 {
             // A branch that a thread came by before its code was given up.
             return;
         }
         set_displacement(exit.patch, pad.map_or(exit.stub, |id| self.pad(id).cache_start));
-        self.fragment_mut(fragment_id).first_pad = pad.unwrap_or(NONE);
+        self.fragment_mut(fragment_id).first_pad = pad.unwrap_or(PadId::NONE);
     }
 
     /// Makes an exit lead to its stub again.
@@ -281,7 +281,7 @@ impl Cache {
     }
 
     /// As `interrupt`, for the one exit of a pad.
-    pub fn interrupt_pad(&self, pad_id: u32) {
+    pub fn interrupt_pad(&self, pad_id: PadId) {
         let exit = self.exit(self.pad(pad_id).exit);
         set_displacement(exit.patch, exit.stub);
     }

@@ -14,7 +14,7 @@ pub mod slabs;
 pub mod table;
 pub mod views;
 
-pub use exit::{Entry, Exit, Pad};
+pub use exit::{Entry, Exit, Pad, PadId};
 pub use fragment::{Fragment, COUNTED_AT_EXITS, NONE};
 pub use slab::Unit;
 pub use slabs::Slabs;
@@ -186,7 +186,16 @@ impl Cache {
         &mut self.exits.as_mut_slice()[id as usize]
     }
 
-    pub fn pad(&self, id: u32) -> &Pad {
-        &self.pads.as_slice()[id as usize]
+    pub fn pad(&self, id: PadId) -> &Pad {
+        &self.pads.as_slice()[id.raw() as usize]
+    }
+
+    pub fn pad_mut(&mut self, id: PadId) -> &mut Pad {
+        &mut self.pads.as_mut_slice()[id.raw() as usize]
+    }
+
+    /// The number that the next pad will have.
+    pub fn next_pad(&self) -> PadId {
+        PadId::from_raw(self.pads.len() as u32)
     }
 }

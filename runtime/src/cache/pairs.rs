@@ -4,6 +4,7 @@
 //! `is_used` is stored last and looked at first, because every number is a possible target: a program may have code at address
 //! zero. Entries never move inside a table; a grown table is a new one, the old stays readable.
 
+use super::exit::PadId;
 use crate::context::numbers::SiteId;
 use crate::sys::heap::Arena;
 
@@ -17,22 +18,33 @@ pub struct PairEntry {
     pub is_used: u32,
     /// Cache address of the pad; 0 while there is none.
     pub pad: u64,
-    /// The pad's number; of a fragment's verified entry, which takes the place of one, the fragment's and `VERIFIED`.
-    pub pad_id: u64,
+    /// What is at that address.
+    pub way: PairWay,
 }
 
 const _: () = assert!(size_of::<PairEntry>() == 32);
-/// See `PairEntry::pad_id`.
-pub const VERIFIED: u64 = 1 << 32;
+
+/// What an indirect branch or return goes through.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PairWay {
+    Pad(PadId),
+    /// This fragment's verified entry, which takes the place of a pad.
+    Verified(u32),
+    /// What follows a call.
+    Landing,
+}
 
 impl PairEntry {
     /// The fragment whose verified entry it is.
     pub fn verified_fragment(&self) -> Option<u32> {
-        (self.pad_id & VERIFIED != 0).then_some(self.pad_id as u32)
+        match self.way {
+            PairWay::Verified(id) => Some(id),
+            PairWay::Pad(_) | PairWay::Landing => None,
+        }
     }
 }
 
-const EMPTY: PairEntry = PairEntry { target: 0, site: SiteId::RETURNS, is_used: 0, pad: 0, pad_id: 0 };
+const EMPTY: PairEntry = PairEntry { target: 0, site: SiteId::RETURNS, is_used: 0, pad: 0, way: PairWay::Landing };
 /// Tables, the smallest first: 2^12, 2^14, ... entries; all of them take their addresses when first used.
 const TABLES: usize = 7;
 
@@ -91,16 +103,16 @@ impl PairTable {
         index
     }
 
-    /// The pad's number.
+    /// The way from a site to a target.
     pub fn find(&self, site: SiteId, target: u64) -> Option<PairEntry> {
         let entries = self.tables[self.current].as_slice();
         let entry = entries[Self::place_of(entries, site, target)];
         (entry.is_used != 0).then_some(entry)
     }
 
-    /// Sets a pad. Returns whether the table moved, so that the threads must learn its place, which it does for none that it has an
+    /// Sets a way, which is at `pad`. Returns whether the table moved, so that the threads must learn its place, which it does for none that it has an
     /// entry for; `None`: memory is used up.
-    pub fn insert(&mut self, site: SiteId, target: u64, pad: u64, pad_id: u64) -> Option<bool> {
+    pub fn insert(&mut self, site: SiteId, target: u64, pad: u64, way: PairWay) -> Option<bool> {
         let mut moved = false;
         if (self.used + 1) * 2 > self.tables[self.current].len() && self.find(site, target).is_none() {
             let next = self.current + 1;
@@ -130,7 +142,7 @@ impl PairTable {
             (&raw mut entry.site).write_volatile(site);
             (&raw mut entry.target).write_volatile(target);
             (&raw mut entry.pad).write_volatile(pad);
-            (&raw mut entry.pad_id).write_volatile(pad_id);
+            (&raw mut entry.way).write_volatile(way);
             (&raw mut entry.is_used).write_volatile(1);
         }
         Some(moved)
@@ -154,7 +166,7 @@ mod tests {
         assert!(pairs.initialize());
         let before = pairs.location();
         let mut n = 0;
-        while pairs.insert(SiteId::RETURNS, 0x1000 + n, 1, 1) == Some(false) {
+        while pairs.insert(SiteId::RETURNS, 0x1000 + n, 1, PairWay::Landing) == Some(false) {
             n += 1;
         }
         let after = pairs.location();
@@ -163,14 +175,17 @@ mod tests {
         // One more would move the table again, but none of these is more.
         while (pairs.used + 1) * 2 <= pairs.tables[pairs.current].len() {
             n += 1;
-            assert_eq!(pairs.insert(SiteId::RETURNS, 0x1000 + n, 1, 1), Some(false));
+            assert_eq!(pairs.insert(SiteId::RETURNS, 0x1000 + n, 1, PairWay::Landing), Some(false));
         }
-        assert_eq!(pairs.insert(SiteId::RETURNS, 0x1000, 2, 2), Some(false));
+        assert_eq!(pairs.insert(SiteId::RETURNS, 0x1000, 2, PairWay::Landing), Some(false));
         assert_eq!((pairs.location(), pairs.find(SiteId::RETURNS, 0x1000).map(|entry| entry.pad)), (after, Some(2)));
         for target in [0, u64::MAX] {
             let used = pairs.used;
             assert!(pairs.find(SiteId::from_raw(3), target).is_none());
-            assert!([4, 5].map(|pad| pairs.insert(SiteId::from_raw(3), target, pad, pad)).iter().all(Option::is_some));
+            assert!([4, 5]
+                .map(|pad| pairs.insert(SiteId::from_raw(3), target, pad, PairWay::Landing))
+                .iter()
+                .all(Option::is_some));
             assert_eq!(
                 (pairs.find(SiteId::from_raw(3), target).map(|entry| entry.pad), pairs.used),
                 (Some(5), used + 1)

@@ -3,6 +3,7 @@
 //! It has a hot part, whose code runs straight on, a cold part for what runs seldom, and for each an index of units
 //! (what starts where), so that the signal handler finds what a cache address belongs to without a lock. All grow up.
 
+use super::exit::PadId;
 use super::views::writable;
 use super::views::SLAB_BYTES;
 use crate::cpu::emit::Emitter;
@@ -31,7 +32,7 @@ pub(super) const REACH: u64 = 0x7800_0000;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unit {
     Fragment(u32),
-    Pad(u32),
+    Pad(PadId),
     /// A far jump to this fragment.
     Thunk(u32),
     /// The enclosure of a restartable sequence.
@@ -206,7 +207,7 @@ impl Slab {
         let number = entry.what & 0x3fff_ffff;
         let unit = match entry.what >> 30 {
             0 => Unit::Fragment(number),
-            1 => Unit::Pad(number),
+            1 => Unit::Pad(PadId::from_raw(number)),
             2 => Unit::Thunk(number),
             _ => Unit::Enclosure(number),
         };

@@ -107,7 +107,7 @@ impl Slabs {
         };
         let what = match unit {
             Unit::Fragment(id) => id,
-            Unit::Pad(id) => id | 1 << 30,
+            Unit::Pad(id) => id.raw() | 1 << 30,
             Unit::Thunk(id) => id | 2 << 30,
             Unit::Enclosure(index) => index | 3 << 30,
         };

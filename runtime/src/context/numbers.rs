@@ -25,6 +25,8 @@ macro_rules! number {
     };
 }
 
+pub(crate) use number;
+
 number! {
     /// The place of an indirect branch or return in the branch tables of all threads.
     SiteId

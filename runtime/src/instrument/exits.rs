@@ -1,6 +1,6 @@
 //! Ways out of fragments: linkable jumps with their stubs.
 
-use crate::cache::exit::{Entry, Exit, ExitType};
+use crate::cache::exit::{Entry, Exit, ExitType, PadId};
 use crate::cache::fragment::NONE;
 use crate::context::layout::heat_offset;
 use crate::cpu::emit::{Emitter, ZERO};
@@ -32,7 +32,7 @@ pub const BLANK: Exit = Exit {
     entry: Entry::Plain,
     misses: NONE,
     follower: NONE,
-    pad: NONE,
+    pad: PadId::NONE,
     counter: NONE,
 };
 

@@ -6,7 +6,7 @@
 use super::parts::uncount_block;
 use super::{indirect, regions, returns, rseq};
 use crate::cache::exit::{Exit, ExitType};
-use crate::cache::NONE;
+use crate::cache::{PadId, NONE};
 use crate::context::ThreadContext;
 use crate::cpu::context::BranchSource;
 use crate::cpu::decode::addresses::is_canonical;
@@ -100,9 +100,9 @@ pub fn take_exit(context: &mut ThreadContext) -> u32 {
 
 /// An exit behind an indirect branch or a return. Returns the exit to link.
 fn take_branch_exit(mut engine: Guard<'_, Engine>, context: &mut ThreadContext, exit_id: u32, exit: &Exit) -> u32 {
-    let is_dead = exit.pad != NONE && engine.cache.pad(exit.pad).is_dead;
+    let is_dead = exit.pad != PadId::NONE && engine.cache.pad(exit.pad).is_dead;
     match exit.kind {
-        ExitType::Elsewhere if exit.pad != NONE => {
+        ExitType::Elsewhere if exit.pad != PadId::NONE => {
             uncount_exit(context, exit);
             drop(engine);
             follow(context, exit.fragment, exit.target)

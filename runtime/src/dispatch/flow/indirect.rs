@@ -8,7 +8,8 @@ use super::ways::enter_verified;
 use super::ways::{find_way, make_pad};
 use super::{paths, returns};
 use crate::cache::exit::ExitType;
-use crate::cache::{Exit, Fragment, COUNTED_AT_EXITS, NONE};
+use crate::cache::pairs::PairWay;
+use crate::cache::{Exit, Fragment, PadId, COUNTED_AT_EXITS, NONE};
 use crate::context::numbers::SiteId;
 use crate::context::ThreadContext;
 use crate::cpu::context::BranchSource;
@@ -151,7 +152,7 @@ pub fn follow_indirect(context: &mut ThreadContext, source: u32, target: u64) {
     if is_return && fragment.site == SiteId::NONE {
         if landing.is_some() {
             if let Some(address) = find_landing(&mut engine, target) {
-                insert_pair(&mut engine, context, SiteId::RETURNS, target, address, u64::from(NONE));
+                insert_pair(&mut engine, context, SiteId::RETURNS, target, address, PairWay::Landing);
             }
             return;
         }
@@ -162,7 +163,7 @@ pub fn follow_indirect(context: &mut ThreadContext, source: u32, target: u64) {
         && !engine.stops_at(target)
     {
         let first = fragment.first_pad;
-        if first != NONE && engine.cache.pad(first).target == target && !engine.cache.pad(first).is_dead {
+        if first != PadId::NONE && engine.cache.pad(first).target == target && !engine.cache.pad(first).is_dead {
             // Another thread made it meanwhile.
             count_pad(&engine, context, first);
             return;
@@ -171,8 +172,8 @@ pub fn follow_indirect(context: &mut ThreadContext, source: u32, target: u64) {
             // Another thread made it meanwhile, or this thread's table held a dead pad.
             // SAFETY: the entry of a site that runs is inside this thread's branch table.
             unsafe { context.branch_entry(fragment.site, target).write_volatile(entry.pad) };
-            if entry.verified_fragment().is_none() {
-                count_pad(&engine, context, entry.pad_id as u32);
+            if let PairWay::Pad(id) = entry.way {
+                count_pad(&engine, context, id);
             }
             return;
         }
@@ -211,7 +212,7 @@ fn is_tried_first(engine: &mut Engine, source: u32, target: u64) -> bool {
     if fragment.first_try == NONE {
         return false;
     }
-    let is_replaced = fragment.first_pad != NONE
+    let is_replaced = fragment.first_pad != PadId::NONE
         && engine.cache.pad(fragment.first_pad).is_dead
         && engine.cache.pad(fragment.first_pad).target == target;
     // Where a pad is tried first, the table has none for the site: a miss leads to the gate, which sees a waiting signal.
@@ -228,7 +229,7 @@ fn is_tried_first(engine: &mut Engine, source: u32, target: u64) -> bool {
 }
 
 /// The dispatcher goes to the target itself, so it counts what the pad would have.
-fn count_pad(engine: &Engine, context: &ThreadContext, pad_id: u32) {
+fn count_pad(engine: &Engine, context: &ThreadContext, pad_id: PadId) {
     let pad = engine.cache.pad(pad_id);
     if pad.counter != NONE {
         add_to_counter(context, pad.counter, 1);

@@ -1,7 +1,7 @@
 //! Where returns land: behind the call that the processor called from.
 
 use crate::cache::exit::ExitType;
-use crate::cache::NONE;
+use crate::cache::pairs::PairWay;
 use crate::context::numbers::SiteId;
 use crate::context::ThreadContext;
 use crate::cpu::spill::SpillState;
@@ -32,7 +32,7 @@ pub fn lead_returns_to(engine: &mut Engine, id: u32) {
     let address = landing_address(engine, id);
     if address != 0 {
         // Replacing an entry never moves the table.
-        engine.cache.pairs.insert(SiteId::RETURNS, target, address, u64::from(NONE));
+        engine.cache.pairs.insert(SiteId::RETURNS, target, address, PairWay::Landing);
         THREADS.lock().change_branch(SiteId::RETURNS, target, before.pad, address);
     }
 }
@@ -62,7 +62,7 @@ pub fn follow_landing(engine: &mut Engine, context: &ThreadContext, exit_id: u32
         return;
     }
     if let Some(address) = find_landing(engine, exit.target) {
-        insert_pair(engine, context, SiteId::RETURNS, exit.target, address, u64::from(NONE));
+        insert_pair(engine, context, SiteId::RETURNS, exit.target, address, PairWay::Landing);
     }
 }
 
@@ -73,11 +73,18 @@ pub fn forget_ways(engine: &mut Engine) {
 }
 
 /// Puts a way into the pair table and this thread's branch table.
-pub fn insert_pair(engine: &mut Engine, context: &ThreadContext, site: SiteId, target: u64, address: u64, pad_id: u64) {
+pub fn insert_pair(
+    engine: &mut Engine,
+    context: &ThreadContext,
+    site: SiteId,
+    target: u64,
+    address: u64,
+    way: PairWay,
+) {
     if address == 0 {
         return;
     }
-    match engine.cache.pairs.insert(site, target, address, pad_id) {
+    match engine.cache.pairs.insert(site, target, address, way) {
         Some(true) => {
             let (table, mask) = engine.cache.pairs.location();
             THREADS.lock().set_pair_table(table, mask);

@@ -6,7 +6,8 @@ use super::paths;
 use super::ways::{find_way, make_pad};
 use crate::buffer::RingWriter;
 use crate::cache::exit::Exit;
-use crate::cache::NONE;
+use crate::cache::pairs::{PairEntry, PairWay};
+use crate::cache::{PadId, NONE};
 use crate::context::numbers::SiteId;
 use crate::context::ThreadContext;
 use crate::instrument::indirect::pads::add_to_counter;
@@ -75,16 +76,16 @@ fn find_pad(
     context: &mut ThreadContext,
     source: u32,
     target: u64,
-) -> Option<u32> {
+) -> Option<PadId> {
     let fragment = engine.cache.fragment(source);
     let (site, ways) = (fragment.site, engine.symbols.of_return(fragment.branch_pc(), target).set());
-    if let Some(entry) = find_way(engine, site, target).filter(|entry| entry.verified_fragment().is_none()) {
-        let pad = engine.cache.pad(entry.pad_id as u32);
+    if let Some(PairEntry { pad: address, way: PairWay::Pad(id), .. }) = find_way(engine, site, target) {
+        let pad = engine.cache.pad(id);
         if pad.return_ways == ways && !pad.is_dead {
             // Another thread made it meanwhile.
             // SAFETY: the entry of a site that runs is inside this thread's branch table.
-            unsafe { context.branch_entry(site, target).write_volatile(entry.pad) };
-            return Some(entry.pad_id as u32);
+            unsafe { context.branch_entry(site, target).write_volatile(address) };
+            return Some(id);
         }
     }
     make_pad(engine, writer, context, source, target, false)

@@ -11,6 +11,8 @@ extern crate alloc;
 use crate::buffer::RingWriter;
 use crate::cache::exit::ExitType;
 use crate::cache::fragment::{Fragment, NONE};
+use crate::cache::pairs::PairWay;
+use crate::cache::PadId;
 use crate::cpu::guarded;
 use crate::cpu::sys::clock::ticks;
 use crate::decode::Block;
@@ -217,13 +219,13 @@ impl Engine {
     }
 
     /// Takes a pad out of the pair table: its counter stands for a target that is gone.
-    fn kill_pad(&mut self, pad_id: u32) {
+    fn kill_pad(&mut self, pad_id: PadId) {
         let pad = *self.cache.pad(pad_id);
-        self.cache.pads.as_mut_slice()[pad_id as usize].is_dead = true;
+        self.cache.pad_mut(pad_id).is_dead = true;
         let site = self.cache.fragment(pad.source_fragment).site;
         if self.cache.pairs.find(site, pad.target).is_some_and(|entry| entry.pad == pad.cache_start) {
             // Replacing an entry never moves the table.
-            self.cache.pairs.insert(site, pad.target, 0, 0);
+            self.cache.pairs.insert(site, pad.target, 0, PairWay::Pad(pad_id));
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::buffer::RingWriter;
 use crate::cache::exit::{Entry, ExitType, Pad};
 use crate::cache::fragment::NONE;
-use crate::cache::{Cache, Fragment, Unit};
+use crate::cache::{Cache, Fragment, PadId, Unit};
 use crate::context::ThreadContext;
 use crate::cpu::decode::flags;
 use crate::cpu::decode::scratch;
@@ -56,7 +56,7 @@ impl Engine {
         source: u32,
         target: u64,
         is_first_try: bool,
-    ) -> Result<u32, BuildError> {
+    ) -> Result<PadId, BuildError> {
         let fragment = *self.cache.fragment(source);
         let branch = fragment.branch_pc();
         let ways = fragment.takes_symbol.then(|| self.symbols.of_return(branch, target));
@@ -81,7 +81,7 @@ impl Engine {
         let mut exits = ExitList::new(self.cache.exits.len(), self.cache.keeps_shadow);
         let exit = exits.next_id();
         let start = self.emit_pad(&plan, &mut emitter, &mut exits)?;
-        let id = self.cache.pads.len() as u32;
+        let id = self.cache.next_pad();
         for exit in exits.as_mut_slice() {
             exit.fragment = source;
             exit.pad = id;

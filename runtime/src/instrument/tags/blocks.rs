@@ -6,6 +6,7 @@
 extern crate alloc;
 use crate::cache::exit::ExitType;
 use crate::cache::fragment::{Fragment, NONE};
+use crate::cache::PadId;
 use crate::context::ThreadContext;
 use crate::instrument::change::relayout::executions_of;
 use crate::instrument::Engine;
@@ -67,7 +68,7 @@ impl Engine {
     fn visit_ways_of(&self, context: &ThreadContext, id: u32, fragment: &Fragment, visit: &mut dyn FnMut(u64, u64)) {
         if matches!(fragment.exit_kind, exit_kind::INDIRECT_JUMP | exit_kind::INDIRECT_CALL) {
             let mut pad = fragment.newest_pad;
-            while pad != NONE {
+            while pad != PadId::NONE {
                 let known = *self.cache.pad(pad);
                 visit(known.target, executions_of(context, known.counter));
                 pad = known.before;
