@@ -1,6 +1,6 @@
 //! Ways out of fragments: exits, and the pads of indirect branches.
 
-use crate::context::numbers::number;
+use crate::context::numbers::{number, ExitId};
 
 number! {
     /// A pad, by the order in which pads were made.
@@ -20,7 +20,7 @@ pub struct Exit {
     pub fragment: u32,
     /// Linked to this fragment.
     pub linked_to: u32,
-    pub next_incoming: u32,
+    pub next_incoming: ExitId,
     pub kind: ExitType,
     /// From inside a restartable sequence to its inside.
     pub is_inside: bool,
@@ -102,7 +102,7 @@ pub struct Pad {
     pub target: u64,
     pub cache_start: u64,
     pub source_fragment: u32,
-    pub exit: u32,
+    pub exit: ExitId,
     pub counter: u32,
     /// What it writes into the path (mode full).
     pub symbol: Option<u16>,

@@ -1,7 +1,7 @@
 //! What is known of a fragment, its exits and its pads.
 
 use super::exit::PadId;
-use crate::context::numbers::SiteId;
+use crate::context::numbers::{ExitId, SiteId};
 use crate::cpu::spill::SpillState;
 use crate::protocol::exit_kind;
 
@@ -45,7 +45,7 @@ pub struct Fragment {
     /// So many changes a thread's path has to have told before it executes this (instrument/order/log.rs).
     pub changes_needed: u32,
     pub counter: u32,
-    pub first_exit: u32,
+    pub first_exit: ExitId,
     pub n_exits: u8,
     pub is_included: bool,
     /// First entry of its instruction map, and how many.
@@ -58,7 +58,7 @@ pub struct Fragment {
     /// What interrupts.
     pub interrupt_patch: u64,
     /// First exit linked to this fragment; the others follow by `next_incoming`.
-    pub incoming: u32,
+    pub incoming: ExitId,
     pub next_in_page: u32,
     /// Site index of its indirect branch.
     pub site: SiteId,
@@ -67,7 +67,7 @@ pub struct Fragment {
     /// It ends with a return that writes a symbol into the path (mode full).
     pub takes_symbol: bool,
     /// The exit by which its indirect branch jumps to the pad that is tried first.
-    pub first_try: u32,
+    pub first_try: ExitId,
     /// That pad; none: the branch table decides alone.
     pub first_pad: PadId,
     /// Targets that were tried first so far.
@@ -99,7 +99,7 @@ pub struct Fragment {
     /// Its code runs with registers lent.
     pub is_lending: bool,
     /// The first exit that led to it past what counts it (instrument/counts/leaders.rs), or `NONE`.
-    pub leader: u32,
+    pub leader: ExitId,
     /// Higher than that of each fragment that leads to it so; 0 if none does.
     pub rank: u8,
     /// Where those enter it with all registers in place and where with registers lent; 0: not made yet.
@@ -145,7 +145,7 @@ impl Fragment {
         code_version: 0,
         changes_needed: 0,
         counter: NONE,
-        first_exit: 0,
+        first_exit: ExitId::from_raw(0),
         n_exits: 0,
         is_included: false,
         map_start: 0,
@@ -153,12 +153,12 @@ impl Fragment {
         interrupt_offset: NONE,
         interrupt_original: 0,
         interrupt_patch: 0,
-        incoming: NONE,
+        incoming: ExitId::NONE,
         next_in_page: NONE,
         site: SiteId::NONE,
         dropped_bytes: 0,
         takes_symbol: false,
-        first_try: NONE,
+        first_try: ExitId::NONE,
         first_pad: PadId::NONE,
         n_tries: 0,
         counts_heat: false,
@@ -174,7 +174,7 @@ impl Fragment {
         region_before: NONE,
         newest_pad: PadId::NONE,
         is_lending: false,
-        leader: NONE,
+        leader: ExitId::NONE,
         rank: 0,
         led_entries: [0; 2],
         counted_entry: 0,
@@ -187,6 +187,12 @@ impl Fragment {
         code_hash: 0,
         hashed_size: 0,
     };
+
+    /// Its exits, in the order in which they were emitted.
+    pub fn exits(&self) -> impl Iterator<Item = ExitId> + use<> {
+        let first = self.first_exit;
+        (0..u32::from(self.n_exits)).map(move |n| first.plus(n))
+    }
 
     /// Whether a call ends it.
     pub fn ends_with_call(&self) -> bool {

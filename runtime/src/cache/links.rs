@@ -9,6 +9,7 @@ use super::slab::Unit;
 use super::views::writable;
 use super::Cache;
 use crate::cache::exit::{Entry, Exit, ExitType, PadId};
+use crate::context::numbers::ExitId;
 use crate::cpu::emit::Emitter;
 use crate::cpu::patching;
 use alloc::vec::Vec;
@@ -26,7 +27,7 @@ fn set_displacement(patch: u64, target: u64) {
 
 impl Cache {
     /// Makes an exit lead straight to a fragment. `false` if that needed memory and there was none.
-    pub fn link(&mut self, exit_id: u32, fragment_id: u32) -> bool {
+    pub fn link(&mut self, exit_id: ExitId, fragment_id: u32) -> bool {
         let exit = *self.exit(exit_id);
         if exit.linked_to != NONE
             || matches!(
@@ -52,7 +53,7 @@ impl Cache {
         if !is_led {
             self.exit_mut(exit_id).misses = NONE;
         }
-        let goes_round = self.fragment(fragment_id).leader == NONE && self.are_in_one_loop(&exit, fragment_id);
+        let goes_round = self.fragment(fragment_id).leader == ExitId::NONE && self.are_in_one_loop(&exit, fragment_id);
         let start = match exit.kind {
             ExitType::FloatState | ExitType::Native => Some(exit.stub),
             _ if is_led || goes_round => self.led_entry(fragment_id, exit.entry),
@@ -198,7 +199,7 @@ impl Cache {
     }
 
     /// Makes an exit lead to its stub again.
-    pub fn unlink_exit(&mut self, exit_id: u32) {
+    pub fn unlink_exit(&mut self, exit_id: ExitId) {
         let exit = *self.exit(exit_id);
         if exit.linked_to == NONE {
             return;
@@ -210,7 +211,7 @@ impl Cache {
             self.fragment_mut(target).incoming = exit.next_incoming;
         } else {
             let mut walk = self.fragment(target).incoming;
-            while walk != NONE {
+            while walk != ExitId::NONE {
                 let next = self.exit(walk).next_incoming;
                 if next == exit_id {
                     self.exit_mut(walk).next_incoming = exit.next_incoming;
@@ -221,7 +222,7 @@ impl Cache {
         }
         let exit = self.exit_mut(exit_id);
         exit.linked_to = NONE;
-        exit.next_incoming = NONE;
+        exit.next_incoming = ExitId::NONE;
         self.n_unlinks += 1;
     }
 
@@ -232,7 +233,7 @@ impl Cache {
         fragment.counts_heat = false;
         let mut incoming = Vec::new();
         let mut exit_id = self.fragment(fragment_id).incoming;
-        while exit_id != NONE {
+        while exit_id != ExitId::NONE {
             incoming.push(exit_id);
             exit_id = self.exit(exit_id).next_incoming;
         }
@@ -244,7 +245,7 @@ impl Cache {
     /// Puts what is on the list of `before`, which is out of use, on that of the fragment that came in its place: it leads to no
     /// code, but counted ways to the same.
     pub fn hand_over_incoming(&mut self, before: u32, id: u32) {
-        while self.fragment(before).incoming != NONE {
+        while self.fragment(before).incoming != ExitId::NONE {
             let exit_id = self.fragment(before).incoming;
             let first = self.fragment(id).incoming;
             let exit = self.exit_mut(exit_id);
@@ -260,7 +261,7 @@ impl Cache {
     /// if the code changes before, they are known to have counted ways to the old one.
     pub fn bypass(&self, fragment_id: u32) {
         let mut exit_id = self.fragment(fragment_id).incoming;
-        while exit_id != NONE {
+        while exit_id != ExitId::NONE {
             let exit = self.exit(exit_id);
             set_displacement(exit.patch, exit.stub);
             exit_id = exit.next_incoming;
@@ -271,7 +272,7 @@ impl Cache {
     /// `relink_after_interrupt` restores. Called by the signal handler: stores only.
     pub fn interrupt(&self, fragment_id: u32) {
         let fragment = self.fragment(fragment_id);
-        for exit_id in fragment.first_exit..fragment.first_exit + u32::from(fragment.n_exits) {
+        for exit_id in fragment.exits() {
             let exit = self.exit(exit_id);
             if exit.patch != 0 && exit.kind != ExitType::FirstTry {
                 set_displacement(exit.patch, exit.stub);
@@ -298,7 +299,7 @@ impl Cache {
     /// Undoes `interrupt`: jumps lead where their exits are linked.
     pub fn relink_after_interrupt(&mut self, fragment_id: u32) {
         let fragment = *self.fragment(fragment_id);
-        for exit_id in fragment.first_exit..fragment.first_exit + u32::from(fragment.n_exits) {
+        for exit_id in fragment.exits() {
             self.restore_exit(exit_id);
         }
         self.set_interrupt_patch(fragment_id, fragment.interrupt_original);
@@ -308,7 +309,7 @@ impl Cache {
     }
 
     /// Makes an exit's jump lead where the exit says, if that is still in use.
-    pub fn restore_exit(&mut self, exit_id: u32) {
+    pub fn restore_exit(&mut self, exit_id: ExitId) {
         let linked_to = self.exit(exit_id).linked_to;
         if linked_to != NONE && self.fragment(linked_to).is_valid {
             self.unlink_exit(exit_id);

@@ -19,6 +19,7 @@ pub use fragment::{Fragment, COUNTED_AT_EXITS, NONE};
 pub use slab::Unit;
 pub use slabs::Slabs;
 
+use crate::context::numbers::ExitId;
 use crate::sys::heap::Arena;
 use core::ops::Range;
 use pairs::PairTable;
@@ -90,7 +91,7 @@ impl Cache {
     /// Unlinks everything: every way out of translated code leads into the dispatcher.
     pub fn unlink_all(&mut self) {
         for id in 0..self.fragments.len() as u32 {
-            while self.fragment(id).incoming != NONE {
+            while self.fragment(id).incoming != ExitId::NONE {
                 self.unlink_exit(self.fragment(id).incoming);
             }
         }
@@ -159,7 +160,7 @@ impl Cache {
             && app_pc != fragment.end()
             && self.instruction_index(fragment, app_pc) >= u32::from(fragment.count_before);
         is_counted.then(|| match fragment.leader {
-            NONE => (fragment.counter, 1),
+            ExitId::NONE => (fragment.counter, 1),
             leader => (self.exit(leader).misses, -1),
         })
     }
@@ -173,17 +174,26 @@ impl Cache {
 
     /// The exit of a fragment by which its conditional branch is taken.
     pub fn taken_exit(&self, fragment: &Fragment) -> Option<&Exit> {
-        let first = fragment.first_exit as usize;
-        let exits = &self.exits.as_slice()[first..first + fragment.n_exits as usize];
-        exits.iter().find(|exit| exit.kind == exit::ExitType::Taken)
+        self.exits_of(fragment).iter().find(|exit| exit.kind == exit::ExitType::Taken)
     }
 
-    pub fn exit(&self, id: u32) -> &Exit {
-        &self.exits.as_slice()[id as usize]
+    /// A fragment's exits, in the order in which they were emitted.
+    pub fn exits_of(&self, fragment: &Fragment) -> &[Exit] {
+        let first = fragment.first_exit.raw() as usize;
+        &self.exits.as_slice()[first..first + fragment.n_exits as usize]
     }
 
-    pub fn exit_mut(&mut self, id: u32) -> &mut Exit {
-        &mut self.exits.as_mut_slice()[id as usize]
+    pub fn exit(&self, id: ExitId) -> &Exit {
+        &self.exits.as_slice()[id.raw() as usize]
+    }
+
+    pub fn exit_mut(&mut self, id: ExitId) -> &mut Exit {
+        &mut self.exits.as_mut_slice()[id.raw() as usize]
+    }
+
+    /// The number that the next exit will have.
+    pub fn next_exit(&self) -> ExitId {
+        ExitId::from_raw(self.exits.len() as u32)
     }
 
     pub fn pad(&self, id: PadId) -> &Pad {

@@ -19,6 +19,7 @@ extern crate alloc;
 use super::slab::{Unit, HOT_ROOM_BYTES};
 use super::slabs::Slabs;
 use super::views::writable;
+use crate::context::numbers::ExitId;
 use crate::cpu::emit::Emitter;
 use crate::sys::heap::Arena;
 use alloc::collections::BTreeMap;
@@ -79,7 +80,7 @@ pub struct Enclosure {
     next_entry: u64,
     next_code: u64,
     /// The exit that the stub stands for.
-    pub abort_exit: u32,
+    pub abort_exit: ExitId,
     /// The last instruction is in place.
     pub has_last: bool,
 }
@@ -253,7 +254,7 @@ impl Rseqs {
         address: u64,
         descriptor: Descriptor,
         signature: u32,
-        abort_exit: u32,
+        abort_exit: ExitId,
     ) -> Option<u32> {
         let n_before = self.by_start.get(&descriptor.start).map_or(0, |(_, n)| *n);
         let is_full = n_before == MAX_ENCLOSURES || self.enclosures.len() == MAX_ENCLOSURES_IN_ALL;

@@ -28,6 +28,18 @@ macro_rules! number {
 pub(crate) use number;
 
 number! {
+    /// A way out of a fragment or pad, by the order in which they were made.
+    ExitId
+}
+
+impl ExitId {
+    /// The exit so many behind this one.
+    pub const fn plus(self, n: u32) -> ExitId {
+        ExitId(self.0 + n)
+    }
+}
+
+number! {
     /// The place of an indirect branch or return in the branch tables of all threads.
     SiteId
 }

@@ -4,7 +4,7 @@ use crate::buffer::{RingWriter, Shared};
 use crate::cache::exit::ExitType;
 use crate::cache::{Entry, NONE};
 use crate::context::call::RESTART_DUE;
-use crate::context::numbers::SiteId;
+use crate::context::numbers::{ExitId, SiteId};
 use crate::context::ThreadContext;
 use crate::cpu::decode::addresses::is_in_kernel_page;
 use crate::cpu::dispatch::excursion;
@@ -34,7 +34,7 @@ use crate::thread::{path, THREADS};
 
 /// Entered from the gates. Returns the cache address at which the thread goes on.
 pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
-    let mut link = NONE;
+    let mut link = ExitId::NONE;
     context.signals.doubtful_pc = 0;
     context.set_returning(0);
     context.signals.returned_to = 0;
@@ -98,7 +98,7 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
 
 /// A system call, which the gate has left to the dispatcher. The exit to link, or where in the gate the thread goes on, which
 /// makes the call.
-pub fn take_call(context: &mut ThreadContext) -> Result<u32, u64> {
+pub fn take_call(context: &mut ThreadContext) -> Result<ExitId, u64> {
     let exit_id = context.gate.exit_id;
     let next = leave_syscall(context);
     let before = context.registers.overwritten();
@@ -122,7 +122,7 @@ pub fn take_call(context: &mut ThreadContext) -> Result<u32, u64> {
         syscalls::Outcome::SignalFirst => {
             context.registers.put_back(before);
             rewind_syscall(context);
-            Ok(NONE)
+            Ok(ExitId::NONE)
         }
     }
 }
@@ -130,7 +130,7 @@ pub fn take_call(context: &mut ThreadContext) -> Result<u32, u64> {
 /// Delivers what waits, then finds the fragment at the context's pc. `link` is the exit that may be linked to it.
 ///
 /// Never gives an address of the program's own: where it has no code that is known, the fault comes by `fault_natively`.
-pub fn resume(context: &mut ThreadContext, link: u32) -> u64 {
+pub fn resume(context: &mut ThreadContext, link: ExitId) -> u64 {
     let mut link = link;
     room::note_arrival(context);
     breakpoints::count_met(context);
@@ -146,7 +146,7 @@ pub fn resume(context: &mut ThreadContext, link: u32) -> u64 {
         }
         if context.signals.fault_pending != 0 || context.is_signal_waiting() && !probe_returns::is_inside(context) {
             linking::note_first_exit(context, link);
-            link = NONE;
+            link = ExitId::NONE;
             rseq::settle(context);
             if context.signals.fault_pending == 0 && context.is_step_due() {
                 raise::raise_step(context);
@@ -155,10 +155,10 @@ pub fn resume(context: &mut ThreadContext, link: u32) -> u64 {
         }
         match wait_or_go_on(context, shared, link) {
             Next::Code => {}
-            Next::CodeAlone => link = NONE,
+            Next::CodeAlone => link = ExitId::NONE,
             Next::Again => continue,
             Next::AgainAlone => {
-                link = NONE;
+                link = ExitId::NONE;
                 continue;
             }
         }
@@ -187,7 +187,7 @@ pub fn resume(context: &mut ThreadContext, link: u32) -> u64 {
                 continue;
             }
         }
-        link = NONE;
+        link = ExitId::NONE;
     }
 }
 
@@ -204,7 +204,7 @@ pub enum Next {
 
 /// Does what is asked of the thread by others before it executes code again: it parks, stops, is released, goes on where no code is
 /// translated.
-pub fn wait_or_go_on(context: &mut ThreadContext, shared: Shared, link: u32) -> Next {
+pub fn wait_or_go_on(context: &mut ThreadContext, shared: Shared, link: ExitId) -> Next {
     if detach::is_asked(context) {
         linking::note_first_exit(context, link);
         detach::park(context);
@@ -246,7 +246,7 @@ pub fn wait_or_go_on(context: &mut ThreadContext, shared: Shared, link: u32) -> 
 pub fn find_to_resume(
     engine: &mut Engine,
     context: &mut ThreadContext,
-    link: u32,
+    link: ExitId,
     n_changes: &mut u64,
 ) -> Result<u64, BuildError> {
     *n_changes = engine.ranges.n_changes;
@@ -262,7 +262,7 @@ pub fn find_to_resume(
         return Ok(enter_alone(engine, &writer, context, link, id));
     }
     let arrival = match link {
-        NONE => Arrival::Other,
+        ExitId::NONE => Arrival::Other,
         _ if engine.cache.exit(link).kind == ExitType::Call => Arrival::Call,
         _ => Arrival::Exit(link),
     };
@@ -270,11 +270,12 @@ pub fn find_to_resume(
     if context.path.is_on {
         paths::tell_changes(engine, &writer, context);
     }
-    if link != NONE {
+    if link != ExitId::NONE {
         linking::link_exit(engine, &writer, context, link, id);
         landings::follow_landing(engine, context, link);
     }
-    if link != NONE && engine.cache.exit(link).skips_question && engine.cache.fragment(id).behind_question != 0 {
+    if link != ExitId::NONE && engine.cache.exit(link).skips_question && engine.cache.fragment(id).behind_question != 0
+    {
         // The same block goes on.
         return engine.cache.entry_behind_question(id, Entry::Plain).ok_or(BuildError::OutOfMemory);
     }
@@ -284,19 +285,25 @@ pub fn find_to_resume(
 }
 
 /// The same where that takes no look at the program's memory, which takes system calls while the program blocks faults.
-pub fn find_known(context: &mut ThreadContext, link: u32, n_changes: &mut u64) -> Option<Result<u64, BuildError>> {
+pub fn find_known(context: &mut ThreadContext, link: ExitId, n_changes: &mut u64) -> Option<Result<u64, BuildError>> {
     if context.signals.blocks_faults == 0 {
         return None;
     }
     let mut engine = ENGINE.lock();
     let id = engine.cache.by_pc.find(context.registers.pc)?;
-    let is_linked = link == NONE || engine.cache.exit(link).linked_to == id;
+    let is_linked = link == ExitId::NONE || engine.cache.exit(link).linked_to == id;
     let is_known = is_linked && !hold::goes_alone(context, &engine);
     is_known.then(|| find_to_resume(&mut engine, context, link, n_changes))
 }
 
 /// Where fragment `id` is entered, that is for the calling thread alone; exit `link` is not linked to it.
-pub fn enter_alone(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadContext, link: u32, id: u32) -> u64 {
+pub fn enter_alone(
+    engine: &mut Engine,
+    writer: &RingWriter,
+    context: &mut ThreadContext,
+    link: ExitId,
+    id: u32,
+) -> u64 {
     let site = engine.cache.fragment(id).site;
     if site != SiteId::NONE {
         THREADS.lock().reach_site(site);
@@ -304,10 +311,10 @@ pub fn enter_alone(engine: &mut Engine, writer: &RingWriter, context: &mut Threa
     if context.path.is_on {
         paths::tell_changes(engine, writer, context);
     }
-    if link != NONE && engine.tells_links() && engine.cache.exit(link).linked_to == NONE {
+    if link != ExitId::NONE && engine.tells_links() && engine.cache.exit(link).linked_to == NONE {
         engine.write_link(writer, link, id);
     }
-    let goes_on = link != NONE && engine.cache.exit(link).skips_question;
+    let goes_on = link != ExitId::NONE && engine.cache.exit(link).skips_question;
     let behind = if goes_on { engine.cache.entry_behind_question(id, Entry::Plain) } else { None };
     behind.unwrap_or(engine.cache.fragment(id).plain_entry)
 }

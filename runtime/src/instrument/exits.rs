@@ -3,13 +3,14 @@
 use crate::cache::exit::{Entry, Exit, ExitType, PadId};
 use crate::cache::fragment::NONE;
 use crate::context::layout::heat_offset;
+use crate::context::numbers::ExitId;
 use crate::cpu::emit::{Emitter, ZERO};
 
 /// Exits of a fragment or pad under construction: at most eight (code that may be written, a call through a register, with two
 /// ways back of it, and the question of mode `region`).
 pub struct ExitList {
     /// Number that the first one will have.
-    first: u32,
+    first: ExitId,
     /// How jumps leave from now on.
     pub entry: Entry,
     /// Calls push onto the shadow stack.
@@ -24,7 +25,7 @@ pub const BLANK: Exit = Exit {
     stub: 0,
     fragment: NONE,
     linked_to: NONE,
-    next_incoming: NONE,
+    next_incoming: ExitId::NONE,
     kind: ExitType::Jump,
     is_inside: false,
     is_surprise: false,
@@ -37,8 +38,13 @@ pub const BLANK: Exit = Exit {
 };
 
 impl ExitList {
-    pub fn new(first: usize, keeps_shadow: bool) -> ExitList {
-        ExitList { first: first as u32, entry: Entry::Plain, keeps_shadow, exits: [BLANK; 8], length: 0 }
+    pub fn new(first: ExitId, keeps_shadow: bool) -> ExitList {
+        ExitList { first, entry: Entry::Plain, keeps_shadow, exits: [BLANK; 8], length: 0 }
+    }
+
+    /// The number of the first one.
+    pub fn first(&self) -> ExitId {
+        self.first
     }
 
     pub fn as_slice(&self) -> &[Exit] {
@@ -80,11 +86,11 @@ impl ExitList {
     }
 
     /// Emits the place of a jump that leads straight on until it is made to lead to a pad. Returns the exit's number.
-    pub fn emit_first_try(&mut self, emitter: &mut Emitter) -> u32 {
+    pub fn emit_first_try(&mut self, emitter: &mut Emitter) -> ExitId {
         let patch = emitter.jump_linkable();
         emitter.skip_jump(patch);
         self.add(Exit { patch, stub: emitter.address(), kind: ExitType::FirstTry, ..BLANK });
-        self.first + self.length as u32 - 1
+        self.first.plus(self.length as u32 - 1)
     }
 
     /// Emits what counts how often the fragment runs, and leaves in front of `pc` when it is hot. Changes flags.
@@ -94,9 +100,9 @@ impl ExitList {
     }
 
     /// Adds an exit without a jump of its own: it is entered at its stub only. Returns its number.
-    pub fn add_stub_only(&mut self, kind: ExitType, target: u64) -> u32 {
+    pub fn add_stub_only(&mut self, kind: ExitType, target: u64) -> ExitId {
         self.add(Exit { target, kind, ..BLANK });
-        self.first + self.length as u32 - 1
+        self.first.plus(self.length as u32 - 1)
     }
 
     /// What leads to the exit added last has counted with this counter.
@@ -105,8 +111,8 @@ impl ExitList {
     }
 
     /// The number that the next exit will have.
-    pub fn next_id(&self) -> u32 {
-        self.first + self.length as u32
+    pub fn next_id(&self) -> ExitId {
+        self.first.plus(self.length as u32)
     }
 
     fn add(&mut self, exit: Exit) {
@@ -115,7 +121,7 @@ impl ExitList {
     }
 
     /// Emits what a stub does, in place.
-    pub fn emit_stub_jump(emitter: &mut Emitter, id: u32) {
+    pub fn emit_stub_jump(emitter: &mut Emitter, id: ExitId) {
         emitter.leave_by(id);
     }
 
@@ -127,7 +133,7 @@ impl ExitList {
                 exit.stub = emitter.address();
                 emitter.bind(exit.patch);
                 before(emitter, exit);
-                Self::emit_stub_jump(emitter, self.first + index as u32);
+                Self::emit_stub_jump(emitter, self.first.plus(index as u32));
             }
         }
     }
@@ -150,7 +156,7 @@ impl ExitList {
             if exit.entry != Entry::Plain {
                 emitter.take_back_lent();
             }
-            Self::emit_stub_jump(emitter, self.first + index as u32);
+            Self::emit_stub_jump(emitter, self.first.plus(index as u32));
         }
         emitter.set_cold(false);
     }

@@ -10,6 +10,7 @@ use super::request::{Arrival, Request};
 use super::Engine;
 use crate::buffer::RingWriter;
 use crate::cache::fragment::{Fragment, Habit, NONE};
+use crate::context::numbers::ExitId;
 use crate::cpu::decode::flags;
 use crate::cpu::decode::scratch;
 use crate::cpu::instrument::counting::is_taken_straight;
@@ -33,7 +34,7 @@ pub struct Facts {
     pub before: Option<Fragment>,
     pub counters: Counters,
     /// The exit that it follows from, or `NONE` (instrument/counts/leaders.rs), and how far back that goes.
-    pub leader: u32,
+    pub leader: ExitId,
     pub rank: u8,
     /// Which way of a conditional branch goes straight on; `None`: both do.
     pub is_taken_straight: Option<bool>,
@@ -73,7 +74,7 @@ impl Facts {
     }
 
     pub fn is_led(&self) -> bool {
-        self.leader != NONE
+        self.leader != ExitId::NONE
     }
 }
 
@@ -102,8 +103,8 @@ impl Engine {
             self.plan_misses(block, ending, ending != whole, &mut counters);
         }
         let find_leader = |before: Fragment| self.find_leader(request.arrival, block, ending, &before, &counters);
-        let leader = before.map_or(NONE, find_leader);
-        counters.is_led = leader != NONE;
+        let leader = before.map_or(ExitId::NONE, find_leader);
+        counters.is_led = leader != ExitId::NONE;
         let are_dead_at_end = self.are_flags_dead_after(block, ending);
         let is_called = request.arrival == Arrival::Call || before.is_some_and(|before| before.is_called);
         let path = self.path_facts(block, ending);

@@ -54,7 +54,7 @@ impl Engine {
         }
         // SAFETY: nothing uses the room yet; the lock is held.
         let mut emitter = unsafe { room.emitter() };
-        let mut exits = ExitList::new(self.cache.exits.len(), self.cache.keeps_shadow);
+        let mut exits = ExitList::new(self.cache.next_exit(), self.cache.keeps_shadow);
         let mut map = MapBuilder::new(block, plan.is_lending);
         let mut out = Output { emitter: &mut emitter, exits: &mut exits, map: &mut map };
         let emitted = self.emit_plan(block, &plan, &mut out)?;
@@ -102,7 +102,7 @@ impl Engine {
         let fragment = Fragment {
             cache_size: size as u32,
             code_version,
-            first_exit: first_exit.unwrap_or(0) as u32,
+            first_exit: exits.first(),
             n_exits: exits.as_slice().len() as u8,
             map_start: map_start.unwrap_or(0) as u32,
             map_length: map.entries.len() as u16,

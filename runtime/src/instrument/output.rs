@@ -2,7 +2,7 @@
 
 use super::exits::ExitList;
 use super::instruction_map::MapBuilder;
-use crate::context::numbers::SiteId;
+use crate::context::numbers::{ExitId, SiteId};
 use crate::cpu::emit::Emitter;
 
 /// What code is written to, and noted in.
@@ -19,5 +19,5 @@ pub struct IndirectWay {
     pub interrupt_at: Option<usize>,
     pub site: SiteId,
     /// The exit to the pad that is tried first.
-    pub first_try: u32,
+    pub first_try: ExitId,
 }

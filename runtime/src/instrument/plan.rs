@@ -152,6 +152,7 @@ mod tests {
     use super::super::request::{Arrival, Request};
     use super::*;
     use crate::cache::Fragment;
+    use crate::context::numbers::ExitId;
     use crate::cpu::decode::samples::loop_of_one;
     use crate::instrument::counts::loops::Round;
 
@@ -169,7 +170,7 @@ mod tests {
             hashed_size: block.size_bytes() as u16,
             before: None,
             counters: Counters { first: 1, main: 1, second: 2, ..Counters::NONE },
-            leader: NONE,
+            leader: ExitId::NONE,
             rank: 0,
             is_taken_straight: Some(true),
             leads_back: true,
@@ -223,7 +224,7 @@ mod tests {
     fn what_follows_from_its_leader_counts_nothing() {
         let block = loop_of_one(PC);
         let mut facts = facts_of(&block);
-        (facts.leader, facts.counters.is_led) = (3, true);
+        (facts.leader, facts.counters.is_led) = (ExitId::from_raw(3), true);
         let plan = Plan::of(&block, facts);
         assert_eq!((plan.insertions.count(), plan.count_before), (0, 0));
     }

@@ -134,7 +134,7 @@ impl Engine {
         let Some(signature) = self.cache.rseqs.signature else {
             return false;
         };
-        let abort_exit = self.cache.exits.len() as u32;
+        let abort_exit = self.cache.next_exit();
         let cache = &mut self.cache;
         let Some(index) = cache.rseqs.make(&mut cache.slabs, address, descriptor, signature, abort_exit) else {
             self.cache.rseqs.give_up(descriptor.start);

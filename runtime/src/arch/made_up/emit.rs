@@ -2,6 +2,7 @@
 
 use super::{code, WORD};
 use crate::arch::sections::Sections;
+use crate::context::numbers::ExitId;
 use core::ops::{Deref, DerefMut};
 
 /// Bytes of a word in which a branch can be linked, and of a conditional branch.
@@ -79,8 +80,8 @@ impl<'a> Emitter<'a> {
         self.patch(patch + 1, &[1, 0, 0]);
     }
 
-    pub fn leave_by(&mut self, exit_id: u32) {
-        self.word(code::LEAVE, i64::from(exit_id));
+    pub fn leave_by(&mut self, exit_id: ExitId) {
+        self.word(code::LEAVE, i64::from(exit_id.raw()));
     }
 
     pub fn count_heat(&mut self, displacement: u32) {

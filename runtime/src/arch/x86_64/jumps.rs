@@ -2,11 +2,12 @@
 
 use super::displacements::{GS_EXIT_ID, GS_GATE_EXIT};
 use super::emit::Emitter;
+use crate::context::numbers::ExitId;
 
 impl Emitter<'_> {
     /// Leaves for the dispatcher by an exit.
-    pub fn leave_by(&mut self, exit_id: u32) {
-        self.store_gs_immediate(GS_EXIT_ID, exit_id);
+    pub fn leave_by(&mut self, exit_id: ExitId) {
+        self.store_gs_immediate(GS_EXIT_ID, exit_id.raw());
         self.jump_gs(GS_GATE_EXIT);
     }
 

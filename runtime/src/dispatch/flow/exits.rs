@@ -7,6 +7,7 @@ use super::parts::uncount_block;
 use super::{indirect, regions, returns, rseq};
 use crate::cache::exit::{Exit, ExitType};
 use crate::cache::{PadId, NONE};
+use crate::context::numbers::ExitId;
 use crate::context::ThreadContext;
 use crate::cpu::context::BranchSource;
 use crate::cpu::decode::addresses::is_canonical;
@@ -23,7 +24,7 @@ use crate::thread::registry::writer_of;
 use crate::thread::{open_calls, path, trust};
 
 /// A direct exit without a link, or a stub that stands for something else. Returns the exit to link.
-pub fn take_exit(context: &mut ThreadContext) -> u32 {
+pub fn take_exit(context: &mut ThreadContext) -> ExitId {
     let mut engine = ENGINE.lock();
     engine.shared.add(crate::status_field!(entries_exit), 1);
     let exit_id = context.gate.exit_id;
@@ -42,13 +43,13 @@ pub fn take_exit(context: &mut ThreadContext) -> u32 {
         ExitType::Jump | ExitType::Taken | ExitType::Call if !is_canonical(exit.target) => {
             drop(engine);
             indirect::refuse_direct(context, &exit);
-            NONE
+            ExitId::NONE
         }
         ExitType::Interrupted => {
             context.note_step();
             engine.cache.relink_after_interrupt(exit.fragment);
             uncount_block(&mut engine, context, exit.fragment, exit.target);
-            NONE
+            ExitId::NONE
         }
         ExitType::Release => {
             uncount_block(&mut engine, context, exit.fragment, exit.target);
@@ -59,29 +60,29 @@ pub fn take_exit(context: &mut ThreadContext) -> u32 {
             context.note_step();
             let writer = writer_of(context, engine.shared);
             engine.drop_stale(&writer, exit.fragment);
-            NONE
+            ExitId::NONE
         }
         ExitType::Relayout => {
             context.note_step();
             note_hot(&mut engine, context, exit.fragment);
-            NONE
+            ExitId::NONE
         }
         ExitType::Region => {
             context.note_step();
             regions::decide(&engine, context, exit.fragment);
-            NONE
+            ExitId::NONE
         }
         ExitType::RseqEntry => {
             context.note_step();
             drop(engine);
             rseq::enter(context);
-            NONE
+            ExitId::NONE
         }
         ExitType::RseqAbort => {
             context.note_step();
             context.undo_rseq();
             context.rseq.aborted = 1;
-            NONE
+            ExitId::NONE
         }
         ExitType::FloatState => {
             let fragment = *engine.cache.fragment(exit.fragment);
@@ -99,7 +100,12 @@ pub fn take_exit(context: &mut ThreadContext) -> u32 {
 }
 
 /// An exit behind an indirect branch or a return. Returns the exit to link.
-fn take_branch_exit(mut engine: Guard<'_, Engine>, context: &mut ThreadContext, exit_id: u32, exit: &Exit) -> u32 {
+fn take_branch_exit(
+    mut engine: Guard<'_, Engine>,
+    context: &mut ThreadContext,
+    exit_id: ExitId,
+    exit: &Exit,
+) -> ExitId {
     let is_dead = exit.pad != PadId::NONE && engine.cache.pad(exit.pad).is_dead;
     match exit.kind {
         ExitType::Elsewhere if exit.pad != PadId::NONE => {
@@ -109,7 +115,7 @@ fn take_branch_exit(mut engine: Guard<'_, Engine>, context: &mut ThreadContext, 
         }
         ExitType::Elsewhere => {
             return_elsewhere(&mut engine, context, exit.target);
-            NONE
+            ExitId::NONE
         }
         ExitType::Pad if is_dead && engine.cache.fragment(exit.fragment).takes_symbol => {
             drop(engine);
@@ -118,7 +124,7 @@ fn take_branch_exit(mut engine: Guard<'_, Engine>, context: &mut ThreadContext, 
                 let writer = writer_of(context, engine.shared);
                 returns::take_dead_pad(&mut engine, &writer, context, exit);
             });
-            NONE
+            ExitId::NONE
         }
         ExitType::Verified if !engine.cache.fragment(exit.fragment).is_valid => {
             // The code was replaced, and this thread's table still led to its entry.
@@ -148,11 +154,11 @@ fn uncount_exit(context: &ThreadContext, exit: &Exit) {
 
 /// The indirect branch at the end of fragment `source` leads to `target`, by another way than it came; nothing if `source` is `NONE`.
 /// Returns the exit to link: none.
-fn follow(context: &mut ThreadContext, source: u32, target: u64) -> u32 {
+fn follow(context: &mut ThreadContext, source: u32, target: u64) -> ExitId {
     if source != NONE {
         masks::with_faults(context, |context| indirect::follow_indirect(context, source, target));
     }
-    NONE
+    ExitId::NONE
 }
 
 /// The thread found a fragment to be hot; or, of code that is compared, that it never differed.

@@ -10,7 +10,7 @@ use super::{paths, returns};
 use crate::cache::exit::ExitType;
 use crate::cache::pairs::PairWay;
 use crate::cache::{Exit, Fragment, PadId, COUNTED_AT_EXITS, NONE};
-use crate::context::numbers::SiteId;
+use crate::context::numbers::{ExitId, SiteId};
 use crate::context::ThreadContext;
 use crate::cpu::context::BranchSource;
 use crate::cpu::context::BRANCH_FAULT;
@@ -100,7 +100,7 @@ pub fn refuse_direct(context: &mut ThreadContext, exit: &Exit) {
     }
     context.registers.pc = fragment.branch_pc();
     (context.signals.fault_origin, context.signals.has_fault_origin) = (NOWHERE_PC, true);
-    context.gate.exit_id = NONE;
+    context.gate.note_fault_fragment(NONE);
     raise::raise_fault(context, BRANCH_FAULT);
 }
 
@@ -118,7 +118,7 @@ fn fault_at_branch(context: &mut ThreadContext, source: u32) {
     correct_early_counts(&engine.cache, context, &fragment, context.registers.pc, -1);
     forget_call(context, &fragment);
     drop(engine);
-    context.gate.exit_id = source;
+    context.gate.note_fault_fragment(source);
     raise::raise_fault(context, BRANCH_FAULT);
 }
 
@@ -209,7 +209,7 @@ fn is_tried_first(engine: &mut Engine, source: u32, target: u64) -> bool {
     let fragment = *engine.cache.fragment(source);
     let room = engine.cache.slabs.room_near(fragment.app_pc);
     let is_in_reach = room.is_some_and(|room| room.hot.abs_diff(fragment.cache_start) < REACH);
-    if fragment.first_try == NONE {
+    if fragment.first_try == ExitId::NONE {
         return false;
     }
     let is_replaced = fragment.first_pad != PadId::NONE

@@ -2,7 +2,7 @@
 
 use crate::cache::exit::ExitType;
 use crate::cache::pairs::PairWay;
-use crate::context::numbers::SiteId;
+use crate::context::numbers::{ExitId, SiteId};
 use crate::context::ThreadContext;
 use crate::cpu::spill::SpillState;
 use crate::instrument::Engine;
@@ -56,7 +56,7 @@ pub fn find_call_before(engine: &mut Engine, return_pc: u64) -> Option<u32> {
 }
 
 /// A return came to the landing of a call that was dropped: the next ones find the landing of its next copy, if there is one.
-pub fn follow_landing(engine: &mut Engine, context: &ThreadContext, exit_id: u32) {
+pub fn follow_landing(engine: &mut Engine, context: &ThreadContext, exit_id: ExitId) {
     let exit = *engine.cache.exit(exit_id);
     if exit.kind != ExitType::Landing || engine.cache.fragment(exit.fragment).is_valid {
         return;

@@ -7,6 +7,7 @@
 
 use crate::buffer::RingWriter;
 use crate::cache::NONE;
+use crate::context::numbers::ExitId;
 use crate::context::ThreadContext;
 use crate::cpu::guarded;
 use crate::cpu::rseq::{RSEQ_LEAVING, RSEQ_WRITES_PATH};
@@ -220,7 +221,7 @@ fn settle_for(context: &mut ThreadContext, is_leaving: bool) {
     });
     if let Some(target) = target {
         // A call or a jump beside an enclosure: it stands alone, so no part of it was counted.
-        context.gate.exit_id = NONE;
+        context.gate.note_fault_fragment(NONE);
         context.signals.is_fault_past = u32::from(is_fault);
         abort(context, target);
     }
@@ -236,7 +237,7 @@ pub fn count_abort(context: &mut ThreadContext) {
     let id = if state & RSEQ_LEAVING == 0 {
         state
     } else {
-        let exit = *engine.cache.exit(state & !(RSEQ_LEAVING | RSEQ_WRITES_PATH));
+        let exit = *engine.cache.exit(ExitId::from_raw(state & !(RSEQ_LEAVING | RSEQ_WRITES_PATH)));
         // SAFETY: counters that were given out are inside the thread's mapped window.
         let is_different = || unsafe { context.counter(exit.counter).read_volatile() } != context.rseq.count;
         if exit.counter != NONE && is_different() {

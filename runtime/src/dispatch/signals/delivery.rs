@@ -32,7 +32,7 @@ pub fn deliver_pending(context: &mut ThreadContext) {
     let mut is_after_fault = false;
     if context.signals.fault_pending != 0 {
         let kind = core::mem::replace(&mut context.signals.fault_pending, 0);
-        let id = context.gate.exit_id;
+        let id = context.gate.fault_fragment();
         if id != NONE {
             let mut engine = ENGINE.lock();
             let stopped_at = context.registers.pc;
@@ -120,7 +120,7 @@ fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
             let mut engine = ENGINE.lock();
             // The instruction's address alone would not tell which version of code that changes it was.
             let source_fragment =
-                if is_fault { engine.cache.holder(context.gate.exit_id, interrupted_pc) } else { NONE };
+                if is_fault { engine.cache.holder(context.gate.fault_fragment(), interrupted_pc) } else { NONE };
             let edge =
                 DynamicEdge { kind, source_fragment, source_pc: interrupted_pc, target_pc: context.registers.pc };
             let writer = writer_of(context, engine.shared);

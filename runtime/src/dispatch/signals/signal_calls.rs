@@ -1,6 +1,7 @@
 //! System calls about signals: actions, masks, stacks, and the return from a handler.
 
 use super::{masks, raise};
+use crate::context::numbers::ExitId;
 use crate::context::ThreadContext;
 use crate::cpu::decode::addresses::is_in_kernel_page;
 use crate::cpu::decode::placed;
@@ -171,7 +172,7 @@ fn find_straight(context: &mut ThreadContext) -> Option<u64> {
 }
 
 /// Counts the return from a handler by the system call of exit `exit_id`, to `target`.
-pub fn count_signal_return(context: &mut ThreadContext, exit_id: u32, target: u64) -> DynamicEdge {
+pub fn count_signal_return(context: &mut ThreadContext, exit_id: ExitId, target: u64) -> DynamicEdge {
     let mut engine = ENGINE.lock();
     let writer = writer_of(context, engine.shared);
     let exit = *engine.cache.exit(exit_id);

@@ -13,6 +13,7 @@ use crate::cache::exit::ExitType;
 use crate::cache::fragment::{Fragment, NONE};
 use crate::cache::pairs::PairWay;
 use crate::cache::PadId;
+use crate::context::numbers::ExitId;
 use crate::cpu::guarded;
 use crate::cpu::sys::clock::ticks;
 use crate::decode::Block;
@@ -121,7 +122,7 @@ impl Engine {
         let mut id = self.cache.by_page.find(page).unwrap_or(NONE);
         while id != NONE {
             let fragment = *self.cache.fragment(id);
-            if fragment.is_valid || fragment.incoming != NONE {
+            if fragment.is_valid || fragment.incoming != ExitId::NONE {
                 last = id;
                 id = fragment.next_in_page;
                 continue;
@@ -162,7 +163,7 @@ impl Engine {
 
     /// Unlinks all that leads to a fragment that is not valid any more.
     pub fn cut_off(&mut self, writer: &RingWriter, id: u32, cascade: bool) {
-        while self.cache.fragment(id).incoming != NONE {
+        while self.cache.fragment(id).incoming != ExitId::NONE {
             let exit_id = self.cache.fragment(id).incoming;
             let exit = *self.cache.exit(exit_id);
             self.cache.unlink_exit(exit_id);
@@ -195,7 +196,7 @@ impl Engine {
         }
         self.cache.versions.insert(fragment.app_pc, id);
         // Returns to a call's landing come to the dispatcher, which shows them the landing of the call's next copy.
-        for exit_id in fragment.first_exit..fragment.first_exit + u32::from(fragment.n_exits) {
+        for exit_id in fragment.exits() {
             if self.cache.exit(exit_id).kind == ExitType::Landing {
                 self.cache.unlink_exit(exit_id);
             }

@@ -195,7 +195,7 @@ impl Engine {
             if !fragment.is_valid || fragment.is_hot {
                 continue;
             }
-            for exit_id in fragment.first_exit..fragment.first_exit + u32::from(fragment.n_exits) {
+            for exit_id in fragment.exits() {
                 let successor = self.cache.exit(exit_id).linked_to;
                 if successor == NONE || n == MAX_SUCCESSORS || waiting[..n].contains(&successor) {
                     continue;
@@ -237,7 +237,7 @@ impl Engine {
             return Habit::of(self.taken(context, fragment, executed), executed);
         }
         let (mut taken, mut not_taken) = (0, 0);
-        for id in fragment.first_exit..fragment.first_exit + u32::from(fragment.n_exits) {
+        for id in fragment.exits() {
             let exit = self.cache.exit(id);
             match exit.kind {
                 ExitType::Taken => taken = self.heat_of(context, exit.linked_to, hottest),
@@ -264,14 +264,14 @@ impl Engine {
         if fragment.count_before != COUNTED_AT_EXITS {
             return self.led_executions(context, fragment).wrapping_add(executions_of(context, fragment.counter));
         }
-        let exits = fragment.first_exit..fragment.first_exit + u32::from(fragment.n_exits);
+        let exits = fragment.exits();
         exits.map(|id| executions_of(context, self.cache.exit(id).counter)).sum()
     }
 
     /// How often the thread took a fragment's conditional branch, of `executed` times.
     pub fn taken(&self, context: &ThreadContext, fragment: &Fragment, executed: u64) -> u64 {
         let (mut taken, mut not_taken) = (0, 0);
-        for id in fragment.first_exit..fragment.first_exit + u32::from(fragment.n_exits) {
+        for id in fragment.exits() {
             let exit = self.cache.exit(id);
             match exit.kind {
                 ExitType::Taken if exit.counter == NONE => taken = executed,

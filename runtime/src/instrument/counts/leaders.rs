@@ -14,6 +14,7 @@ use crate::buffer::RingWriter;
 use crate::cache::exit::ExitType;
 use crate::cache::fragment::NONE;
 use crate::cache::Fragment;
+use crate::context::numbers::ExitId;
 use crate::context::ThreadContext;
 use crate::cpu::instrument::counting::has_trap;
 use crate::decode::{Block, Ending};
@@ -45,9 +46,9 @@ impl Engine {
         ending: Ending,
         before: &Fragment,
         counters: &Counters,
-    ) -> u32 {
+    ) -> ExitId {
         let Arrival::Exit(id) = arrival else {
-            return NONE;
+            return ExitId::NONE;
         };
         let exit = self.cache.exit(id);
         let leads = exit.misses != NONE
@@ -64,7 +65,7 @@ impl Engine {
         if leads && is_counted && is_alone && !has_trap(block, block.count()) {
             id
         } else {
-            NONE
+            ExitId::NONE
         }
     }
 
@@ -90,7 +91,7 @@ impl Engine {
     /// hot, if much of its executions came from the branch at `branch` or it was a part of the block (`is_cut`).
     fn may_be_led_to(&self, pc: u64, branch: u64, is_cut: bool) -> bool {
         if let Some(id) = self.cache.by_pc.find(pc) {
-            return self.cache.fragment(id).leader != NONE;
+            return self.cache.fragment(id).leader != ExitId::NONE;
         }
         let Some(last) = self.cache.versions.find(pc).map(|id| self.cache.fragment(id)) else {
             return false;
@@ -100,18 +101,18 @@ impl Engine {
     }
 
     /// Has an exit lead to a fragment past what counts it from now on, and tells it.
-    pub fn lead(&mut self, writer: &RingWriter, exit_id: u32, id: u32) {
+    pub fn lead(&mut self, writer: &RingWriter, exit_id: ExitId, id: u32) {
         self.cache.exit_mut(exit_id).follower = id;
         self.write_link(writer, exit_id, id);
     }
 
     /// As `lead`, of an exit that is about to be linked to fragment `id`, if it can be a leader of that, too.
-    pub fn lead_if_possible(&mut self, writer: &RingWriter, exit_id: u32, id: u32) {
+    pub fn lead_if_possible(&mut self, writer: &RingWriter, exit_id: ExitId, id: u32) {
         let exit = self.cache.exit(exit_id);
         let (source, fragment) = (self.cache.fragment(exit.fragment), self.cache.fragment(id));
         let is_free = exit.misses != NONE && exit.follower == NONE && exit.linked_to == NONE;
         let has_kept = !fragment.keeps_counter || self.cache.are_in_one_loop(exit, id);
-        if is_free && has_kept && fragment.leader != NONE && source.rank < fragment.rank {
+        if is_free && has_kept && fragment.leader != ExitId::NONE && source.rank < fragment.rank {
             self.lead(writer, exit_id, id);
         }
     }
@@ -126,7 +127,7 @@ impl Engine {
         let mut n = 0;
         let mut exit_id = fragment.incoming;
         for _ in 0..MAX_EXITS {
-            if exit_id == NONE {
+            if exit_id == ExitId::NONE {
                 break;
             }
             let exit = self.cache.exit(exit_id);
@@ -151,7 +152,7 @@ impl Engine {
     }
 
     /// How often the thread took an exit that may be a leader; 0 of others.
-    fn times_taken(&self, context: &ThreadContext, exit_id: u32) -> u64 {
+    fn times_taken(&self, context: &ThreadContext, exit_id: ExitId) -> u64 {
         let exit = self.cache.exit(exit_id);
         let fragment = self.cache.fragment(exit.fragment);
         if !is_way(exit.kind) || !fragment.is_included {
@@ -167,7 +168,7 @@ impl Engine {
 
     /// How often the thread came to a fragment by its first leader.
     pub fn led_executions(&self, context: &ThreadContext, fragment: &Fragment) -> u64 {
-        if fragment.leader == NONE {
+        if fragment.leader == ExitId::NONE {
             return 0;
         }
         let misses = executions_of(context, self.cache.exit(fragment.leader).misses);
@@ -175,8 +176,8 @@ impl Engine {
     }
 
     /// The rank of what has this exit for its first leader, given what it was before.
-    pub fn rank_behind(&self, leader: u32, before: Option<&Fragment>) -> u8 {
-        if leader == NONE {
+    pub fn rank_behind(&self, leader: ExitId, before: Option<&Fragment>) -> u8 {
+        if leader == ExitId::NONE {
             return 0;
         }
         let exit = self.cache.exit(leader);

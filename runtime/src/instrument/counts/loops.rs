@@ -1,6 +1,7 @@
 //! Which blocks are the heads and members of hot loops that count in registers (cpu::instrument::loops has how).
 
 use crate::cache::fragment::{Fragment, NONE};
+use crate::context::numbers::ExitId;
 use crate::cpu::decode::scratch;
 use crate::cpu::instrument::loops::{may_keep_cell, may_keep_counter};
 use crate::decode::{Block, Ending};
@@ -48,11 +49,11 @@ impl LoopPlan {
 
 impl Engine {
     /// What a hot block is to a loop. `leader` leads to it, or is `NONE`.
-    pub fn round_of(&self, block: &Block, ending: Ending, before: &Fragment, leader: u32, is_called: bool) -> Round {
+    pub fn round_of(&self, block: &Block, ending: Ending, before: &Fragment, leader: ExitId, is_called: bool) -> Round {
         if block.is_writable || self.tells_blocks_apart() {
             return Round::No;
         }
-        if leader != NONE {
+        if leader != ExitId::NONE {
             return self.loop_of_leader(block, ending, leader).map_or(Round::No, Round::Member);
         }
         let is_one_block = matches!(ending, Ending::Conditional(to) | Ending::Jump(to) if to == block.pc);
@@ -70,7 +71,7 @@ impl Engine {
     }
 
     /// The loop of the block in front of one that follows from it, if this one is on the way back to its head.
-    fn loop_of_leader(&self, block: &Block, ending: Ending, leader: u32) -> Option<LoopPlan> {
+    fn loop_of_leader(&self, block: &Block, ending: Ending, leader: ExitId) -> Option<LoopPlan> {
         let exit = self.cache.exit(leader);
         let id = self.cache.fragment(exit.fragment).loop_head;
         if id == NONE {

@@ -4,6 +4,7 @@ use crate::buffer::RingWriter;
 use crate::cache::exit::{Entry, ExitType, Pad};
 use crate::cache::fragment::NONE;
 use crate::cache::{Cache, Fragment, PadId, Unit};
+use crate::context::numbers::ExitId;
 use crate::context::ThreadContext;
 use crate::cpu::decode::flags;
 use crate::cpu::decode::scratch;
@@ -78,7 +79,7 @@ impl Engine {
         let room = self.cache.slabs.room_near(neighbour).ok_or(BuildError::OutOfMemory)?;
         // SAFETY: nothing uses the room yet; the lock is held.
         let mut emitter = unsafe { room.emitter() };
-        let mut exits = ExitList::new(self.cache.exits.len(), self.cache.keeps_shadow);
+        let mut exits = ExitList::new(self.cache.next_exit(), self.cache.keeps_shadow);
         let exit = exits.next_id();
         let start = self.emit_pad(&plan, &mut emitter, &mut exits)?;
         let id = self.cache.next_pad();
@@ -256,7 +257,7 @@ impl Engine {
     }
 
     /// Tells the controller that an exit was taken for the first time.
-    pub fn write_link(&self, writer: &RingWriter, exit_id: u32, target_fragment: u32) {
+    pub fn write_link(&self, writer: &RingWriter, exit_id: ExitId, target_fragment: u32) {
         let exit = self.cache.exit(exit_id);
         let kind = match exit.kind {
             ExitType::Jump => edge_kind::JUMP,

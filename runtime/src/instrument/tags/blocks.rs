@@ -86,12 +86,12 @@ impl Engine {
         if fragment.exit_kind != exit_kind::CONDITIONAL {
             let is_way = |kind: ExitType| matches!(kind, ExitType::Jump | ExitType::Call | ExitType::Syscall);
             let last = self.find_end(fragment);
-            let way = self.exits_of(&last).iter().find(|exit| is_way(exit.kind));
+            let way = self.cache.exits_of(&last).iter().find(|exit| is_way(exit.kind));
             visit(way.map_or(SOMEWHERE, |exit| exit.target), executed);
             return;
         }
         let taken = self.taken(context, fragment, executed).min(executed);
-        for exit in self.exits_of(fragment) {
+        for exit in self.cache.exits_of(fragment) {
             match exit.kind {
                 ExitType::Taken => visit(exit.target, taken),
                 ExitType::NotTaken => visit(exit.target, executed - taken),
@@ -112,10 +112,5 @@ impl Engine {
             }
         }
         last
-    }
-
-    fn exits_of(&self, fragment: &Fragment) -> &[crate::cache::Exit] {
-        let first = fragment.first_exit as usize;
-        &self.cache.exits.as_slice()[first..first + fragment.n_exits as usize]
     }
 }

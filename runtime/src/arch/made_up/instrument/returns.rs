@@ -1,6 +1,7 @@
 //! Returns, as a thread's path is told of them.
 
 use super::order::FullBuffer;
+use crate::context::numbers::ExitId;
 use crate::cpu::code;
 use crate::cpu::emit::Emitter;
 use crate::cpu::features::Features;
@@ -12,7 +13,7 @@ pub struct ReturnWays {
     pub elsewhere: Option<u64>,
 }
 
-pub fn emit_return_ways(emitter: &mut Emitter, _: &ReturnSymbols, exit: u32, _: Features) -> ReturnWays {
-    emitter.word(code::TELL, i64::from(exit));
+pub fn emit_return_ways(emitter: &mut Emitter, _: &ReturnSymbols, exit: ExitId, _: Features) -> ReturnWays {
+    emitter.word(code::TELL, i64::from(exit.raw()));
     ReturnWays { full: FullBuffer, elsewhere: None }
 }

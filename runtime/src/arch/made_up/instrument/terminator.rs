@@ -2,8 +2,7 @@
 
 use super::counting::emit_count;
 use crate::cache::exit::ExitType;
-use crate::cache::fragment::NONE;
-use crate::context::numbers::SiteId;
+use crate::context::numbers::{ExitId, SiteId};
 use crate::cpu::code;
 use crate::cpu::decode::block::Block;
 use crate::cpu::emit::Emitter;
@@ -26,7 +25,7 @@ pub struct Terminator<'a, 'b> {
 impl<'a, 'b> Terminator<'a, 'b> {
     pub fn new(_: &'a mut Engine, block: &'a Block, plan: &'a Plan, out: &'a mut Output<'_, 'b>) -> Terminator<'a, 'b> {
         let Output { emitter, exits, .. } = out;
-        let indirect = IndirectWay { interrupt_at: None, site: SiteId::NONE, first_try: NONE };
+        let indirect = IndirectWay { interrupt_at: None, site: SiteId::NONE, first_try: ExitId::NONE };
         Terminator { block, plan, emitter, exits, indirect, is_broken: false }
     }
 

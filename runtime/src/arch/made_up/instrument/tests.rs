@@ -5,6 +5,7 @@ use super::machine::{Machine, Stop};
 use crate::buffer::{fixture, RingWriter};
 use crate::cache::exit::ExitType;
 use crate::cache::fragment::{Fragment, COUNTED_AT_EXITS, NONE};
+use crate::context::numbers::ExitId;
 use crate::cpu::features::Features;
 use crate::cpu::translate::Mangler;
 use crate::cpu::{code, WORD};
@@ -75,10 +76,10 @@ impl Followed {
     /// Runs it from its start to a fault, as the dispatcher does.
     fn run(&mut self) {
         let mut pc = self.start();
-        let mut link = NONE;
+        let mut link = ExitId::NONE;
         loop {
             let id = self.engine.fragment_at(&self.writer, pc).expect("a fragment");
-            if link != NONE {
+            if link != ExitId::NONE {
                 assert!(self.engine.cache.link(link, id));
             }
             self.machine.pc = self.engine.cache.fragment(id).plain_entry;
@@ -90,9 +91,9 @@ impl Followed {
                         let end = left.target + WORD;
                         self.engine.invalidate(&self.writer, left.target, end);
                     }
-                    (left.target, if left.kind == ExitType::Stale { NONE } else { exit })
+                    (left.target, if left.kind == ExitType::Stale { ExitId::NONE } else { exit })
                 }
-                Stop::There(target) => (target, NONE),
+                Stop::There(target) => (target, ExitId::NONE),
                 Stop::Fault(_) => return,
                 Stop::Limit => panic!("it does not end"),
             };
@@ -108,7 +109,7 @@ impl Followed {
         if fragment.count_before != COUNTED_AT_EXITS {
             return self.counted(fragment.counter);
         }
-        let exits = fragment.first_exit..fragment.first_exit + u32::from(fragment.n_exits);
+        let exits = fragment.exits();
         exits.map(|id| self.engine.cache.exit(id).counter).filter(|one| *one != NONE).map(|one| self.counted(one)).sum()
     }
 

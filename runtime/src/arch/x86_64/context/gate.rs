@@ -1,13 +1,13 @@
 //! What translated code and the gates write down on their way to the dispatcher.
 
 use crate::context::layout::{SITE_OVERFLOW, SITE_RETURN};
-use crate::context::numbers::SiteId;
+use crate::context::numbers::{ExitId, SiteId};
 
 /// Slots of translated code and of the gates.
 #[repr(C)]
 pub struct Gate {
     /// The exit that led into the dispatcher.
-    pub exit_id: u32,
+    pub exit_id: ExitId,
     /// The site of the indirect branch under way.
     pub site: u32,
     /// The application's r10 and r11 while an indirect branch has its table index and target there.
@@ -61,5 +61,15 @@ impl Gate {
             word if word & SITE_RETURN != 0 => BranchSource::Return(word & !SITE_RETURN),
             word => BranchSource::Site(SiteId::from_raw(word)),
         }
+    }
+
+    /// The fragment in which a fault came that waits to be delivered; none where nothing of one was executed.
+    pub fn fault_fragment(&self) -> u32 {
+        self.exit_id.raw()
+    }
+
+    /// Notes it where the exit is that led into the dispatcher: none did.
+    pub fn note_fault_fragment(&mut self, id: u32) {
+        self.exit_id = ExitId::from_raw(id);
     }
 }

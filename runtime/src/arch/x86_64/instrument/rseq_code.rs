@@ -14,6 +14,7 @@ use crate::buffer::RingWriter;
 use crate::cache::exit::ExitType;
 use crate::cache::fragment::{Fragment, COUNTED_AT_EXITS};
 use crate::cache::rseq::Enclosure;
+use crate::context::numbers::ExitId;
 use crate::cpu::displacements::{GS_RSEQ_STATE, GS_RSEQ_WORD};
 use crate::cpu::emit::Emitter;
 use crate::cpu::instrument::rseq_ways::{emit_count, emit_note_left, spill, unspill, WaysOut};
@@ -91,7 +92,7 @@ impl Engine {
         let code_hash = hash(&block.code);
         self.find_hot(writer, block.pc, code_hash);
         let counters = self.plan_counters(request, block, ending, kind);
-        let mut exits = ExitList::new(self.cache.exits.len(), self.cache.keeps_shadow);
+        let mut exits = ExitList::new(self.cache.next_exit(), self.cache.keeps_shadow);
         let mut map = MapBuilder::new(block, false);
 
         let other = exits.add_stub_only(ExitType::RseqEntry, block.pc);
@@ -125,7 +126,7 @@ impl Engine {
             exit_kind: kind,
             count_before: if is_last { 0 } else { COUNTED_AT_EXITS },
             code_version,
-            first_exit: first_exit.unwrap_or(0) as u32,
+            first_exit: exits.first(),
             n_exits: exits.as_slice().len() as u8,
             map_start: map_start.unwrap_or(0) as u32,
             map_length: map.entries.len() as u16,
@@ -240,7 +241,7 @@ fn describe(block: &Block, counters: &Counters) -> Fragment {
 
 /// Emits the start of fragment `id`; `other` is the exit of those that have not announced the critical section so. Where it is
 /// entered, where it is from inside, and how far behind the first of them the hot section has come: the map counts from there.
-fn emit_start(emitter: &mut Emitter, enclosure: &Enclosure, id: u32, other: u32) -> (u64, u64, usize) {
+fn emit_start(emitter: &mut Emitter, enclosure: &Enclosure, id: u32, other: ExitId) -> (u64, u64, usize) {
     emitter.set_cold(true);
     let entry = emitter.address();
     emitter.store_gs_immediate(GS_RSEQ_STATE, id);
@@ -256,7 +257,7 @@ fn emit_start(emitter: &mut Emitter, enclosure: &Enclosure, id: u32, other: u32)
 
 /// Emits what makes sure that the thread's rseq_cs holds the shadow, whose code this is; where it holds neither that nor the
 /// program's descriptor, the exit `other` is taken.
-fn emit_entry(emitter: &mut Emitter, enclosure: &Enclosure, other: u32) {
+fn emit_entry(emitter: &mut Emitter, enclosure: &Enclosure, other: ExitId) {
     spill(emitter);
     emitter.load_gs(RCX, GS_RSEQ_WORD);
     emitter.load_word(RCX, RCX);

@@ -6,6 +6,7 @@ use crate::cache::exit::ExitType;
 use crate::cache::fragment::NONE;
 use crate::cache::rseq::Enclosure;
 use crate::context::layout::counter_offset;
+use crate::context::numbers::ExitId;
 use crate::cpu::displacements::{
     gs_path_cell, GS_RSEQ_COUNT, GS_RSEQ_LEFT, GS_RSEQ_PATH, GS_RSEQ_STATE, GS_RSEQ_UNDO, GS_RSEQ_WORD, GS_SPILL_INDEX,
     GS_SPILL_RAX, GS_SPILL_RCX, GS_SPILL_TARGET,
@@ -142,7 +143,7 @@ pub fn emit_note_left(emitter: &mut Emitter) {
 }
 
 /// Emits `counter += 1` for an exit; nothing for `NONE`.
-pub fn emit_count(emitter: &mut Emitter, exit: u32, counter: u32) {
+pub fn emit_count(emitter: &mut Emitter, exit: ExitId, counter: u32) {
     if counter == NONE {
         return;
     }
@@ -150,7 +151,7 @@ pub fn emit_count(emitter: &mut Emitter, exit: u32, counter: u32) {
     emitter.store_gs_immediate(GS_RSEQ_UNDO, UNDO_INDEX);
     emitter.load_gs(INDEX, counter_offset(counter));
     emitter.store_gs(GS_RSEQ_COUNT, INDEX);
-    emitter.store_gs_immediate(GS_RSEQ_STATE, exit | RSEQ_LEAVING);
+    emitter.store_gs_immediate(GS_RSEQ_STATE, exit.raw() | RSEQ_LEAVING);
     emitter.add_immediate(INDEX, 1);
     emitter.store_gs(counter_offset(counter), INDEX);
     emitter.load_gs(INDEX, GS_SPILL_INDEX);
@@ -161,7 +162,7 @@ pub fn emit_count(emitter: &mut Emitter, exit: u32, counter: u32) {
 /// full, still to be bound, with registers in their slots.
 fn emit_step(
     emitter: &mut Emitter,
-    exit: u32,
+    exit: ExitId,
     counter: u32,
     is_surprise: bool,
     has_rotate: bool,
@@ -181,7 +182,7 @@ fn emit_step(
         emitter.load_gs(RAX, counter_offset(counter));
         emitter.store_gs(GS_RSEQ_COUNT, RAX);
     }
-    emitter.store_gs_immediate(GS_RSEQ_STATE, exit | RSEQ_LEAVING | RSEQ_WRITES_PATH);
+    emitter.store_gs_immediate(GS_RSEQ_STATE, exit.raw() | RSEQ_LEAVING | RSEQ_WRITES_PATH);
     if counter != NONE {
         emitter.add_immediate(RAX, 1);
         emitter.store_gs(counter_offset(counter), RAX);

@@ -5,6 +5,7 @@
 //! protected instead (instrument/change/trust.rs).
 
 extern crate alloc;
+use crate::context::numbers::ExitId;
 use crate::cpu::displacements::{GS_SPILL_ADDRESS, GS_SPILL_OTHER};
 use crate::cpu::emit::Emitter;
 use crate::cpu::{RAX, RCX};
@@ -23,7 +24,7 @@ const NOT_ZERO: u8 = 5;
 /// the exit by which the fragment is left when that is often.
 ///
 /// The flags are kept: what is there instead of the old code may need them. Returns where it goes on that fails.
-pub fn emit_check(emitter: &mut Emitter, block: &Block, stale: u32, hot: Option<(u32, u32)>) -> usize {
+pub fn emit_check(emitter: &mut Emitter, block: &Block, stale: ExitId, hot: Option<(u32, ExitId)>) -> usize {
     emitter.store_gs(GS_SPILL_OTHER, RAX);
     emitter.save_flags_to_rax();
     // Where the code is too far for an operand relative to rip, rcx has its address.
@@ -87,7 +88,7 @@ fn restore(emitter: &mut Emitter, is_far: bool) {
     emitter.load_gs(RAX, GS_SPILL_OTHER);
 }
 
-fn leave(emitter: &mut Emitter, exit: u32, is_far: bool) {
+fn leave(emitter: &mut Emitter, exit: ExitId, is_far: bool) {
     restore(emitter, is_far);
     ExitList::emit_stub_jump(emitter, exit);
 }

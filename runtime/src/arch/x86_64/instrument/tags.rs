@@ -5,6 +5,7 @@
 //! the dispatcher, having changed nothing, and asks again when it comes back. Nothing here touches flags that are live.
 
 use crate::context::layout::counter_offset;
+use crate::context::numbers::ExitId;
 use crate::cpu::decode::flags::flag_use;
 use crate::cpu::displacements::GS_SPILL_OTHER;
 use crate::cpu::emit::Emitter;
@@ -24,7 +25,7 @@ const ARITHMETIC_FLAGS: u32 =
 /// Emits the question in front of `block`, number `number`. `exit` leads into the dispatcher. r10 and r11 are lent
 /// (`is_lending`), or only here. `false`: a short branch does not reach.
 #[must_use]
-pub fn emit_question(emitter: &mut Emitter, block: &Block, number: u32, exit: u32, is_lending: bool) -> bool {
+pub fn emit_question(emitter: &mut Emitter, block: &Block, number: u32, exit: ExitId, is_lending: bool) -> bool {
     let cell = gs_region_cell(number);
     let are_flags_dead = are_all_flags_dead(block);
     let to_rules;

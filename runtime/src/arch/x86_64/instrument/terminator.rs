@@ -4,7 +4,7 @@ use crate::cache::exit::{Entry, ExitType};
 use crate::cache::fragment::NONE;
 use crate::context::layout::branch_table_offset;
 use crate::context::layout::{SITE_OVERFLOW, SITE_RETURN};
-use crate::context::numbers::SiteId;
+use crate::context::numbers::{ExitId, SiteId};
 use crate::cpu::decode::float_state::stored_pointer;
 use crate::cpu::decode::scratch;
 use crate::cpu::displacements::{
@@ -45,7 +45,7 @@ impl<'a, 'b> Terminator<'a, 'b> {
         out: &'a mut Output<'_, 'b>,
     ) -> Terminator<'a, 'b> {
         let Output { emitter, exits, map } = out;
-        let indirect = IndirectWay { interrupt_at: None, site: SiteId::NONE, first_try: NONE };
+        let indirect = IndirectWay { interrupt_at: None, site: SiteId::NONE, first_try: ExitId::NONE };
         Terminator { engine, block, plan, emitter, exits, map, indirect, is_broken: false }
     }
 }
@@ -237,7 +237,7 @@ impl Terminator<'_, '_> {
 
     /// The sites are used up, or this is for one execution: each goes through the dispatcher, which finds the fragment by the exit.
     fn name_exit_for_gate(&mut self) {
-        self.emitter.store_gs_immediate(GS_EXIT_ID, self.exits.next_id());
+        self.emitter.store_gs_immediate(GS_EXIT_ID, self.exits.next_id().raw());
         self.emitter.store_gs_immediate(GS_SITE, SITE_OVERFLOW);
     }
 
@@ -334,7 +334,7 @@ impl Terminator<'_, '_> {
     fn syscall(&mut self, next: u64) {
         self.emitter.store_gs(GS_SPILL_RCX, RCX);
         self.emitter.store_gs(GS_SPILL_R11, R11);
-        self.emitter.store_gs_immediate(GS_EXIT_ID, self.exits.next_id());
+        self.emitter.store_gs_immediate(GS_EXIT_ID, self.exits.next_id().raw());
         self.emitter.bytes(&[0x48, 0x8d, 0x0d]); // lea rcx, [rip + resume]
         let resume = self.emitter.address();
         self.emitter.dword(0);

@@ -96,7 +96,7 @@ pub fn hasten(context: &mut ThreadContext, ucontext: &mut UContext) {
         Interruption::Redirect(address) => ucontext.mcontext.rip = address,
         Interruption::TakenBack => {
             let (id, _) = interrupt::fragment_at(&engine.cache, pc).unwrap_or((NONE, 0));
-            context.gate.exit_id = id;
+            context.gate.note_fault_fragment(id);
             if id != NONE {
                 let fragment = *engine.cache.fragment(id);
                 correct_early_counts(&engine.cache, context, &fragment, context.registers.pc, -1);
@@ -105,7 +105,7 @@ pub fn hasten(context: &mut ThreadContext, ucontext: &mut UContext) {
             redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
         }
         Interruption::TakenBackAtStart => {
-            context.gate.exit_id = NONE;
+            context.gate.note_fault_fragment(NONE);
             context.signals.fault_pending = TAKEN_BACK;
             redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
         }

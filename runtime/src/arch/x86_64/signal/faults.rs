@@ -5,6 +5,7 @@
 
 use crate::cache::{Cache, Fragment, NONE};
 use crate::context::layout::{SHADOW_BYTES, SHADOW_OFFSET};
+use crate::context::numbers::ExitId;
 use crate::context::stepping::MEETS_ONCE;
 use crate::context::stepping::MET_ONCE;
 use crate::context::stepping::STEPPING_ALREADY;
@@ -57,7 +58,7 @@ pub fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uc
     }
     let mut info = *info;
     if engine.cache.slabs.contains(pc) && interrupt::take_aborted(&engine.cache, context, &ucontext.mcontext) {
-        context.gate.exit_id = NONE;
+        context.gate.note_fault_fragment(NONE);
         context.signals.is_fault_past = 1;
         // Where the address of the instruction is the fault's address.
         if engine.cache.slabs.contains(info.address) {
@@ -66,7 +67,7 @@ pub fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uc
     } else if is_refused_return(context, signal, &info, ucontext) {
         // The registers are those of the frame; where the program is the context says already.
         context.registers.general = ucontext.mcontext.registers();
-        context.gate.exit_id = NONE;
+        context.gate.note_fault_fragment(NONE);
         context.signals.fault_pending = FORCED;
         context.signals.pending_mask = ucontext.sigmask;
         ucontext.sigmask |= ALL_BUT_FAULTS;
@@ -131,10 +132,10 @@ fn take_back_at_fault(
     if info.address == pc {
         info.address = app_pc;
     }
-    context.gate.exit_id = id;
+    context.gate.note_fault_fragment(id);
     // A block that was counted before it came to its end is not counted: the dispatcher adds what did run. At its very
     // start, where mostly only the trap flag stops it, it was not counted yet but if it has a leader.
-    if offset > fragment.code_offset() || fragment.leader != NONE {
+    if offset > fragment.code_offset() || fragment.leader != ExitId::NONE {
         correct_early_counts(cache, context, &fragment, app_pc, -1);
     }
     true
@@ -216,7 +217,7 @@ fn end_step(context: &mut ThreadContext, ucontext: &mut UContext, is_done: bool)
         unsafe { ENGINE.give_up() };
     }
     if context.stepping.native_exit == 0 {
-        context.gate.exit_id = NONE;
+        context.gate.note_fault_fragment(NONE);
     }
     if stepping == 0 {
         return false;
