@@ -1,6 +1,6 @@
 //! Ways out of fragments: exits, and the pads of indirect branches.
 
-use crate::context::numbers::{number, ExitId};
+use crate::context::numbers::{number, CounterId, ExitId};
 
 number! {
     /// A pad, by the order in which pads were made.
@@ -31,12 +31,12 @@ pub struct Exit {
     /// By which of its entries the jump enters what it is linked to.
     pub entry: Entry,
     /// What counts how often it was taken and did not lead to `follower` past what counts that one; `NONE`: it is no leader.
-    pub misses: u32,
+    pub misses: CounterId,
     /// The fragment whose executions follow from it (instrument/counts/leaders.rs).
     pub follower: u32,
     /// The pad it belongs to.
     pub pad: PadId,
-    pub counter: u32,
+    pub counter: CounterId,
 }
 
 /// How a fragment is entered.
@@ -103,7 +103,7 @@ pub struct Pad {
     pub cache_start: u64,
     pub source_fragment: u32,
     pub exit: ExitId,
-    pub counter: u32,
+    pub counter: CounterId,
     /// What it writes into the path (mode full).
     pub symbol: Option<u16>,
     /// Which symbols a return's has (instrument/order/symbols.rs).

@@ -1,7 +1,7 @@
 //! What is known of a fragment, its exits and its pads.
 
 use super::exit::PadId;
-use crate::context::numbers::{ExitId, SiteId};
+use crate::context::numbers::{CounterId, ExitId, SiteId};
 use crate::cpu::spill::SpillState;
 use crate::protocol::exit_kind;
 
@@ -44,7 +44,7 @@ pub struct Fragment {
     pub code_version: u32,
     /// So many changes a thread's path has to have told before it executes this (instrument/order/log.rs).
     pub changes_needed: u32,
-    pub counter: u32,
+    pub counter: CounterId,
     pub first_exit: ExitId,
     pub n_exits: u8,
     pub is_included: bool,
@@ -112,7 +112,7 @@ pub struct Fragment {
     /// A register has the head's counter all around that loop.
     pub keeps_counter: bool,
     /// What another one has there, or `NONE`: the cell of the loop's decisions (mode full).
-    pub kept_cell: u32,
+    pub kept_cell: CounterId,
     /// The one or two fragments from which nearly all executions came when it was found to be hot, or `NONE`.
     pub main_sources: [u32; 2],
     /// An indirect branch came to it, or to what it stands for.
@@ -144,7 +144,7 @@ impl Fragment {
         decides_before: COUNTED_AT_EXITS,
         code_version: 0,
         changes_needed: 0,
-        counter: NONE,
+        counter: CounterId::NONE,
         first_exit: ExitId::from_raw(0),
         n_exits: 0,
         is_included: false,
@@ -180,7 +180,7 @@ impl Fragment {
         counted_entry: 0,
         loop_head: NONE,
         keeps_counter: false,
-        kept_cell: NONE,
+        kept_cell: CounterId::NONE,
         main_sources: [NONE; 2],
         is_indirect_target: false,
         is_called: false,

@@ -9,7 +9,7 @@ use super::slab::Unit;
 use super::views::writable;
 use super::Cache;
 use crate::cache::exit::{Entry, Exit, ExitType, PadId};
-use crate::context::numbers::ExitId;
+use crate::context::numbers::{CounterId, ExitId};
 use crate::cpu::emit::Emitter;
 use crate::cpu::patching;
 use alloc::vec::Vec;
@@ -51,7 +51,7 @@ impl Cache {
             return true;
         }
         if !is_led {
-            self.exit_mut(exit_id).misses = NONE;
+            self.exit_mut(exit_id).misses = CounterId::NONE;
         }
         let goes_round = self.fragment(fragment_id).leader == ExitId::NONE && self.are_in_one_loop(&exit, fragment_id);
         let start = match exit.kind {

@@ -19,7 +19,7 @@ pub use fragment::{Fragment, COUNTED_AT_EXITS, NONE};
 pub use slab::Unit;
 pub use slabs::Slabs;
 
-use crate::context::numbers::ExitId;
+use crate::context::numbers::{CounterId, ExitId};
 use crate::sys::heap::Arena;
 use core::ops::Range;
 use pairs::PairTable;
@@ -154,8 +154,8 @@ impl Cache {
 
     /// The counter that a fragment left in front of `app_pc` had incremented by then, although it did not run to its end, and what an
     /// execution adds to it: 1, but where a leader counted -1 to what is less.
-    pub fn counted_too_early(&self, fragment: &Fragment, app_pc: u64) -> Option<(u32, i64)> {
-        let is_counted = fragment.counter != NONE
+    pub fn counted_too_early(&self, fragment: &Fragment, app_pc: u64) -> Option<(CounterId, i64)> {
+        let is_counted = fragment.counter != CounterId::NONE
             && fragment.count_before != COUNTED_AT_EXITS
             && app_pc != fragment.end()
             && self.instruction_index(fragment, app_pc) >= u32::from(fragment.count_before);

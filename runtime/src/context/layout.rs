@@ -1,6 +1,6 @@
 //! Where what lies in a thread's private block; the table of it is in `context`.
 
-use super::numbers::SiteId;
+use super::numbers::{CounterId, SiteId};
 use crate::protocol;
 
 pub const BRANCH_TABLE_OFFSET: u64 = 0x1_0000;
@@ -58,9 +58,9 @@ pub const SITE_OVERFLOW: u32 = MAX_SITES - 1;
 /// Set in `site` by returns: the rest is the fragment's number.
 pub const SITE_RETURN: u32 = 0x8000_0000;
 
-/// In a block: counter `index`.
-pub fn counter_offset(index: u32) -> u32 {
-    protocol::THREAD_COUNTERS_OFFSET as u32 + index * 8
+/// In a block: a counter.
+pub fn counter_offset(counter: CounterId) -> u32 {
+    protocol::THREAD_COUNTERS_OFFSET as u32 + counter.raw() * 8
 }
 
 /// In a block: the cell that tells how hot a fragment is.

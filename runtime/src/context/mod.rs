@@ -30,7 +30,7 @@ use call::Call;
 use core::sync::atomic::{AtomicU32, Ordering};
 use hold::Hold;
 use layout::{branch_table_offset, counter_offset, heat_offset};
-use numbers::SiteId;
+use numbers::{CounterId, SiteId};
 use path::Path;
 use process::Process;
 use rseq::Rseq;
@@ -138,8 +138,8 @@ impl ThreadContext {
     }
 
     /// The counter's address in this thread's window.
-    pub fn counter(&self, index: u32) -> *mut u64 {
-        (self.self_address + counter_offset(index) as u64) as *mut u64
+    pub fn counter(&self, counter: CounterId) -> *mut u64 {
+        (self.self_address + counter_offset(counter) as u64) as *mut u64
     }
 
     /// The cell that tells how hot a fragment is: it comes to zero when that is enough.

@@ -28,6 +28,23 @@ macro_rules! number {
 pub(crate) use number;
 
 number! {
+    /// A counter of each thread's.
+    CounterId
+}
+
+impl CounterId {
+    /// The counters of which none is given out: cells that have their places in the protocol.
+    pub const fn of_cell(cell: u64) -> CounterId {
+        CounterId(cell as u32)
+    }
+
+    /// The counter so many behind this one.
+    pub const fn plus(self, n: u32) -> CounterId {
+        CounterId(self.0 + n)
+    }
+}
+
+number! {
     /// A way out of a fragment or pad, by the order in which they were made.
     ExitId
 }

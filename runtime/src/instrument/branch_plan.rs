@@ -2,7 +2,7 @@
 
 use super::counts::counters::Counters;
 use super::order::decisions::PathPlan;
-use crate::cache::fragment::NONE;
+use crate::context::numbers::CounterId;
 
 /// What is known of the branch at a block's end before code is emitted.
 #[derive(Clone, Copy)]
@@ -19,9 +19,9 @@ pub struct BranchPlan {
 
 impl BranchPlan {
     /// The counter of the taken way, or of the other one, beside what counts both.
-    pub fn counter(&self, counters: &Counters, is_taken: bool) -> u32 {
+    pub fn counter(&self, counters: &Counters, is_taken: bool) -> CounterId {
         match is_taken {
-            _ if self.is_taken_counted == Some(is_taken) => NONE,
+            _ if self.is_taken_counted == Some(is_taken) => CounterId::NONE,
             true => counters.main,
             false => counters.second,
         }
@@ -34,7 +34,7 @@ impl BranchPlan {
     /// Whether the branch itself can lead to where this way goes: nothing is to be counted or recorded on it.
     fn is_bare(&self, counters: &Counters, is_taken: bool) -> bool {
         let is_recorded = self.is_surprise(is_taken) || self.path.is_some_and(|path| path.place.is_none());
-        self.counter(counters, is_taken) == NONE && !is_recorded
+        self.counter(counters, is_taken) == CounterId::NONE && !is_recorded
     }
 
     /// The way to which the branch itself leads, which is linked: aside, so that the other way goes straight on; or back, as each
@@ -54,7 +54,12 @@ mod tests {
 
     const PLAN: BranchPlan =
         BranchPlan { is_taken_straight: Some(true), leads_back: false, is_taken_counted: None, path: None };
-    const COUNTED: Counters = Counters { first: 1, main: 1, second: 2, ..Counters::NONE };
+    const COUNTED: Counters = Counters {
+        first: CounterId::from_raw(1),
+        main: CounterId::from_raw(1),
+        second: CounterId::from_raw(2),
+        ..Counters::NONE
+    };
     const NOT_COUNTED: Counters = Counters::NONE;
 
     #[test]
@@ -75,14 +80,15 @@ mod tests {
         assert_eq!(PLAN.linked_way(&COUNTED), None);
         assert_eq!(BranchPlan { is_taken_counted: Some(true), ..PLAN }.linked_way(&COUNTED), None);
         assert_eq!(BranchPlan { is_taken_straight: None, ..PLAN }.linked_way(&NOT_COUNTED), None);
-        let path = PathPlan { place: None, cell: 0, is_taken_expected: true };
+        let path = PathPlan { place: None, cell: CounterId::from_raw(0), is_taken_expected: true };
         assert_eq!(BranchPlan { leads_back: true, path: Some(path), ..PLAN }.linked_way(&NOT_COUNTED), None);
     }
 
     #[test]
     fn surprises_are_recorded_beside_the_branch() {
         let place = CountPlace { before: 0, way: CountWay::Flags };
-        let expected = |is_taken_expected| Some(PathPlan { place: Some(place), cell: 0, is_taken_expected });
+        let expected =
+            |is_taken_expected| Some(PathPlan { place: Some(place), cell: CounterId::from_raw(0), is_taken_expected });
         let back = BranchPlan { leads_back: true, ..PLAN };
         assert_eq!(BranchPlan { path: expected(true), ..back }.linked_way(&NOT_COUNTED), Some(true));
         assert_eq!(BranchPlan { path: expected(false), ..back }.linked_way(&NOT_COUNTED), Some(false));

@@ -3,7 +3,7 @@
 use crate::cache::exit::{Entry, Exit, ExitType, PadId};
 use crate::cache::fragment::NONE;
 use crate::context::layout::heat_offset;
-use crate::context::numbers::ExitId;
+use crate::context::numbers::{CounterId, ExitId};
 use crate::cpu::emit::{Emitter, ZERO};
 
 /// Exits of a fragment or pad under construction: at most eight (code that may be written, a call through a register, with two
@@ -31,10 +31,10 @@ pub const BLANK: Exit = Exit {
     is_surprise: false,
     skips_question: false,
     entry: Entry::Plain,
-    misses: NONE,
+    misses: CounterId::NONE,
     follower: NONE,
     pad: PadId::NONE,
-    counter: NONE,
+    counter: CounterId::NONE,
 };
 
 impl ExitList {
@@ -56,7 +56,7 @@ impl ExitList {
     }
 
     /// Emits a linkable jump to `target`. It leads nowhere until `emit_stubs`.
-    pub fn emit_jump(&mut self, emitter: &mut Emitter, kind: ExitType, target: u64, counter: u32) {
+    pub fn emit_jump(&mut self, emitter: &mut Emitter, kind: ExitType, target: u64, counter: CounterId) {
         let patch = emitter.jump_linkable();
         self.add(Exit { target, patch, kind, counter, ..BLANK });
     }
@@ -67,13 +67,13 @@ impl ExitList {
     }
 
     /// As `emit_jump`, to what is no block of its own for those who tag blocks.
-    pub fn emit_continuation(&mut self, emitter: &mut Emitter, kind: ExitType, target: u64, counter: u32) {
+    pub fn emit_continuation(&mut self, emitter: &mut Emitter, kind: ExitType, target: u64, counter: CounterId) {
         self.emit_jump(emitter, kind, target, counter);
         self.exits[self.length - 1].skips_question = true;
     }
 
     /// Emits a linkable call of `target`; the return address is where the processor wants it.
-    pub fn emit_call(&mut self, emitter: &mut Emitter, target: u64, counter: u32) {
+    pub fn emit_call(&mut self, emitter: &mut Emitter, target: u64, counter: CounterId) {
         let patch = emitter.call_linkable();
         self.add(Exit { target, patch, kind: ExitType::Call, counter, ..BLANK });
         self.exits[self.length - 1].entry = Entry::Call;
@@ -106,7 +106,7 @@ impl ExitList {
     }
 
     /// What leads to the exit added last has counted with this counter.
-    pub fn count_with(&mut self, counter: u32) {
+    pub fn count_with(&mut self, counter: CounterId) {
         self.exits[self.length - 1].counter = counter;
     }
 

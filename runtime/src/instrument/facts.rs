@@ -9,8 +9,8 @@ use super::order::decisions::PathFacts;
 use super::request::{Arrival, Request};
 use super::Engine;
 use crate::buffer::RingWriter;
-use crate::cache::fragment::{Fragment, Habit, NONE};
-use crate::context::numbers::ExitId;
+use crate::cache::fragment::{Fragment, Habit};
+use crate::context::numbers::{CounterId, ExitId};
 use crate::cpu::decode::flags;
 use crate::cpu::decode::scratch;
 use crate::cpu::instrument::counting::is_taken_straight;
@@ -184,7 +184,7 @@ impl Engine {
             return false;
         };
         let straight = if is_taken { target } else { block.end() };
-        let counts_both = counters.main != NONE && counters.second != NONE;
+        let counts_both = counters.main != CounterId::NONE && counters.second != CounterId::NONE;
         let is_seldom_aside = habit.is_some_and(|habit| habit.is_one_sided);
         leads_back || is_seldom_aside || counts_both && !flags::dead_at(&self.ranges, block.pc, straight)
     }

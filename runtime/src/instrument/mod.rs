@@ -25,7 +25,8 @@ pub mod tags;
 
 extern crate alloc;
 use crate::buffer::{RingWriter, Shared};
-use crate::cache::{Cache, NONE};
+use crate::cache::Cache;
+use crate::context::numbers::CounterId;
 use crate::cpu::features::Features;
 use crate::cpu::translate::Mangler;
 use crate::decode::{Block, NoCode, Ranges};
@@ -72,7 +73,7 @@ pub struct Engine {
     /// Fragments that may be looked at to find warm ones (instrument/change/relayout.rs).
     looks_saved: u32,
     /// Counters of edges that the dispatcher counts itself.
-    edges: BTreeMap<DynamicEdge, u32>,
+    edges: BTreeMap<DynamicEdge, CounterId>,
     /// What paths have to tell (mode full).
     pub path_log: PathLog,
     /// By address of a return: how often it led elsewhere than its call (instrument/indirect/strays.rs).
@@ -132,16 +133,16 @@ impl Engine {
     }
 
     /// Gives out `n` consecutive counters; `NONE` when they are used up.
-    pub fn take_counters(&mut self, n: u32) -> u32 {
+    pub fn take_counters(&mut self, n: u32) -> CounterId {
         let limit = (self.shared.header().counter_bytes / 8) as u32;
         if self.counters_used + n > limit {
             self.shared.report_error(protocol::error_code::COUNTERS_FULL, [u64::from(limit), 0, 0, 0]);
-            return NONE;
+            return CounterId::NONE;
         }
         let first = self.counters_used;
         self.counters_used += n;
         self.shared.set(crate::status_field!(counters_used), u64::from(self.counters_used));
-        first
+        CounterId::from_raw(first)
     }
 
     /// Says on the status page how much memory is in use.

@@ -10,6 +10,7 @@ use super::facts::Facts;
 use super::insertions::{Count, Insertions};
 use super::order::decisions::PathPlan;
 use crate::cache::fragment::{COUNTED_AT_EXITS, NONE};
+use crate::context::numbers::CounterId;
 use crate::cpu::instrument::counting::{are_flags_dead_at_start, CountPlace, KEPT_COUNTER};
 use crate::decode::{Block, Ending};
 use crate::instrument::counts::loops::LoopPlan;
@@ -31,7 +32,7 @@ pub struct Plan {
     pub facts: Facts,
     pub counters: Counters,
     /// What counts the block inside, or would if it followed from nothing; `NONE`: its ways out count.
-    pub body_counter: u32,
+    pub body_counter: CounterId,
     /// The instruction before which that, and the decision, are counted, or `COUNTED_AT_EXITS`.
     pub count_before: u16,
     pub decides_before: u16,
@@ -54,11 +55,12 @@ impl Plan {
         let both = both_in_block(block, &facts);
         let body_counter = both.map_or(counters.main, |(_, is_taken)| counters.count_both(is_taken));
         let place = count_place(block, &facts, both);
-        let cell = facts.path.map_or(NONE, |path| path.cell);
-        let in_loop = LoopPlan::of(facts.round, facts.id, if place.is_some() { body_counter } else { NONE }, cell);
+        let cell = facts.path.map_or(CounterId::NONE, |path| path.cell);
+        let in_loop =
+            LoopPlan::of(facts.round, facts.id, if place.is_some() { body_counter } else { CounterId::NONE }, cell);
         let is_kept = in_loop.is_some_and(|one| one.is_kept);
         let place = if is_kept { place.map(|place| place.kept_in(KEPT_COUNTER)) } else { place };
-        let kept_cell = in_loop.map_or(NONE, |one| one.cell);
+        let kept_cell = in_loop.map_or(CounterId::NONE, |one| one.cell);
         let path = facts.path.map(|path| PathPlan::of(path, decision_place(block, &facts), kept_cell));
         let decision = path.and_then(|path| Some((path.place?, path.cell)));
         let is_lending = is_kept || facts.lends;
@@ -66,7 +68,7 @@ impl Plan {
         let has_verified_entry = is_lending && !facts.is_called && facts.is_indirect_target && facts.shares_entry;
         let mut insertions = Insertions::new();
         for (place, counter) in place.map(|place| (place, body_counter)).into_iter().chain(decision) {
-            if counter != NONE {
+            if counter != CounterId::NONE {
                 insertions.add(place.before, Count { place, counter });
             }
         }
@@ -97,8 +99,8 @@ impl Plan {
     }
 
     /// What a register has all around the loop that it is in, or `NONE`.
-    pub fn kept_cell(&self) -> u32 {
-        self.in_loop.map_or(NONE, |one| one.cell)
+    pub fn kept_cell(&self) -> CounterId {
+        self.in_loop.map_or(CounterId::NONE, |one| one.cell)
     }
 }
 
@@ -115,7 +117,10 @@ fn guards_of(block: &Block, facts: &Facts) -> [Option<Guard>; 3] {
 /// is done with the taken way's counter. Where a leader counts both, that takes no place.
 fn both_in_block(block: &Block, facts: &Facts) -> Option<(Option<CountPlace>, bool)> {
     let counters = &facts.counters;
-    if !matches!(facts.ending, Ending::Conditional(_)) || counters.main == NONE || counters.second == NONE {
+    if !matches!(facts.ending, Ending::Conditional(_))
+        || counters.main == CounterId::NONE
+        || counters.second == CounterId::NONE
+    {
         return None;
     }
     if counters.is_led && facts.is_taken_straight.is_none() {
@@ -139,7 +144,8 @@ fn count_place(block: &Block, facts: &Facts, both: Option<(Option<CountPlace>, b
     if facts.is_led() {
         return None;
     }
-    let counts_in_body = facts.counters.main != NONE && !matches!(facts.kind, exit_kind::CONDITIONAL | exit_kind::NONE);
+    let counts_in_body =
+        facts.counters.main != CounterId::NONE && !matches!(facts.kind, exit_kind::CONDITIONAL | exit_kind::NONE);
     match both {
         Some((place, _)) => place,
         None => counts_in_body.then(|| CountPlace::find(block, facts.n_copied, facts.are_dead_at_end)),
@@ -169,7 +175,12 @@ mod tests {
             code_hash: 0,
             hashed_size: block.size_bytes() as u16,
             before: None,
-            counters: Counters { first: 1, main: 1, second: 2, ..Counters::NONE },
+            counters: Counters {
+                first: CounterId::from_raw(1),
+                main: CounterId::from_raw(1),
+                second: CounterId::from_raw(2),
+                ..Counters::NONE
+            },
             leader: ExitId::NONE,
             rank: 0,
             is_taken_straight: Some(true),
@@ -193,7 +204,7 @@ mod tests {
     fn a_branch_is_counted_once_where_flags_are_dead() {
         let block = loop_of_one(PC);
         let plan = Plan::of(&block, facts_of(&block));
-        assert_eq!((plan.body_counter, plan.count_before), (1, 1), "in front of what sets the flags");
+        assert_eq!((plan.body_counter.raw(), plan.count_before), (1, 1), "in front of what sets the flags");
         assert!(plan.insertions.has(1) && plan.insertions.count() == 1);
         assert_eq!(plan.branch.linked_way(&plan.counters), Some(true), "the branch itself leads back");
         assert!(!plan.is_lending && plan.guards == [None; 3]);
@@ -203,10 +214,13 @@ mod tests {
     fn a_hot_loop_keeps_its_counter_and_its_decisions() {
         let block = loop_of_one(PC);
         let round = Round::Head { is_one_block: true, may_keep_counter: true, may_keep_cell: true };
-        let path = Some(PathFacts { cell: 9, is_taken_expected: true });
+        let path = Some(PathFacts { cell: CounterId::from_raw(9), is_taken_expected: true });
         let facts = Facts { before: Some(Fragment::BLANK), round, path, ..facts_of(&block) };
         let plan = Plan::of(&block, facts);
-        assert_eq!(plan.in_loop, Some(LoopPlan { head: 5, counter: 1, is_kept: true, cell: 9 }));
+        assert_eq!(
+            plan.in_loop,
+            Some(LoopPlan { head: 5, counter: CounterId::from_raw(1), is_kept: true, cell: CounterId::from_raw(9) })
+        );
         assert!(plan.is_lending, "registers have both");
         assert_eq!((plan.insertions.count(), plan.decides_before), (2, 1));
     }
@@ -216,7 +230,10 @@ mod tests {
         let block = loop_of_one(PC);
         let round = Round::Head { is_one_block: true, may_keep_counter: false, may_keep_cell: false };
         let plan = Plan::of(&block, Facts { before: Some(Fragment::BLANK), round, ..facts_of(&block) });
-        assert_eq!(plan.in_loop, Some(LoopPlan { head: 5, counter: 1, is_kept: false, cell: NONE }));
+        assert_eq!(
+            plan.in_loop,
+            Some(LoopPlan { head: 5, counter: CounterId::from_raw(1), is_kept: false, cell: CounterId::NONE })
+        );
         assert!(!plan.is_lending);
     }
 

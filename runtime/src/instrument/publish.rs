@@ -64,7 +64,7 @@ impl Engine {
             target_pc,
             tsc: ticks(),
             fragment_id: id,
-            counter_index: counters.first,
+            counter_index: counters.first.raw(),
             code_version: self.cache.fragment(id).code_version,
             size_bytes: n as u16,
             n_instructions: block.count() as u16,

@@ -1,6 +1,7 @@
 //! What is written of a thread's path: events at its position, and chunks of its streams.
 
 use crate::buffer::RingWriter;
+use crate::context::numbers::CounterId;
 use crate::context::ThreadContext;
 use crate::cpu::sys::clock::ticks;
 use crate::protocol::{
@@ -50,12 +51,12 @@ pub fn written(context: &ThreadContext, number: u64) -> u64 {
 
 pub fn cell(context: &ThreadContext, number: u64) -> u64 {
     // SAFETY: the cells are the first counters of the thread's mapped window.
-    unsafe { context.counter(number as u32).read_volatile() }
+    unsafe { context.counter(CounterId::of_cell(number)).read_volatile() }
 }
 
 pub fn set_cell(context: &ThreadContext, number: u64, value: u64) {
     // SAFETY: as in `cell`; only the thread itself writes them.
-    unsafe { context.counter(number as u32).write_volatile(value) };
+    unsafe { context.counter(CounterId::of_cell(number)).write_volatile(value) };
 }
 
 /// Decisions since the last surprise.

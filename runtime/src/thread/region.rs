@@ -5,6 +5,7 @@
 
 extern crate alloc;
 use crate::buffer::RingWriter;
+use crate::context::numbers::CounterId;
 use crate::context::ThreadContext;
 use crate::cpu::region::{
     gs_region_cell, NUMBERS_END_OFFSET, REGION_LEVEL_OFFSET, REGION_TABLE_OFFSET, WORDS_END_OFFSET,
@@ -230,10 +231,10 @@ fn set_byte(context: &ThreadContext, offset: u64, value: u8) {
 
 fn cell(context: &ThreadContext, number: u64) -> u64 {
     // SAFETY: the cells are the first counters of the thread's mapped window.
-    unsafe { context.counter(number as u32).read_volatile() }
+    unsafe { context.counter(CounterId::of_cell(number)).read_volatile() }
 }
 
 fn set_cell(context: &ThreadContext, number: u64, value: u64) {
     // SAFETY: as in `cell`; only the thread itself writes them.
-    unsafe { context.counter(number as u32).write_volatile(value) };
+    unsafe { context.counter(CounterId::of_cell(number)).write_volatile(value) };
 }

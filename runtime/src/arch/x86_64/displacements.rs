@@ -3,6 +3,7 @@
 //! Numbers for machine code. What the fields are for is said in `context`.
 
 use crate::context::layout::counter_offset;
+use crate::context::numbers::CounterId;
 use crate::context::ThreadContext;
 use crate::protocol;
 use core::mem::offset_of;
@@ -44,5 +45,5 @@ pub const SYMBOLS_END_OFFSET: u64 =
 
 /// gs displacement of one of a path's cells.
 pub fn gs_path_cell(cell: u64) -> u32 {
-    counter_offset(cell as u32)
+    counter_offset(CounterId::of_cell(cell))
 }

@@ -1,6 +1,7 @@
 //! What the kernel leaves in a thread's context where it aborts a restartable sequence.
 
 use super::displacements::SURPRISES_END_OFFSET;
+use crate::context::numbers::CounterId;
 use crate::context::ThreadContext;
 use crate::protocol;
 use clew_pathcodec::surprises::MAX_BYTES;
@@ -27,7 +28,7 @@ impl ThreadContext {
                     .zip(self.rseq.path)
             {
                 // SAFETY: the cells are the first counters of the thread's mapped window, which only this thread writes.
-                unsafe { self.counter(cell as u32).write_volatile(value) };
+                unsafe { self.counter(CounterId::of_cell(cell)).write_volatile(value) };
             }
             let behind = self.self_address.wrapping_add(SURPRISES_END_OFFSET).wrapping_add(self.rseq.path[2]);
             // SAFETY: the offset was the buffer's, behind which there is room for more than one number. None may be there.

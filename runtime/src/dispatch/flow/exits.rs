@@ -7,7 +7,7 @@ use super::parts::uncount_block;
 use super::{indirect, regions, returns, rseq};
 use crate::cache::exit::{Exit, ExitType};
 use crate::cache::{PadId, NONE};
-use crate::context::numbers::ExitId;
+use crate::context::numbers::{CounterId, ExitId};
 use crate::context::ThreadContext;
 use crate::cpu::context::BranchSource;
 use crate::cpu::decode::addresses::is_canonical;
@@ -30,7 +30,7 @@ pub fn take_exit(context: &mut ThreadContext) -> ExitId {
     let exit_id = context.gate.exit_id;
     let exit = *engine.cache.exit(exit_id);
     context.registers.pc = exit.target;
-    if exit.misses != NONE {
+    if exit.misses != CounterId::NONE {
         add_to_counter(context, exit.misses, 1);
     }
     if exit.is_surprise {
@@ -147,7 +147,7 @@ fn take_branch_exit(
 
 /// What leads to the exit has counted that it was taken, and it is not.
 fn uncount_exit(context: &ThreadContext, exit: &Exit) {
-    if exit.counter != NONE {
+    if exit.counter != CounterId::NONE {
         add_to_counter(context, exit.counter, -1);
     }
 }

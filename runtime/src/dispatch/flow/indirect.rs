@@ -10,7 +10,7 @@ use super::{paths, returns};
 use crate::cache::exit::ExitType;
 use crate::cache::pairs::PairWay;
 use crate::cache::{Exit, Fragment, PadId, COUNTED_AT_EXITS, NONE};
-use crate::context::numbers::{ExitId, SiteId};
+use crate::context::numbers::{CounterId, ExitId, SiteId};
 use crate::context::ThreadContext;
 use crate::cpu::context::BranchSource;
 use crate::cpu::context::BRANCH_FAULT;
@@ -92,7 +92,7 @@ pub fn refuse_direct(context: &mut ThreadContext, exit: &Exit) {
     let fragment = *engine.cache.fragment(exit.fragment);
     drop(engine);
     if exit.kind != ExitType::Taken {
-        if fragment.count_before == COUNTED_AT_EXITS && exit.counter != NONE {
+        if fragment.count_before == COUNTED_AT_EXITS && exit.counter != CounterId::NONE {
             add_to_counter(context, exit.counter, -1);
         }
         fault_at_branch(context, exit.fragment);
@@ -231,7 +231,7 @@ fn is_tried_first(engine: &mut Engine, source: u32, target: u64) -> bool {
 /// The dispatcher goes to the target itself, so it counts what the pad would have.
 fn count_pad(engine: &Engine, context: &ThreadContext, pad_id: PadId) {
     let pad = engine.cache.pad(pad_id);
-    if pad.counter != NONE {
+    if pad.counter != CounterId::NONE {
         add_to_counter(context, pad.counter, 1);
     }
     if let Some(symbol) = pad.symbol.filter(|_| context.path.is_on) {

@@ -7,8 +7,8 @@ use super::ways::{find_way, make_pad};
 use crate::buffer::RingWriter;
 use crate::cache::exit::Exit;
 use crate::cache::pairs::{PairEntry, PairWay};
-use crate::cache::{PadId, NONE};
-use crate::context::numbers::SiteId;
+use crate::cache::PadId;
+use crate::context::numbers::{CounterId, SiteId};
 use crate::context::ThreadContext;
 use crate::instrument::indirect::pads::add_to_counter;
 use crate::instrument::order::symbols::MAX_POPS;
@@ -43,7 +43,7 @@ pub fn take(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadContex
         }
     };
     match pad.map(|pad| engine.cache.pad(pad).counter) {
-        Some(NONE) => {}
+        Some(CounterId::NONE) => {}
         Some(counter) => add_to_counter(context, counter, 1),
         None => count(engine, writer, context, source, target),
     }
@@ -51,7 +51,7 @@ pub fn take(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadContex
 
 /// A return's pad led to code that was replaced: the return is made and told, but counts anew, to what is there now.
 pub fn take_dead_pad(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadContext, exit: &Exit) {
-    if exit.counter != NONE {
+    if exit.counter != CounterId::NONE {
         add_to_counter(context, exit.counter, -1);
         count(engine, writer, context, exit.fragment, exit.target);
     }

@@ -7,7 +7,7 @@
 
 use crate::buffer::RingWriter;
 use crate::cache::NONE;
-use crate::context::numbers::ExitId;
+use crate::context::numbers::{CounterId, ExitId};
 use crate::context::ThreadContext;
 use crate::cpu::guarded;
 use crate::cpu::rseq::{RSEQ_LEAVING, RSEQ_WRITES_PATH};
@@ -240,7 +240,7 @@ pub fn count_abort(context: &mut ThreadContext) {
         let exit = *engine.cache.exit(ExitId::from_raw(state & !(RSEQ_LEAVING | RSEQ_WRITES_PATH)));
         // SAFETY: counters that were given out are inside the thread's mapped window.
         let is_different = || unsafe { context.counter(exit.counter).read_volatile() } != context.rseq.count;
-        if exit.counter != NONE && is_different() {
+        if exit.counter != CounterId::NONE && is_different() {
             add_to_counter(context, exit.counter, -1);
         }
         exit.fragment

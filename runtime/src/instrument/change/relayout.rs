@@ -10,6 +10,7 @@ use crate::cache::exit::ExitType;
 use crate::cache::fragment::{Habit, COUNTED_AT_EXITS, NONE};
 use crate::cache::Fragment;
 use crate::context::layout::HEAT_CELLS;
+use crate::context::numbers::CounterId;
 use crate::context::ThreadContext;
 use crate::cpu::instrument::counting::{are_flags_dead_at_start, has_trap};
 use crate::cpu::sys::clock::ticks;
@@ -274,7 +275,7 @@ impl Engine {
         for id in fragment.exits() {
             let exit = self.cache.exit(id);
             match exit.kind {
-                ExitType::Taken if exit.counter == NONE => taken = executed,
+                ExitType::Taken if exit.counter == CounterId::NONE => taken = executed,
                 ExitType::Taken => taken = executions_of(context, exit.counter),
                 ExitType::NotTaken => not_taken = executions_of(context, exit.counter),
                 _ => {}
@@ -291,8 +292,8 @@ impl Engine {
 }
 
 /// How often the thread counted `counter`; 0 for `NONE`.
-pub fn executions_of(context: &ThreadContext, counter: u32) -> u64 {
-    if counter == NONE {
+pub fn executions_of(context: &ThreadContext, counter: CounterId) -> u64 {
+    if counter == CounterId::NONE {
         return 0;
     }
     // SAFETY: counters that were given out are inside the thread's mapped window.

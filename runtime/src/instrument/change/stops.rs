@@ -6,7 +6,7 @@
 
 extern crate alloc;
 use crate::buffer::RingWriter;
-use crate::cache::NONE;
+use crate::context::numbers::CounterId;
 use crate::cpu::decode::placed;
 use crate::cpu::{guarded, probe_points};
 use crate::decode::trusted::PAGE_BITS;
@@ -178,8 +178,8 @@ impl Engine {
     }
 
     /// What counts the instruction at `pc`, where another's breakpoint is; `NONE`: nothing does.
-    pub fn probe_counter(&self, pc: u64) -> u32 {
-        self.find_probe_code(pc).map_or(NONE, |id| self.cache.fragment(id).counter)
+    pub fn probe_counter(&self, pc: u64) -> CounterId {
+        self.find_probe_code(pc).map_or(CounterId::NONE, |id| self.cache.fragment(id).counter)
     }
 
     /// Gives up all that was translated: every way out of it leads into the dispatcher, and what runs on is translated anew. Threads

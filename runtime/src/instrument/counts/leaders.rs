@@ -14,7 +14,7 @@ use crate::buffer::RingWriter;
 use crate::cache::exit::ExitType;
 use crate::cache::fragment::NONE;
 use crate::cache::Fragment;
-use crate::context::numbers::ExitId;
+use crate::context::numbers::{CounterId, ExitId};
 use crate::context::ThreadContext;
 use crate::cpu::instrument::counting::has_trap;
 use crate::decode::{Block, Ending};
@@ -51,16 +51,16 @@ impl Engine {
             return ExitId::NONE;
         };
         let exit = self.cache.exit(id);
-        let leads = exit.misses != NONE
+        let leads = exit.misses != CounterId::NONE
             && exit.follower == NONE
             && exit.linked_to == NONE
             && exit.target == block.pc
             && self.cache.fragment(exit.fragment).is_valid
             && self.cache.fragment(exit.fragment).rank <= MAX_RANK - STEP
             && self.cache.landings.find(block.pc).is_none();
-        let is_counted = counters.main != NONE
+        let is_counted = counters.main != CounterId::NONE
             && counters.is_included()
-            && (counters.second != NONE || !matches!(ending, Ending::Conditional(_)));
+            && (counters.second != CounterId::NONE || !matches!(ending, Ending::Conditional(_)));
         let is_alone = !before.is_called && !before.is_indirect_target && !block.is_writable;
         if leads && is_counted && is_alone && !has_trap(block, block.count()) {
             id
@@ -71,17 +71,17 @@ impl Engine {
 
     /// Counters of misses for a hot block's ways out, if one may be a leader. `is_cut`: it ends in front of code that it had in it.
     pub fn plan_misses(&mut self, block: &Block, ending: Ending, is_cut: bool, counters: &mut Counters) {
-        if !self.has_leaders() || !counters.is_included() || counters.main == NONE || block.is_writable {
+        if !self.has_leaders() || !counters.is_included() || counters.main == CounterId::NONE || block.is_writable {
             return;
         }
         let (targets, n) = match ending {
-            Ending::Conditional(target) if counters.second != NONE => ([target, block.end()], 2),
+            Ending::Conditional(target) if counters.second != CounterId::NONE => ([target, block.end()], 2),
             Ending::Jump(target) => ([target; 2], 1),
             Ending::Limit if !block.ends_with_stored_pointer() => ([block.end(); 2], 1),
             _ => return,
         };
         let may_lead = targets.map(|pc| pc != block.pc && self.may_be_led_to(pc, block.last_pc(), is_cut));
-        if may_lead[..n].contains(&true) && self.take_counters(n as u32) != NONE {
+        if may_lead[..n].contains(&true) && self.take_counters(n as u32) != CounterId::NONE {
             counters.n_misses = n as u8;
             counters.may_lead = may_lead;
         }
@@ -110,7 +110,7 @@ impl Engine {
     pub fn lead_if_possible(&mut self, writer: &RingWriter, exit_id: ExitId, id: u32) {
         let exit = self.cache.exit(exit_id);
         let (source, fragment) = (self.cache.fragment(exit.fragment), self.cache.fragment(id));
-        let is_free = exit.misses != NONE && exit.follower == NONE && exit.linked_to == NONE;
+        let is_free = exit.misses != CounterId::NONE && exit.follower == NONE && exit.linked_to == NONE;
         let has_kept = !fragment.keeps_counter || self.cache.are_in_one_loop(exit, id);
         if is_free && has_kept && fragment.leader != ExitId::NONE && source.rank < fragment.rank {
             self.lead(writer, exit_id, id);

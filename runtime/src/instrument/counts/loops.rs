@@ -1,7 +1,7 @@
 //! Which blocks are the heads and members of hot loops that count in registers (cpu::instrument::loops has how).
 
 use crate::cache::fragment::{Fragment, NONE};
-use crate::context::numbers::ExitId;
+use crate::context::numbers::{CounterId, ExitId};
 use crate::cpu::decode::scratch;
 use crate::cpu::instrument::loops::{may_keep_cell, may_keep_counter};
 use crate::decode::{Block, Ending};
@@ -13,11 +13,11 @@ pub struct LoopPlan {
     /// The fragment at its head.
     pub head: u32,
     /// The head's counter.
-    pub counter: u32,
+    pub counter: CounterId,
     /// A register has that counter all around the loop.
     pub is_kept: bool,
     /// The cell that another one has, or `NONE`.
-    pub cell: u32,
+    pub cell: CounterId,
 }
 
 /// What a hot block is to a loop, as far as it is known before it is planned.
@@ -33,16 +33,16 @@ pub enum Round {
 
 impl LoopPlan {
     /// The loop that the block of fragment `id` is part of; `counter` counts it inside, `cell` its decision, or they are `NONE`.
-    pub fn of(round: Round, id: u32, counter: u32, cell: u32) -> Option<LoopPlan> {
+    pub fn of(round: Round, id: u32, counter: CounterId, cell: CounterId) -> Option<LoopPlan> {
         let (is_one_block, is_kept, may_keep_cell) = match round {
             Round::No => return None,
             Round::Member(plan) => return Some(plan),
-            Round::Head { .. } if counter == NONE => return None,
+            Round::Head { .. } if counter == CounterId::NONE => return None,
             Round::Head { is_one_block, may_keep_counter, may_keep_cell } => {
                 (is_one_block, may_keep_counter, may_keep_cell)
             }
         };
-        let cell = if is_kept && may_keep_cell { cell } else { NONE };
+        let cell = if is_kept && may_keep_cell { cell } else { CounterId::NONE };
         (is_kept || is_one_block).then_some(LoopPlan { head: id, counter, is_kept, cell })
     }
 }
@@ -82,7 +82,7 @@ impl Engine {
             && head.is_valid
             && !exit.is_surprise
             && may_keep_counter(block, ending)
-            && (head.kept_cell == NONE || may_keep_cell(block))
+            && (head.kept_cell == CounterId::NONE || may_keep_cell(block))
             && scratch::leads_to(&self.ranges, block.pc, head.app_pc);
         is_member.then_some(LoopPlan { head: id, counter: head.counter, is_kept: true, cell: head.kept_cell })
     }

@@ -4,7 +4,7 @@ use crate::buffer::RingWriter;
 use crate::cache::exit::{Entry, ExitType, Pad};
 use crate::cache::fragment::NONE;
 use crate::cache::{Cache, Fragment, PadId, Unit};
-use crate::context::numbers::ExitId;
+use crate::context::numbers::{CounterId, ExitId};
 use crate::context::ThreadContext;
 use crate::cpu::decode::flags;
 use crate::cpu::decode::scratch;
@@ -38,7 +38,7 @@ struct PadPlan {
     target: u64,
     /// Where other targets go on that are not the one that is tried first; `None`: to the gate.
     table_way: Option<u64>,
-    counter: u32,
+    counter: CounterId,
     /// The flags of `inc` are dead at the target.
     are_flags_dead: bool,
     /// Registers stay lent behind it.
@@ -112,7 +112,7 @@ impl Engine {
     fn emit_pad(&self, plan: &PadPlan, emitter: &mut Emitter, exits: &mut ExitList) -> Result<u64, BuildError> {
         let start = emit_verification(emitter, self.features, plan.target, plan.table_way);
         // The registers are lent from here on; hot code may go on so.
-        if plan.counter != NONE {
+        if plan.counter != CounterId::NONE {
             emit_count(emitter, plan.counter, plan.are_flags_dead, true);
         }
         let exit = exits.next_id();
@@ -151,10 +151,10 @@ impl Engine {
 
     /// A counter for the edge from `source`'s indirect branch to `target`, announced now. `NONE` where it is not counted: as
     /// returns are, if a call announced them.
-    pub fn take_pair(&mut self, writer: &RingWriter, source: u32, target: u64) -> u32 {
+    pub fn take_pair(&mut self, writer: &RingWriter, source: u32, target: u64) -> CounterId {
         let is_return = self.cache.fragment(source).exit_kind == exit_kind::RETURN;
         if is_return && self.cache.landings.find(target).is_some() {
-            return NONE;
+            return CounterId::NONE;
         }
         let fragment = self.cache.fragment(source);
         let (branch, takes_symbol) = (fragment.branch_pc(), fragment.takes_symbol);
@@ -166,7 +166,7 @@ impl Engine {
     /// Announces the symbol of the return at the end of `source` for `target`.
     pub fn announce_return(&self, writer: &RingWriter, source: u32, target: u64, symbol: u16) {
         let edge = DynamicEdge { kind: edge_kind::RETURN, ..self.edge_of_branch(source, target) };
-        self.write_edge(writer, edge, self.cache.by_pc.find(target), NONE, Some(symbol));
+        self.write_edge(writer, edge, self.cache.by_pc.find(target), CounterId::NONE, Some(symbol));
     }
 
     /// The edge from `source`'s indirect branch or return to `target`.
@@ -186,13 +186,13 @@ impl Engine {
         edge: DynamicEdge,
         target_fragment: Option<u32>,
         symbol: Option<u16>,
-    ) -> u32 {
+    ) -> CounterId {
         let is_counted = match edge.source_fragment {
             NONE => self.counts_left_out() || edge.kind == edge_kind::START || self.shared.is_included(edge.source_pc),
             source => self.cache.fragment(source).is_included,
         };
         if !is_counted && !self.shared.is_included(edge.target_pc) {
-            return NONE;
+            return CounterId::NONE;
         }
         let counter = self.take_edge_counter();
         self.shared.add(crate::status_field!(dynamic_edges), 1);
@@ -205,7 +205,7 @@ impl Engine {
         writer: &RingWriter,
         edge: DynamicEdge,
         target_fragment: Option<u32>,
-        counter: u32,
+        counter: CounterId,
         symbol: Option<u16>,
     ) {
         let record = DynamicEdgeRecord {
@@ -217,7 +217,7 @@ impl Engine {
             tsc: ticks(),
             source_fragment_id: edge.source_fragment,
             target_fragment_id: target_fragment.unwrap_or(NONE),
-            counter_index: counter,
+            counter_index: counter.raw(),
             edge_kind: edge.kind,
             reserved: [0; 1],
             symbol: symbol.unwrap_or(NO_SYMBOL),
@@ -237,13 +237,13 @@ impl Engine {
                 counter
             }
         };
-        if counter != NONE {
+        if counter != CounterId::NONE {
             add_to_counter(context, counter, 1);
         }
     }
 
     /// The edges of a kind out of a fragment that the dispatcher counts itself, and their counters.
-    pub fn edges_of(&self, kind: u8, source_fragment: u32) -> impl Iterator<Item = (&DynamicEdge, u32)> {
+    pub fn edges_of(&self, kind: u8, source_fragment: u32) -> impl Iterator<Item = (&DynamicEdge, CounterId)> {
         let first = DynamicEdge { kind, source_fragment, source_pc: 0, target_pc: 0 };
         let last = DynamicEdge { source_pc: u64::MAX, target_pc: u64::MAX, ..first };
         self.edges.range(first..=last).map(|(edge, counter)| (edge, *counter))
@@ -251,7 +251,7 @@ impl Engine {
 
     /// Takes back one count of an edge.
     pub fn uncount_edge(&mut self, context: &ThreadContext, edge: DynamicEdge) {
-        if let Some(counter) = self.edges.get(&edge).filter(|counter| **counter != NONE) {
+        if let Some(counter) = self.edges.get(&edge).filter(|counter| **counter != CounterId::NONE) {
             add_to_counter(context, *counter, -1);
         }
     }
@@ -308,7 +308,8 @@ pub fn correct_early_counts(cache: &Cache, context: &ThreadContext, fragment: &F
         add_to_counter(context, counter, amount * each);
     }
     if cache.decided_too_early(fragment, app_pc) {
-        let [others, all] = [PATH_OTHER_DECISIONS_CELL, PATH_DECISIONS_CELL].map(|cell| context.counter(cell as u32));
+        let [others, all] =
+            [PATH_OTHER_DECISIONS_CELL, PATH_DECISIONS_CELL].map(|cell| context.counter(CounterId::of_cell(cell)));
         // Gathered in one cell: neither is ever less than nothing. In this order, in case the thread is killed on the way.
         // SAFETY: the cells are the first counters of the thread's mapped window, which only this thread writes.
         unsafe {
@@ -320,7 +321,7 @@ pub fn correct_early_counts(cache: &Cache, context: &ThreadContext, fragment: &F
 }
 
 /// Adds to a counter of the calling thread. Only the thread itself writes its counters, so no atomic is needed.
-pub fn add_to_counter(context: &ThreadContext, counter: u32, amount: i64) {
+pub fn add_to_counter(context: &ThreadContext, counter: CounterId, amount: i64) {
     let pointer = context.counter(counter);
     // SAFETY: counters below `counters_used` are inside the thread's mapped window.
     unsafe { pointer.write_volatile(pointer.read_volatile().wrapping_add_signed(amount)) };

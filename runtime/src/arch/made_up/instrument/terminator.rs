@@ -2,7 +2,7 @@
 
 use super::counting::emit_count;
 use crate::cache::exit::ExitType;
-use crate::context::numbers::{ExitId, SiteId};
+use crate::context::numbers::{CounterId, ExitId, SiteId};
 use crate::cpu::code;
 use crate::cpu::decode::block::Block;
 use crate::cpu::emit::Emitter;
@@ -92,7 +92,7 @@ impl<'a, 'b> Terminator<'a, 'b> {
         self.emitter.set_cold(false);
     }
 
-    fn edge(&mut self, kind: ExitType, target: u64, counter: u32) {
+    fn edge(&mut self, kind: ExitType, target: u64, counter: CounterId) {
         emit_count(self.emitter, counter, true, false);
         self.exits.emit_jump(self.emitter, kind, target, counter);
     }

@@ -4,8 +4,8 @@ extern crate std;
 use super::machine::{Machine, Stop};
 use crate::buffer::{fixture, RingWriter};
 use crate::cache::exit::ExitType;
-use crate::cache::fragment::{Fragment, COUNTED_AT_EXITS, NONE};
-use crate::context::numbers::ExitId;
+use crate::cache::fragment::{Fragment, COUNTED_AT_EXITS};
+use crate::context::numbers::{CounterId, ExitId};
 use crate::cpu::features::Features;
 use crate::cpu::translate::Mangler;
 use crate::cpu::{code, WORD};
@@ -100,8 +100,8 @@ impl Followed {
         }
     }
 
-    fn counted(&self, counter: u32) -> u64 {
-        self.machine.counters.get(&counter).copied().unwrap_or(0)
+    fn counted(&self, counter: CounterId) -> u64 {
+        self.machine.counters.get(&counter.raw()).copied().unwrap_or(0)
     }
 
     /// How often a fragment ran, by its counters.
@@ -110,7 +110,11 @@ impl Followed {
             return self.counted(fragment.counter);
         }
         let exits = fragment.exits();
-        exits.map(|id| self.engine.cache.exit(id).counter).filter(|one| *one != NONE).map(|one| self.counted(one)).sum()
+        exits
+            .map(|id| self.engine.cache.exit(id).counter)
+            .filter(|one| *one != CounterId::NONE)
+            .map(|one| self.counted(one))
+            .sum()
     }
 
     /// What was translated of this program.

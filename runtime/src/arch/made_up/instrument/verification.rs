@@ -1,7 +1,7 @@
 //! Is the target that came here the one that this stands for?
 
 use crate::cache::exit::ExitType;
-use crate::cache::NONE;
+use crate::context::numbers::CounterId;
 use crate::cpu::code;
 use crate::cpu::emit::Emitter;
 use crate::cpu::features::Features;
@@ -20,6 +20,6 @@ pub fn give_back_asked(_: &mut Emitter) {}
 /// Emits the question in front of a hot fragment's code, and the way into that. Returns where.
 pub fn emit_verified_entry(emitter: &mut Emitter, exits: &mut ExitList, features: Features, pc: u64) -> u64 {
     let start = emit_verification(emitter, features, pc, None);
-    exits.emit_jump(emitter, ExitType::Verified, pc, NONE);
+    exits.emit_jump(emitter, ExitType::Verified, pc, CounterId::NONE);
     start
 }

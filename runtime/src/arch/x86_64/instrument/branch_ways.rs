@@ -1,7 +1,7 @@
 //! The two ways out of a fragment that ends with a conditional branch.
 
 use crate::cache::exit::ExitType;
-use crate::cache::fragment::NONE;
+use crate::context::numbers::CounterId;
 use crate::cpu::decode::flags;
 use crate::cpu::instrument::counting::{emit_count, emit_keep, emit_kept_count};
 use crate::cpu::instrument::order::emit_surprise;
@@ -14,7 +14,7 @@ use iced_x86::ConditionCode;
 struct Way {
     kind: ExitType,
     target: u64,
-    counter: u32,
+    counter: CounterId,
     are_flags_dead: bool,
 }
 
@@ -72,9 +72,9 @@ impl Terminator<'_, '_> {
     }
 
     fn edge(&mut self, way: Way) {
-        let is_kept = self.plan.kept_cell() != NONE;
+        let is_kept = self.plan.kept_cell() != CounterId::NONE;
         emit_count(self.emitter, way.counter, way.are_flags_dead, self.plan.is_lending);
-        if is_kept && way.counter != NONE && !way.are_flags_dead {
+        if is_kept && way.counter != CounterId::NONE && !way.are_flags_dead {
             // It went through r11.
             emit_keep(self.emitter, self.plan.kept_cell(), TARGET);
         }

@@ -3,10 +3,9 @@
 //! Keeps to the rules of `rseq_code`.
 
 use crate::cache::exit::ExitType;
-use crate::cache::fragment::NONE;
 use crate::cache::rseq::Enclosure;
 use crate::context::layout::counter_offset;
-use crate::context::numbers::ExitId;
+use crate::context::numbers::{CounterId, ExitId};
 use crate::cpu::displacements::{
     gs_path_cell, GS_RSEQ_COUNT, GS_RSEQ_LEFT, GS_RSEQ_PATH, GS_RSEQ_STATE, GS_RSEQ_UNDO, GS_RSEQ_WORD, GS_SPILL_INDEX,
     GS_SPILL_RAX, GS_SPILL_RCX, GS_SPILL_TARGET,
@@ -27,7 +26,7 @@ use iced_x86::ConditionCode;
 struct Way {
     kind: ExitType,
     target: u64,
-    counter: u32,
+    counter: CounterId,
     /// What it is to the thread's path.
     step: Step,
 }
@@ -143,8 +142,8 @@ pub fn emit_note_left(emitter: &mut Emitter) {
 }
 
 /// Emits `counter += 1` for an exit; nothing for `NONE`.
-pub fn emit_count(emitter: &mut Emitter, exit: ExitId, counter: u32) {
-    if counter == NONE {
+pub fn emit_count(emitter: &mut Emitter, exit: ExitId, counter: CounterId) {
+    if counter == CounterId::NONE {
         return;
     }
     emitter.store_gs(GS_SPILL_INDEX, INDEX);
@@ -163,7 +162,7 @@ pub fn emit_count(emitter: &mut Emitter, exit: ExitId, counter: u32) {
 fn emit_step(
     emitter: &mut Emitter,
     exit: ExitId,
-    counter: u32,
+    counter: CounterId,
     is_surprise: bool,
     has_rotate: bool,
 ) -> Option<FullBuffer> {
@@ -178,12 +177,12 @@ fn emit_step(
     emitter.store_gs(GS_RSEQ_PATH + 8, TARGET);
     emitter.load_gs(RCX, decisions);
     emitter.store_gs(GS_RSEQ_PATH, RCX);
-    if counter != NONE {
+    if counter != CounterId::NONE {
         emitter.load_gs(RAX, counter_offset(counter));
         emitter.store_gs(GS_RSEQ_COUNT, RAX);
     }
     emitter.store_gs_immediate(GS_RSEQ_STATE, exit.raw() | RSEQ_LEAVING | RSEQ_WRITES_PATH);
-    if counter != NONE {
+    if counter != CounterId::NONE {
         emitter.add_immediate(RAX, 1);
         emitter.store_gs(counter_offset(counter), RAX);
     }

@@ -5,7 +5,7 @@
 //! the dispatcher, having changed nothing, and asks again when it comes back. Nothing here touches flags that are live.
 
 use crate::context::layout::counter_offset;
-use crate::context::numbers::ExitId;
+use crate::context::numbers::{CounterId, ExitId};
 use crate::cpu::decode::flags::flag_use;
 use crate::cpu::displacements::GS_SPILL_OTHER;
 use crate::cpu::emit::Emitter;
@@ -80,7 +80,7 @@ pub fn emit_question(emitter: &mut Emitter, block: &Block, number: u32, exit: Ex
 /// Emits the rules; r11 and rcx are free. `false`: `to_dispatcher` is too far.
 fn emit_rules(emitter: &mut Emitter, number: u32, to_dispatcher: u64) -> bool {
     let (cell, level) = (gs_region_cell(number), REGION_LEVEL_OFFSET as u32);
-    let words = counter_offset(REGION_WORDS_CELL as u32);
+    let words = counter_offset(CounterId::of_cell(REGION_WORDS_CELL));
     // The offset is negative until the buffer is full.
     emitter.load_gs32(RCX, words + 4);
     let is_full = emitter.jump_rcx_zero();

@@ -1,10 +1,9 @@
 //! The way out of a fragment: its last instruction, with what counts it and what it may be linked to.
 
 use crate::cache::exit::{Entry, ExitType};
-use crate::cache::fragment::NONE;
 use crate::context::layout::branch_table_offset;
 use crate::context::layout::{SITE_OVERFLOW, SITE_RETURN};
-use crate::context::numbers::{ExitId, SiteId};
+use crate::context::numbers::{CounterId, ExitId, SiteId};
 use crate::cpu::decode::float_state::stored_pointer;
 use crate::cpu::decode::scratch;
 use crate::cpu::displacements::{
@@ -111,13 +110,13 @@ impl Terminator<'_, '_> {
             self.exits.entry = Entry::Plain;
             self.emitter.take_back_lent();
         }
-        self.exits.emit_jump(self.emitter, ExitType::Landing, return_pc, NONE);
+        self.exits.emit_jump(self.emitter, ExitType::Landing, return_pc, CounterId::NONE);
         if let Some(elsewhere) = elsewhere {
             self.is_broken |= !self.emitter.bind_short(elsewhere);
             self.emitter.copy_register(RCX, INDEX);
             self.emitter.bytes(SHOW_RETURN_ADDRESS);
             self.exits.entry = Entry::Lending;
-            self.exits.emit_jump(self.emitter, ExitType::Elsewhere, return_pc, NONE);
+            self.exits.emit_jump(self.emitter, ExitType::Elsewhere, return_pc, CounterId::NONE);
         }
         self.exits.entry = entry;
         if let Some(miss) = miss {

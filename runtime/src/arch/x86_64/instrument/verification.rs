@@ -5,7 +5,7 @@
 //! asked (arch/x86_64/question.rs), and is in r10 meanwhile.
 
 use crate::cache::exit::ExitType;
-use crate::cache::NONE;
+use crate::context::numbers::CounterId;
 use crate::cpu::displacements::GS_GATE_INDIRECT;
 use crate::cpu::emit::Emitter;
 use crate::cpu::features::Features;
@@ -63,6 +63,6 @@ pub fn give_back_asked(emitter: &mut Emitter) {
 pub fn emit_verified_entry(emitter: &mut Emitter, exits: &mut ExitList, features: Features, pc: u64) -> u64 {
     let start = emit_verification(emitter, features, pc, None);
     give_back_asked(emitter);
-    exits.emit_jump(emitter, ExitType::Verified, pc, NONE);
+    exits.emit_jump(emitter, ExitType::Verified, pc, CounterId::NONE);
     start
 }
