@@ -1,6 +1,6 @@
 //! Ways out of fragments: exits, and the pads of indirect branches.
 
-use crate::context::numbers::{number, CounterId, ExitId};
+use crate::context::numbers::{number, CounterId, ExitId, FragmentId};
 
 number! {
     /// A pad, by the order in which pads were made.
@@ -17,9 +17,9 @@ pub struct Exit {
     /// What the jump leads to while it is not linked.
     pub stub: u64,
     /// The fragment it leaves: its own or, of a pad, the source's.
-    pub fragment: u32,
+    pub fragment: FragmentId,
     /// Linked to this fragment.
-    pub linked_to: u32,
+    pub linked_to: FragmentId,
     pub next_incoming: ExitId,
     pub kind: ExitType,
     /// From inside a restartable sequence to its inside.
@@ -33,7 +33,7 @@ pub struct Exit {
     /// What counts how often it was taken and did not lead to `follower` past what counts that one; `NONE`: it is no leader.
     pub misses: CounterId,
     /// The fragment whose executions follow from it (instrument/counts/leaders.rs).
-    pub follower: u32,
+    pub follower: FragmentId,
     /// The pad it belongs to.
     pub pad: PadId,
     pub counter: CounterId,
@@ -101,7 +101,7 @@ pub enum ExitType {
 pub struct Pad {
     pub target: u64,
     pub cache_start: u64,
-    pub source_fragment: u32,
+    pub source_fragment: FragmentId,
     pub exit: ExitId,
     pub counter: CounterId,
     /// What it writes into the path (mode full).

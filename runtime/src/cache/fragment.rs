@@ -1,11 +1,11 @@
 //! What is known of a fragment, its exits and its pads.
 
 use super::exit::PadId;
-use crate::context::numbers::{CounterId, ExitId, SiteId};
+use crate::context::numbers::{CounterId, ExitId, FragmentId, SiteId};
 use crate::cpu::spill::SpillState;
 use crate::protocol::exit_kind;
 
-/// No fragment, exit, counter or pad.
+/// No block of mode `region`; no cache offset.
 pub const NONE: u32 = u32::MAX;
 
 /// `Fragment::count_before`: the fragment has no counter of its own but at its exits.
@@ -59,7 +59,7 @@ pub struct Fragment {
     pub interrupt_patch: u64,
     /// First exit linked to this fragment; the others follow by `next_incoming`.
     pub incoming: ExitId,
-    pub next_in_page: u32,
+    pub next_in_page: FragmentId,
     /// Site index of its indirect branch.
     pub site: SiteId,
     /// How much more than its address its return drops.
@@ -93,7 +93,7 @@ pub struct Fragment {
     /// The number of its block, or `NONE` (mode region).
     pub region_block: u32,
     /// The fragment that was made of that before.
-    pub region_before: u32,
+    pub region_before: FragmentId,
     /// The pad of its indirect branch that was made last; others follow by `Pad::before`.
     pub newest_pad: PadId,
     /// Its code runs with registers lent.
@@ -108,13 +108,13 @@ pub struct Fragment {
     pub counted_entry: u64,
     /// The fragment at the head of the hot loop it is in (cpu::instrument::loops), or `NONE`: those of a loop enter each other past
     /// `counted_entry`.
-    pub loop_head: u32,
+    pub loop_head: FragmentId,
     /// A register has the head's counter all around that loop.
     pub keeps_counter: bool,
     /// What another one has there, or `NONE`: the cell of the loop's decisions (mode full).
     pub kept_cell: CounterId,
     /// The one or two fragments from which nearly all executions came when it was found to be hot, or `NONE`.
-    pub main_sources: [u32; 2],
+    pub main_sources: [FragmentId; 2],
     /// An indirect branch came to it, or to what it stands for.
     pub is_indirect_target: bool,
     /// A direct call did.
@@ -154,7 +154,7 @@ impl Fragment {
         interrupt_original: 0,
         interrupt_patch: 0,
         incoming: ExitId::NONE,
-        next_in_page: NONE,
+        next_in_page: FragmentId::NONE,
         site: SiteId::NONE,
         dropped_bytes: 0,
         takes_symbol: false,
@@ -171,17 +171,17 @@ impl Fragment {
         inner_offset: 0,
         behind_question: 0,
         region_block: NONE,
-        region_before: NONE,
+        region_before: FragmentId::NONE,
         newest_pad: PadId::NONE,
         is_lending: false,
         leader: ExitId::NONE,
         rank: 0,
         led_entries: [0; 2],
         counted_entry: 0,
-        loop_head: NONE,
+        loop_head: FragmentId::NONE,
         keeps_counter: false,
         kept_cell: CounterId::NONE,
-        main_sources: [NONE; 2],
+        main_sources: [FragmentId::NONE; 2],
         is_indirect_target: false,
         is_called: false,
         code_hash: 0,

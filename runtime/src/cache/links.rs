@@ -9,7 +9,7 @@ use super::slab::Unit;
 use super::views::writable;
 use super::Cache;
 use crate::cache::exit::{Entry, Exit, ExitType, PadId};
-use crate::context::numbers::{CounterId, ExitId};
+use crate::context::numbers::{CounterId, ExitId, FragmentId};
 use crate::cpu::emit::Emitter;
 use crate::cpu::patching;
 use alloc::vec::Vec;
@@ -27,9 +27,9 @@ fn set_displacement(patch: u64, target: u64) {
 
 impl Cache {
     /// Makes an exit lead straight to a fragment. `false` if that needed memory and there was none.
-    pub fn link(&mut self, exit_id: ExitId, fragment_id: u32) -> bool {
+    pub fn link(&mut self, exit_id: ExitId, fragment_id: FragmentId) -> bool {
         let exit = *self.exit(exit_id);
-        if exit.linked_to != NONE
+        if exit.linked_to != FragmentId::NONE
             || matches!(
                 exit.kind,
                 ExitType::Interrupted
@@ -46,7 +46,7 @@ impl Cache {
             return true;
         }
         let is_led = exit.follower == fragment_id;
-        if exit.follower != NONE && !is_led {
+        if exit.follower != FragmentId::NONE && !is_led {
             // What is counted for its follower leads nowhere else.
             return true;
         }
@@ -91,13 +91,13 @@ impl Cache {
 
     /// Whether an exit leaves a fragment of the hot loop that `fragment_id` is in, too, and has what is kept around it at hand: what
     /// writes a surprise loses that.
-    pub fn are_in_one_loop(&self, exit: &Exit, fragment_id: u32) -> bool {
+    pub fn are_in_one_loop(&self, exit: &Exit, fragment_id: FragmentId) -> bool {
         let head = self.fragment(fragment_id).loop_head;
-        head != NONE && self.fragment(exit.fragment).loop_head == head && !exit.is_surprise
+        head != FragmentId::NONE && self.fragment(exit.fragment).loop_head == head && !exit.is_surprise
     }
 
     /// Where a fragment is entered so, made now if it is not there yet. `None`: that needed memory and there was none.
-    fn entry(&mut self, fragment_id: u32, entry: Entry) -> Option<u64> {
+    fn entry(&mut self, fragment_id: FragmentId, entry: Entry) -> Option<u64> {
         let fragment = *self.fragment(fragment_id);
         match entry {
             Entry::Plain => Some(fragment.plain_entry),
@@ -126,7 +126,7 @@ impl Cache {
     }
 
     /// Where its leaders enter a fragment, past what counts it, and a loop itself. `None`: as above.
-    fn led_entry(&mut self, fragment_id: u32, entry: Entry) -> Option<u64> {
+    fn led_entry(&mut self, fragment_id: FragmentId, entry: Entry) -> Option<u64> {
         let fragment = *self.fragment(fragment_id);
         let code = fragment.cache_start + fragment.code_offset();
         let index = usize::from(entry != Entry::Plain);
@@ -139,7 +139,7 @@ impl Cache {
     }
 
     /// As `entry`, but that a fragment which asks whether it is tagged does not do so. Not by a call.
-    pub fn entry_behind_question(&mut self, fragment_id: u32, entry: Entry) -> Option<u64> {
+    pub fn entry_behind_question(&mut self, fragment_id: FragmentId, entry: Entry) -> Option<u64> {
         let fragment = *self.fragment(fragment_id);
         match fragment.behind_question {
             0 => self.entry(fragment_id, entry),
@@ -148,7 +148,7 @@ impl Cache {
     }
 
     /// Where `code` of a fragment, which runs as that does, is entered as `entry` says; not by a call. `None`: as above.
-    fn enter_as(&mut self, fragment_id: u32, entry: Entry, code: u64) -> Option<u64> {
+    fn enter_as(&mut self, fragment_id: FragmentId, entry: Entry, code: u64) -> Option<u64> {
         let fragment = *self.fragment(fragment_id);
         match entry {
             Entry::Plain if fragment.is_lending => self.make_thunk(fragment.app_pc, fragment_id, |emitter| {
@@ -164,7 +164,7 @@ impl Cache {
     }
 
     /// A jump to a fragment's entry `target`, in reach of the jump at `address`.
-    fn make_far_jump(&mut self, address: u64, fragment_id: u32, target: u64) -> Option<u64> {
+    fn make_far_jump(&mut self, address: u64, fragment_id: FragmentId, target: u64) -> Option<u64> {
         let room = self.slabs.room_for_jump(address)?;
         // SAFETY: nothing uses the room yet; the lock is held.
         let mut emitter = unsafe { room.emitter() };
@@ -175,7 +175,7 @@ impl Cache {
 
     /// Code that leads to a fragment, near the code at `app_pc`. Returns where it is: in the cold part, as it leads from hot code to
     /// what is not hot, and would stand between two hot blocks that follow each other.
-    fn make_thunk(&mut self, app_pc: u64, fragment_id: u32, emit: impl FnOnce(&mut Emitter)) -> Option<u64> {
+    fn make_thunk(&mut self, app_pc: u64, fragment_id: FragmentId, emit: impl FnOnce(&mut Emitter)) -> Option<u64> {
         let room = self.slabs.room_near(app_pc)?;
         // SAFETY: nothing uses the room yet; the lock is held.
         let mut emitter = unsafe { room.emitter() };
@@ -188,7 +188,7 @@ impl Cache {
     /// Makes an indirect branch try `pad` first; `None`: it goes straight on to the branch table. No signal needs to undo
     /// this: an indirect branch is interrupted in front of it, a pad at its end, and for other targets the table holds
     /// nothing as long as there is such a pad.
-    pub fn try_first(&mut self, fragment_id: u32, pad: Option<PadId>) {
+    pub fn try_first(&mut self, fragment_id: FragmentId, pad: Option<PadId>) {
         let exit = *self.exit(self.fragment(fragment_id).first_try);
         if exit.patch == 0 {
             // A branch that a thread came by before its code was given up.
@@ -201,7 +201,7 @@ impl Cache {
     /// Makes an exit lead to its stub again.
     pub fn unlink_exit(&mut self, exit_id: ExitId) {
         let exit = *self.exit(exit_id);
-        if exit.linked_to == NONE {
+        if exit.linked_to == FragmentId::NONE {
             return;
         }
         set_displacement(exit.patch, exit.stub);
@@ -221,13 +221,13 @@ impl Cache {
             }
         }
         let exit = self.exit_mut(exit_id);
-        exit.linked_to = NONE;
+        exit.linked_to = FragmentId::NONE;
         exit.next_incoming = ExitId::NONE;
         self.n_unlinks += 1;
     }
 
     /// Makes what leads to a fragment lead past what counts its executions, from now on.
-    pub fn enter_behind_heat(&mut self, fragment_id: u32) {
+    pub fn enter_behind_heat(&mut self, fragment_id: FragmentId) {
         let fragment = self.fragment_mut(fragment_id);
         fragment.plain_entry += u64::from(core::mem::take(&mut fragment.heat_bytes));
         fragment.counts_heat = false;
@@ -244,7 +244,7 @@ impl Cache {
 
     /// Puts what is on the list of `before`, which is out of use, on that of the fragment that came in its place: it leads to no
     /// code, but counted ways to the same.
-    pub fn hand_over_incoming(&mut self, before: u32, id: u32) {
+    pub fn hand_over_incoming(&mut self, before: FragmentId, id: FragmentId) {
         while self.fragment(before).incoming != ExitId::NONE {
             let exit_id = self.fragment(before).incoming;
             let first = self.fragment(id).incoming;
@@ -259,7 +259,7 @@ impl Cache {
 
     /// Points all jumps to a fragment at their stubs. They stay on its list, until each is linked to what came in its place:
     /// if the code changes before, they are known to have counted ways to the old one.
-    pub fn bypass(&self, fragment_id: u32) {
+    pub fn bypass(&self, fragment_id: FragmentId) {
         let mut exit_id = self.fragment(fragment_id).incoming;
         while exit_id != ExitId::NONE {
             let exit = self.exit(exit_id);
@@ -270,7 +270,7 @@ impl Cache {
 
     /// Points the jumps of a fragment at their stubs, so that the next way out leads into the dispatcher; the lists stay,
     /// `relink_after_interrupt` restores. Called by the signal handler: stores only.
-    pub fn interrupt(&self, fragment_id: u32) {
+    pub fn interrupt(&self, fragment_id: FragmentId) {
         let fragment = self.fragment(fragment_id);
         for exit_id in fragment.exits() {
             let exit = self.exit(exit_id);
@@ -287,7 +287,7 @@ impl Cache {
         set_displacement(exit.patch, exit.stub);
     }
 
-    fn set_interrupt_patch(&self, fragment_id: u32, value: u64) {
+    fn set_interrupt_patch(&self, fragment_id: FragmentId, value: u64) {
         let fragment = self.fragment(fragment_id);
         if fragment.interrupt_offset != NONE {
             let address = fragment.cache_start + u64::from(fragment.interrupt_offset);
@@ -297,7 +297,7 @@ impl Cache {
     }
 
     /// Undoes `interrupt`: jumps lead where their exits are linked.
-    pub fn relink_after_interrupt(&mut self, fragment_id: u32) {
+    pub fn relink_after_interrupt(&mut self, fragment_id: FragmentId) {
         let fragment = *self.fragment(fragment_id);
         for exit_id in fragment.exits() {
             self.restore_exit(exit_id);
@@ -311,7 +311,7 @@ impl Cache {
     /// Makes an exit's jump lead where the exit says, if that is still in use.
     pub fn restore_exit(&mut self, exit_id: ExitId) {
         let linked_to = self.exit(exit_id).linked_to;
-        if linked_to != NONE && self.fragment(linked_to).is_valid {
+        if linked_to != FragmentId::NONE && self.fragment(linked_to).is_valid {
             self.unlink_exit(exit_id);
             self.link(exit_id, linked_to);
         }

@@ -19,7 +19,7 @@ pub use fragment::{Fragment, COUNTED_AT_EXITS, NONE};
 pub use slab::Unit;
 pub use slabs::Slabs;
 
-use crate::context::numbers::{CounterId, ExitId};
+use crate::context::numbers::{CounterId, ExitId, FragmentId};
 use crate::sys::heap::Arena;
 use core::ops::Range;
 use pairs::PairTable;
@@ -35,15 +35,15 @@ pub struct Cache {
     /// Where each instruction of each fragment went: see `fragment::MapEntry`.
     pub map: Arena<fragment::MapEntry>,
     /// Fragments by application address.
-    pub by_pc: PcTable,
+    pub by_pc: PcTable<FragmentId>,
     /// Call fragments by return address: the fragment whose landing expects it.
-    pub landings: PcTable,
+    pub landings: PcTable<FragmentId>,
     /// First fragment of each page of code; the others follow by `next_in_page`.
-    pub by_page: PcTable,
+    pub by_page: PcTable<FragmentId>,
     /// How often code at an address was replaced by other bytes; absent: never.
-    pub versions: PcTable,
+    pub versions: PcTable<FragmentId>,
     /// Fragments with an indirect branch by their site index.
-    pub sites: PcTable,
+    pub sites: PcTable<FragmentId>,
     pub pairs: PairTable,
     pub rseqs: Rseqs,
     /// Calls push onto a shadow stack, and landings compare (mode full).
@@ -90,7 +90,7 @@ impl Cache {
 
     /// Unlinks everything: every way out of translated code leads into the dispatcher.
     pub fn unlink_all(&mut self) {
-        for id in 0..self.fragments.len() as u32 {
+        for id in self.fragment_ids() {
             while self.fragment(id).incoming != ExitId::NONE {
                 self.unlink_exit(self.fragment(id).incoming);
             }
@@ -111,26 +111,36 @@ impl Cache {
         self.rseqs.forget_memory(left);
     }
 
-    pub fn fragment(&self, id: u32) -> &Fragment {
-        &self.fragments.as_slice()[id as usize]
+    /// The numbers of all fragments, in use or not.
+    pub fn fragment_ids(&self) -> impl Iterator<Item = FragmentId> + use<> {
+        (0..self.fragments.len() as u32).map(FragmentId::from_raw)
+    }
+
+    /// The number that the next fragment will have.
+    pub fn next_fragment(&self) -> FragmentId {
+        FragmentId::from_raw(self.fragments.len() as u32)
+    }
+
+    pub fn fragment(&self, id: FragmentId) -> &Fragment {
+        &self.fragments.as_slice()[id.raw() as usize]
     }
 
     /// `id` where that is a fragment that holds the application's `app_pc`; else `NONE`.
-    pub fn holder(&self, id: u32, app_pc: u64) -> u32 {
-        if id == NONE {
-            return NONE;
+    pub fn holder(&self, id: FragmentId, app_pc: u64) -> FragmentId {
+        if id == FragmentId::NONE {
+            return FragmentId::NONE;
         }
         let fragment = self.fragment(id);
         let end = fragment.app_pc + u64::from(fragment.app_size);
         if (fragment.app_pc..end).contains(&app_pc) {
             id
         } else {
-            NONE
+            FragmentId::NONE
         }
     }
 
-    pub fn fragment_mut(&mut self, id: u32) -> &mut Fragment {
-        &mut self.fragments.as_mut_slice()[id as usize]
+    pub fn fragment_mut(&mut self, id: FragmentId) -> &mut Fragment {
+        &mut self.fragments.as_mut_slice()[id.raw() as usize]
     }
 
     /// Which instruction of a fragment starts at `app_pc`. Lock-free: called by the signal handler.

@@ -5,7 +5,7 @@
 //! zero. Entries never move inside a table; a grown table is a new one, the old stays readable.
 
 use super::exit::PadId;
-use crate::context::numbers::SiteId;
+use crate::context::numbers::{FragmentId, SiteId};
 use crate::sys::heap::Arena;
 
 /// As the gate reads it: 32 bytes.
@@ -29,14 +29,14 @@ const _: () = assert!(size_of::<PairEntry>() == 32);
 pub enum PairWay {
     Pad(PadId),
     /// This fragment's verified entry, which takes the place of a pad.
-    Verified(u32),
+    Verified(FragmentId),
     /// What follows a call.
     Landing,
 }
 
 impl PairEntry {
     /// The fragment whose verified entry it is.
-    pub fn verified_fragment(&self) -> Option<u32> {
+    pub fn verified_fragment(&self) -> Option<FragmentId> {
         match self.way {
             PairWay::Verified(id) => Some(id),
             PairWay::Pad(_) | PairWay::Landing => None,

@@ -19,7 +19,7 @@ extern crate alloc;
 use super::slab::{Unit, HOT_ROOM_BYTES};
 use super::slabs::Slabs;
 use super::views::writable;
-use crate::context::numbers::ExitId;
+use crate::context::numbers::{ExitId, FragmentId};
 use crate::cpu::emit::Emitter;
 use crate::sys::heap::Arena;
 use alloc::collections::BTreeMap;
@@ -142,7 +142,7 @@ impl Enclosure {
 #[derive(Clone, Copy)]
 struct Piece {
     enclosure: u32,
-    fragment: u32,
+    fragment: FragmentId,
     start: u64,
     end: u64,
 }
@@ -293,7 +293,7 @@ impl Rseqs {
 
     /// Takes the room that a fragment got: its entry and its code up to `end`, or, `is_last`, the last instruction.
     /// `false` if memory is used up.
-    pub fn commit(&mut self, index: u32, fragment: u32, end: u64, is_last: bool) -> bool {
+    pub fn commit(&mut self, index: u32, fragment: FragmentId, end: u64, is_last: bool) -> bool {
         let enclosure = *self.enclosure(index);
         let piece = |start, end| Piece { enclosure: index, fragment, start, end };
         let pieces = if is_last {
@@ -312,7 +312,7 @@ impl Rseqs {
     }
 
     /// The fragment at an address of an enclosure. Lock-free: called by the signal handler.
-    pub fn fragment_at(&self, index: u32, address: u64) -> Option<u32> {
+    pub fn fragment_at(&self, index: u32, address: u64) -> Option<FragmentId> {
         let holds = |piece: &&Piece| piece.enclosure == index && (piece.start..piece.end).contains(&address);
         self.pieces.as_slice().iter().find(holds).map(|piece| piece.fragment)
     }

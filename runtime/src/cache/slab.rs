@@ -6,6 +6,7 @@
 use super::exit::PadId;
 use super::views::writable;
 use super::views::SLAB_BYTES;
+use crate::context::numbers::FragmentId;
 use crate::cpu::emit::Emitter;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -31,10 +32,10 @@ pub(super) const REACH: u64 = 0x7800_0000;
 /// What lies at an address of the cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unit {
-    Fragment(u32),
+    Fragment(FragmentId),
     Pad(PadId),
     /// A far jump to this fragment.
-    Thunk(u32),
+    Thunk(FragmentId),
     /// The enclosure of a restartable sequence.
     Enclosure(u32),
 }
@@ -206,9 +207,9 @@ impl Slab {
         let entry = unsafe { &*self.entry_pointer(is_cold, low - 1) };
         let number = entry.what & 0x3fff_ffff;
         let unit = match entry.what >> 30 {
-            0 => Unit::Fragment(number),
+            0 => Unit::Fragment(FragmentId::from_raw(number)),
             1 => Unit::Pad(PadId::from_raw(number)),
-            2 => Unit::Thunk(number),
+            2 => Unit::Thunk(FragmentId::from_raw(number)),
             _ => Unit::Enclosure(number),
         };
         Some(Found { unit, start: self.start + u64::from(entry.offset), is_cold })

@@ -106,9 +106,9 @@ impl Slabs {
             return;
         };
         let what = match unit {
-            Unit::Fragment(id) => id,
+            Unit::Fragment(id) => id.raw(),
             Unit::Pad(id) => id.raw() | 1 << 30,
-            Unit::Thunk(id) => id | 2 << 30,
+            Unit::Thunk(id) => id.raw() | 2 << 30,
             Unit::Enclosure(index) => index | 3 << 30,
         };
         // A unit starts right where the one before ends with a linkable jump, so that the jump can become a no-op.

@@ -1,6 +1,7 @@
 //! Where what lies in a thread's private block; the table of it is in `context`.
 
 use super::numbers::{CounterId, SiteId};
+use crate::context::numbers::FragmentId;
 use crate::protocol;
 
 pub const BRANCH_TABLE_OFFSET: u64 = 0x1_0000;
@@ -64,8 +65,8 @@ pub fn counter_offset(counter: CounterId) -> u32 {
 }
 
 /// In a block: the cell that tells how hot a fragment is.
-pub fn heat_offset(fragment: u32) -> u32 {
-    HEAT_OFFSET as u32 + fragment % HEAT_CELLS * 2
+pub fn heat_offset(fragment: FragmentId) -> u32 {
+    HEAT_OFFSET as u32 + fragment.raw() % HEAT_CELLS * 2
 }
 
 /// In a block: a site's first branch table entry.

@@ -24,6 +24,7 @@ pub mod rseq;
 pub mod signals;
 pub mod stepping;
 
+use crate::context::numbers::FragmentId;
 use crate::cpu::context::{shown_details, FaultDetails, Gate, Registers, Vector};
 use crate::sys::kernel::{MEMORY_FAULTS, SEGV_BIT};
 use call::Call;
@@ -143,7 +144,7 @@ impl ThreadContext {
     }
 
     /// The cell that tells how hot a fragment is: it comes to zero when that is enough.
-    pub fn heat(&self, fragment: u32) -> *mut u16 {
+    pub fn heat(&self, fragment: FragmentId) -> *mut u16 {
         (self.self_address + u64::from(heat_offset(fragment))) as *mut u16
     }
 

@@ -28,6 +28,11 @@ macro_rules! number {
 pub(crate) use number;
 
 number! {
+    /// A fragment, by the order in which fragments were made.
+    FragmentId
+}
+
+number! {
     /// A counter of each thread's.
     CounterId
 }

@@ -2,9 +2,9 @@
 
 use crate::buffer::{RingWriter, Shared};
 use crate::cache::exit::ExitType;
-use crate::cache::{Entry, NONE};
+use crate::cache::Entry;
 use crate::context::call::RESTART_DUE;
-use crate::context::numbers::{ExitId, SiteId};
+use crate::context::numbers::{ExitId, FragmentId, SiteId};
 use crate::context::ThreadContext;
 use crate::cpu::decode::addresses::is_in_kernel_page;
 use crate::cpu::dispatch::excursion;
@@ -302,7 +302,7 @@ pub fn enter_alone(
     writer: &RingWriter,
     context: &mut ThreadContext,
     link: ExitId,
-    id: u32,
+    id: FragmentId,
 ) -> u64 {
     let site = engine.cache.fragment(id).site;
     if site != SiteId::NONE {
@@ -311,7 +311,7 @@ pub fn enter_alone(
     if context.path.is_on {
         paths::tell_changes(engine, writer, context);
     }
-    if link != ExitId::NONE && engine.tells_links() && engine.cache.exit(link).linked_to == NONE {
+    if link != ExitId::NONE && engine.tells_links() && engine.cache.exit(link).linked_to == FragmentId::NONE {
         engine.write_link(writer, link, id);
     }
     let goes_on = link != ExitId::NONE && engine.cache.exit(link).skips_question;

@@ -1,9 +1,8 @@
 //! Ways out of fragments: linkable jumps with their stubs.
 
 use crate::cache::exit::{Entry, Exit, ExitType, PadId};
-use crate::cache::fragment::NONE;
 use crate::context::layout::heat_offset;
-use crate::context::numbers::{CounterId, ExitId};
+use crate::context::numbers::{CounterId, ExitId, FragmentId};
 use crate::cpu::emit::{Emitter, ZERO};
 
 /// Exits of a fragment or pad under construction: at most eight (code that may be written, a call through a register, with two
@@ -23,8 +22,8 @@ pub const BLANK: Exit = Exit {
     target: 0,
     patch: 0,
     stub: 0,
-    fragment: NONE,
-    linked_to: NONE,
+    fragment: FragmentId::NONE,
+    linked_to: FragmentId::NONE,
     next_incoming: ExitId::NONE,
     kind: ExitType::Jump,
     is_inside: false,
@@ -32,7 +31,7 @@ pub const BLANK: Exit = Exit {
     skips_question: false,
     entry: Entry::Plain,
     misses: CounterId::NONE,
-    follower: NONE,
+    follower: FragmentId::NONE,
     pad: PadId::NONE,
     counter: CounterId::NONE,
 };
@@ -94,7 +93,7 @@ impl ExitList {
     }
 
     /// Emits what counts how often the fragment runs, and leaves in front of `pc` when it is hot. Changes flags.
-    pub fn emit_heat(&mut self, emitter: &mut Emitter, fragment: u32, pc: u64) {
+    pub fn emit_heat(&mut self, emitter: &mut Emitter, fragment: FragmentId, pc: u64) {
         emitter.count_heat(heat_offset(fragment));
         self.emit_condition(emitter, ZERO, ExitType::Relayout, pc);
     }

@@ -10,7 +10,7 @@ use super::request::{Arrival, Request};
 use super::Engine;
 use crate::buffer::RingWriter;
 use crate::cache::fragment::{Fragment, Habit};
-use crate::context::numbers::{CounterId, ExitId};
+use crate::context::numbers::{CounterId, ExitId, FragmentId};
 use crate::cpu::decode::flags;
 use crate::cpu::decode::scratch;
 use crate::cpu::instrument::counting::is_taken_straight;
@@ -20,7 +20,7 @@ use crate::instrument::counts::loops::Round;
 /// What a plan is made from, beside the block's instructions.
 pub struct Facts {
     /// The number that the fragment will have.
-    pub id: u32,
+    pub id: FragmentId,
     pub request: Request,
     pub ending: Ending,
     /// The exit kind of its record.
@@ -61,7 +61,7 @@ pub struct Facts {
     pub counts_trust: bool,
     /// The number of its block, and the fragment that had it last, or `NONE` (mode region).
     pub region_block: u32,
-    pub region_before: u32,
+    pub region_before: FragmentId,
 }
 
 impl Facts {
@@ -110,7 +110,7 @@ impl Engine {
         let path = self.path_facts(block, ending);
         let (region_block, region_before) = self.number_block(block.pc, code_hash, counters.is_counted());
         Facts {
-            id: self.cache.fragments.len() as u32,
+            id: self.cache.next_fragment(),
             request,
             ending,
             kind,

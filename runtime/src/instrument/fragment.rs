@@ -12,6 +12,7 @@ use crate::buffer::RingWriter;
 use crate::cache::exit::ExitType;
 use crate::cache::fragment::{Fragment, Habit, NONE};
 use crate::cache::Unit;
+use crate::context::numbers::FragmentId;
 use crate::cpu::patching::interrupt_words;
 use crate::cpu::sys::clock::ticks;
 use crate::decode::{decode_block, Block, Ending};
@@ -19,7 +20,7 @@ use crate::protocol::{error_code, exit_kind};
 
 impl Engine {
     /// Translates the block that is asked for.
-    pub fn build(&mut self, writer: &RingWriter, request: Request) -> Result<u32, BuildError> {
+    pub fn build(&mut self, writer: &RingWriter, request: Request) -> Result<FragmentId, BuildError> {
         let mut block = core::mem::take(&mut self.block);
         let result = match decode_block(&mut block, &self.ranges, request.pc) {
             Ok(_) if block.meets_breakpoint => Err(BuildError::Breakpoint),
@@ -42,7 +43,7 @@ impl Engine {
         request: Request,
         block: &mut Block,
         ending: Ending,
-    ) -> Result<u32, BuildError> {
+    ) -> Result<FragmentId, BuildError> {
         let Some(mut room) = self.cache.slabs.room_near(block.pc) else {
             self.shared.report_error(error_code::NO_SLAB, [block.pc, 0, 0, 0]);
             return Err(BuildError::OutOfMemory);
@@ -156,7 +157,7 @@ fn describe(block: &Block, plan: &Plan, emitted: &Emitted) -> Fragment {
         is_lending: plan.is_lending,
         leader: facts.leader,
         rank: facts.rank,
-        loop_head: plan.in_loop.map_or(NONE, |one| one.head),
+        loop_head: plan.in_loop.map_or(FragmentId::NONE, |one| one.head),
         keeps_counter: plan.in_loop.is_some_and(|one| one.is_kept),
         kept_cell: plan.kept_cell(),
         is_indirect_target: facts.is_indirect_target,

@@ -26,7 +26,7 @@ pub mod tags;
 extern crate alloc;
 use crate::buffer::{RingWriter, Shared};
 use crate::cache::Cache;
-use crate::context::numbers::CounterId;
+use crate::context::numbers::{CounterId, FragmentId};
 use crate::cpu::features::Features;
 use crate::cpu::translate::Mangler;
 use crate::decode::{Block, NoCode, Ranges};
@@ -153,7 +153,7 @@ impl Engine {
     }
 
     /// The fragment at `pc`, made now if there is none yet.
-    pub fn fragment_at(&mut self, writer: &RingWriter, pc: u64) -> Result<u32, BuildError> {
+    pub fn fragment_at(&mut self, writer: &RingWriter, pc: u64) -> Result<FragmentId, BuildError> {
         if let Some(id) = self.cache.by_pc.find(pc) {
             return Ok(id);
         }

@@ -158,7 +158,7 @@ mod tests {
     use super::super::request::{Arrival, Request};
     use super::*;
     use crate::cache::Fragment;
-    use crate::context::numbers::ExitId;
+    use crate::context::numbers::{ExitId, FragmentId};
     use crate::cpu::decode::samples::loop_of_one;
     use crate::instrument::counts::loops::Round;
 
@@ -167,7 +167,7 @@ mod tests {
     /// What is known of a block with a conditional branch back that has not run yet, counted by 1 and 2.
     fn facts_of(block: &Block) -> Facts {
         Facts {
-            id: 5,
+            id: FragmentId::from_raw(5),
             request: Request::new(PC, Arrival::Other),
             ending: Ending::Conditional(PC),
             kind: exit_kind::CONDITIONAL,
@@ -196,7 +196,7 @@ mod tests {
             counts_heat: false,
             counts_trust: false,
             region_block: NONE,
-            region_before: NONE,
+            region_before: FragmentId::NONE,
         }
     }
 
@@ -219,7 +219,12 @@ mod tests {
         let plan = Plan::of(&block, facts);
         assert_eq!(
             plan.in_loop,
-            Some(LoopPlan { head: 5, counter: CounterId::from_raw(1), is_kept: true, cell: CounterId::from_raw(9) })
+            Some(LoopPlan {
+                head: FragmentId::from_raw(5),
+                counter: CounterId::from_raw(1),
+                is_kept: true,
+                cell: CounterId::from_raw(9)
+            })
         );
         assert!(plan.is_lending, "registers have both");
         assert_eq!((plan.insertions.count(), plan.decides_before), (2, 1));
@@ -232,7 +237,12 @@ mod tests {
         let plan = Plan::of(&block, Facts { before: Some(Fragment::BLANK), round, ..facts_of(&block) });
         assert_eq!(
             plan.in_loop,
-            Some(LoopPlan { head: 5, counter: CounterId::from_raw(1), is_kept: false, cell: CounterId::NONE })
+            Some(LoopPlan {
+                head: FragmentId::from_raw(5),
+                counter: CounterId::from_raw(1),
+                is_kept: false,
+                cell: CounterId::NONE
+            })
         );
         assert!(!plan.is_lending);
     }

@@ -5,8 +5,7 @@
 use super::counts::counters::Counters;
 use super::Engine;
 use crate::buffer::RingWriter;
-use crate::cache::NONE;
-use crate::context::numbers::SiteId;
+use crate::context::numbers::{FragmentId, SiteId};
 use crate::cpu::sys::clock::ticks;
 use crate::decode::places::name_of;
 use crate::decode::{Block, Ending};
@@ -18,7 +17,7 @@ impl Engine {
         &mut self,
         writer: &RingWriter,
         block: &Block,
-        id: u32,
+        id: FragmentId,
         kind: u8,
         ending: Ending,
         counters: &Counters,
@@ -29,7 +28,7 @@ impl Engine {
             self.cache.by_pc.insert(block.pc, id);
         }
         let page = block.pc >> 12;
-        let next = self.cache.by_page.find(page).unwrap_or(NONE);
+        let next = self.cache.by_page.find(page).unwrap_or(FragmentId::NONE);
         self.cache.fragment_mut(id).next_in_page = next;
         self.cache.by_page.insert(page, id);
         if !is_alone && matches!(kind, exit_kind::CALL | exit_kind::INDIRECT_CALL) && self.is_landing_of_all(id) {
@@ -40,7 +39,7 @@ impl Engine {
             self.cache.sites.insert(u64::from(site.raw()), id);
         }
         self.instructions_translated += block.count() as u64;
-        self.shared.set(crate::status_field!(fragments), u64::from(id) + 1);
+        self.shared.set(crate::status_field!(fragments), u64::from(id.raw()) + 1);
         self.shared.set(crate::status_field!(instructions_translated), self.instructions_translated);
         let target_pc = match ending {
             Ending::Jump(target) | Ending::Conditional(target) | Ending::Call(target) => name_of(target),
@@ -63,7 +62,7 @@ impl Engine {
             app_pc: block.pc,
             target_pc,
             tsc: ticks(),
-            fragment_id: id,
+            fragment_id: id.raw(),
             counter_index: counters.first.raw(),
             code_version: self.cache.fragment(id).code_version,
             size_bytes: n as u16,

@@ -12,7 +12,8 @@
 
 use crate::buffer::RingWriter;
 use crate::cache::rseq::{Descriptor, MAX_RSEQ_BYTES};
-use crate::cache::{Exit, NONE};
+use crate::cache::Exit;
+use crate::context::numbers::FragmentId;
 use crate::cpu::guarded;
 use crate::cpu::sys::kernel::USER_END;
 use crate::decode::{decode_block, trusted, Block, Ending};
@@ -34,7 +35,7 @@ impl Engine {
         request: Request,
         block: &mut Block,
         ending: Ending,
-    ) -> Result<u32, BuildError> {
+    ) -> Result<FragmentId, BuildError> {
         if self.cache.rseqs.signature.is_some() {
             for index in 0..block.count() {
                 let named = block.named_address(index);
@@ -145,7 +146,7 @@ impl Engine {
         let mut emitter = unsafe { enclosure.stub_emitter() };
         ExitList::emit_stub_jump(&mut emitter, abort_exit);
         let kind = crate::cache::exit::ExitType::RseqAbort;
-        let exit = Exit { target: descriptor.abort, stub: enclosure.stub, kind, fragment: NONE, ..BLANK };
+        let exit = Exit { target: descriptor.abort, stub: enclosure.stub, kind, fragment: FragmentId::NONE, ..BLANK };
         self.cache.exits.push(exit).is_some() && !emitter.overflowed()
     }
 

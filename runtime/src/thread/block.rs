@@ -1,11 +1,11 @@
 //! A thread's private block: mapping it and filling its context.
 
 use crate::buffer::Shared;
-use crate::cache::NONE;
 use crate::context::layout::{
     BRANCH_TABLE_OFFSET, KEPT_COUNTERS_OFFSET, PRIVATE_BYTES, SHADOW_BYTES, SHADOW_OFFSET, SIGNAL_STACK_BYTES,
     SIGNAL_STACK_OFFSET, STACK_BYTES, STACK_OFFSET,
 };
+use crate::context::numbers::FragmentId;
 use crate::context::ThreadContext;
 use crate::cpu::context::Vector;
 use crate::cpu::region::{REGION_BYTES, REGION_CELLS_OFFSET};
@@ -53,7 +53,7 @@ pub fn make(address: u64, slot: u32, shared: Shared) -> Option<&'static mut Thre
     context.vector = Vector::INITIAL;
     context.signals.pending_info = SigInfo::ZERO;
     context.signals.stack = SigStack::DISABLED;
-    context.signals.unlinked_fragment = NONE;
+    context.signals.unlinked_fragment = FragmentId::NONE;
     context.slot = slot;
     context.path.tells_first = 1;
     context.rseq.word = &raw const context.rseq.no_word as u64;

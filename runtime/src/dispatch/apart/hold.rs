@@ -6,6 +6,7 @@
 
 use crate::buffer::{RingWriter, Shared};
 use crate::context::hold::{STEP_DUE, STEP_MADE};
+use crate::context::numbers::FragmentId;
 use crate::context::ThreadContext;
 use crate::cpu::decode::placed;
 use crate::cpu::probe_points;
@@ -59,7 +60,11 @@ pub fn goes_alone(context: &ThreadContext, engine: &Engine) -> bool {
 
 /// Executes that instruction: where its code is. It is made anew each time, as seldom as that is; but for a breakpoint of the
 /// program's, which it comes by.
-pub fn go_alone(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadContext) -> Result<u32, BuildError> {
+pub fn go_alone(
+    engine: &mut Engine,
+    writer: &RingWriter,
+    context: &mut ThreadContext,
+) -> Result<FragmentId, BuildError> {
     let id = engine.build_alone(writer, context.registers.pc, context.path.is_due)?;
     context.hold.passed_pc = 0;
     if context.hold.step == STEP_DUE {

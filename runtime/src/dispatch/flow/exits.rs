@@ -6,8 +6,8 @@
 use super::parts::uncount_block;
 use super::{indirect, regions, returns, rseq};
 use crate::cache::exit::{Exit, ExitType};
-use crate::cache::{PadId, NONE};
-use crate::context::numbers::{CounterId, ExitId};
+use crate::cache::PadId;
+use crate::context::numbers::{CounterId, ExitId, FragmentId};
 use crate::context::ThreadContext;
 use crate::cpu::context::BranchSource;
 use crate::cpu::decode::addresses::is_canonical;
@@ -154,15 +154,15 @@ fn uncount_exit(context: &ThreadContext, exit: &Exit) {
 
 /// The indirect branch at the end of fragment `source` leads to `target`, by another way than it came; nothing if `source` is `NONE`.
 /// Returns the exit to link: none.
-fn follow(context: &mut ThreadContext, source: u32, target: u64) -> ExitId {
-    if source != NONE {
+fn follow(context: &mut ThreadContext, source: FragmentId, target: u64) -> ExitId {
+    if source != FragmentId::NONE {
         masks::with_faults(context, |context| indirect::follow_indirect(context, source, target));
     }
     ExitId::NONE
 }
 
 /// The thread found a fragment to be hot; or, of code that is compared, that it never differed.
-fn note_hot(engine: &mut Engine, context: &mut ThreadContext, id: u32) {
+fn note_hot(engine: &mut Engine, context: &mut ThreadContext, id: FragmentId) {
     let writer = writer_of(context, engine.shared);
     if engine.cache.fragment(id).is_compared {
         masks::with_faults(context, |_| trust::trust_pages_of(engine, &writer, id));

@@ -2,7 +2,7 @@
 
 use super::landings;
 use crate::buffer::RingWriter;
-use crate::context::numbers::SiteId;
+use crate::context::numbers::{FragmentId, SiteId};
 use crate::context::ThreadContext;
 use crate::instrument::request::{Arrival, Request};
 use crate::instrument::{BuildError, Engine};
@@ -15,7 +15,7 @@ pub fn find_or_build(
     context: &mut ThreadContext,
     pc: u64,
     arrival: Arrival,
-) -> Result<u32, BuildError> {
+) -> Result<FragmentId, BuildError> {
     if let Some(id) = engine.cache.by_pc.find(pc) {
         return Ok(id);
     }

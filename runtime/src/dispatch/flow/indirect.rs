@@ -9,8 +9,8 @@ use super::ways::{find_way, make_pad};
 use super::{paths, returns};
 use crate::cache::exit::ExitType;
 use crate::cache::pairs::PairWay;
-use crate::cache::{Exit, Fragment, PadId, COUNTED_AT_EXITS, NONE};
-use crate::context::numbers::{CounterId, ExitId, SiteId};
+use crate::cache::{Exit, Fragment, PadId, COUNTED_AT_EXITS};
+use crate::context::numbers::{CounterId, ExitId, FragmentId, SiteId};
 use crate::context::ThreadContext;
 use crate::cpu::context::BranchSource;
 use crate::cpu::context::BRANCH_FAULT;
@@ -45,29 +45,29 @@ pub fn take_indirect(context: &mut ThreadContext) {
             trust::write_program(context, slot, &target.to_le_bytes());
         });
     }
-    if source != NONE && probe_returns::begin(context, source, target) {
+    if source != FragmentId::NONE && probe_returns::begin(context, source, target) {
         return;
     }
-    if source != NONE && !is_canonical(target) {
+    if source != FragmentId::NONE && !is_canonical(target) {
         fault_at_branch(context, source);
-    } else if source != NONE && is_beyond(target) {
+    } else if source != FragmentId::NONE && is_beyond(target) {
         blame_branch(context, source);
-    } else if source != NONE {
+    } else if source != FragmentId::NONE {
         masks::with_faults(context, |context| follow_indirect(context, source, target));
     }
 }
 
 /// The fragment whose indirect branch the thread came by last; `NONE` if it is not known.
-pub fn source_of_site(engine: &Engine, context: &ThreadContext) -> u32 {
+pub fn source_of_site(engine: &Engine, context: &ThreadContext) -> FragmentId {
     match context.gate.branch_source() {
-        BranchSource::Site(site) => engine.cache.sites.find(u64::from(site.raw())).unwrap_or(NONE),
-        BranchSource::Return(_) | BranchSource::Unnumbered => NONE,
+        BranchSource::Site(site) => engine.cache.sites.find(u64::from(site.raw())).unwrap_or(FragmentId::NONE),
+        BranchSource::Return(_) | BranchSource::Unnumbered => FragmentId::NONE,
     }
 }
 
 /// The branch or signal return at the end of `source` led to where no program has code. The fault is to come at the target,
 /// but for the records it is this instruction that was not executed.
-pub fn blame_branch(context: &mut ThreadContext, source: u32) {
+pub fn blame_branch(context: &mut ThreadContext, source: FragmentId) {
     let mut engine = ENGINE.lock();
     let fragment = *engine.cache.fragment(source);
     let branch = fragment.branch_pc();
@@ -77,7 +77,7 @@ pub fn blame_branch(context: &mut ThreadContext, source: u32) {
 }
 
 /// Undoes `blame_branch`: the signal return was refused, so what follows it runs.
-pub fn forgive_branch(context: &mut ThreadContext, source: u32) {
+pub fn forgive_branch(context: &mut ThreadContext, source: FragmentId) {
     let mut engine = ENGINE.lock();
     let fragment = *engine.cache.fragment(source);
     context.signals.has_fault_origin = false;
@@ -100,12 +100,12 @@ pub fn refuse_direct(context: &mut ThreadContext, exit: &Exit) {
     }
     context.registers.pc = fragment.branch_pc();
     (context.signals.fault_origin, context.signals.has_fault_origin) = (NOWHERE_PC, true);
-    context.gate.note_fault_fragment(NONE);
+    context.gate.note_fault_fragment(FragmentId::NONE);
     raise::raise_fault(context, BRANCH_FAULT);
 }
 
 /// A branch to what is no address faults at the branch, before it is made.
-fn fault_at_branch(context: &mut ThreadContext, source: u32) {
+fn fault_at_branch(context: &mut ThreadContext, source: FragmentId) {
     let engine = ENGINE.lock();
     let fragment = *engine.cache.fragment(source);
     context.registers.pc = fragment.branch_pc();
@@ -130,7 +130,7 @@ fn forget_call(context: &ThreadContext, fragment: &Fragment) {
 }
 
 /// Makes the way from `source`'s indirect branch to `target` known, and counts this execution of it.
-pub fn follow_indirect(context: &mut ThreadContext, source: u32, target: u64) {
+pub fn follow_indirect(context: &mut ThreadContext, source: FragmentId, target: u64) {
     let mut engine = ENGINE.lock();
     let writer = writer_of(context, engine.shared);
     let fragment = *engine.cache.fragment(source);
@@ -203,7 +203,7 @@ pub fn follow_indirect(context: &mut ThreadContext, source: u32, target: u64) {
 ///
 /// Most indirect branches have one target, and a pad that is tried first costs them no indirect jump. A second target
 /// takes the place of the first, because the first may have been the dynamic linker's; with a third one the table decides.
-fn is_tried_first(engine: &mut Engine, source: u32, target: u64) -> bool {
+fn is_tried_first(engine: &mut Engine, source: FragmentId, target: u64) -> bool {
     const MAX_TRIES: u32 = 2;
     const REACH: u64 = 0x7000_0000;
     let fragment = *engine.cache.fragment(source);

@@ -2,7 +2,7 @@
 
 use crate::cache::exit::ExitType;
 use crate::cache::pairs::PairWay;
-use crate::context::numbers::{ExitId, SiteId};
+use crate::context::numbers::{ExitId, FragmentId, SiteId};
 use crate::context::ThreadContext;
 use crate::cpu::spill::SpillState;
 use crate::instrument::Engine;
@@ -10,7 +10,7 @@ use crate::protocol::error_code;
 use crate::thread::THREADS;
 
 /// Where a call's return lands in the cache: right after the processor's call.
-pub fn landing_address(engine: &Engine, caller: u32) -> u64 {
+pub fn landing_address(engine: &Engine, caller: FragmentId) -> u64 {
     let fragment = engine.cache.fragment(caller);
     let start = fragment.map_start as usize;
     let entries = &engine.cache.map.as_slice()[start..start + fragment.map_length as usize];
@@ -20,7 +20,7 @@ pub fn landing_address(engine: &Engine, caller: u32) -> u64 {
 
 /// Makes returns to what follows the call at the end of fragment `id`, which is new, come to its landing, if they are to: the processor
 /// predicts that they come to where it called from.
-pub fn lead_returns_to(engine: &mut Engine, id: u32) {
+pub fn lead_returns_to(engine: &mut Engine, id: FragmentId) {
     let fragment = *engine.cache.fragment(id);
     let target = fragment.end();
     if !fragment.ends_with_call() || engine.cache.landings.find(target) != Some(id) {
@@ -45,7 +45,7 @@ pub fn find_landing(engine: &mut Engine, return_pc: u64) -> Option<u64> {
 }
 
 /// A fragment in use that ends with the call in front of `return_pc`; its landing is the one from now on.
-pub fn find_call_before(engine: &mut Engine, return_pc: u64) -> Option<u32> {
+pub fn find_call_before(engine: &mut Engine, return_pc: u64) -> Option<FragmentId> {
     let holders = engine.fragments_within(return_pc.saturating_sub(1), return_pc);
     let id = holders.into_iter().find(|id| {
         let fragment = engine.cache.fragment(*id);

@@ -2,7 +2,7 @@
 
 use crate::buffer::RingWriter;
 use crate::cache::exit::ExitType;
-use crate::context::numbers::ExitId;
+use crate::context::numbers::{ExitId, FragmentId};
 use crate::context::ThreadContext;
 use crate::instrument::{Engine, ENGINE};
 use crate::thread::path_words;
@@ -93,7 +93,7 @@ pub fn tell_changes(engine: &Engine, writer: &RingWriter, context: &mut ThreadCo
 }
 
 /// Whether jumps may lead into fragment `id` (mode full): all threads know of its code what their paths have to tell.
-pub fn may_link_to(engine: &mut Engine, id: u32) -> bool {
+pub fn may_link_to(engine: &mut Engine, id: FragmentId) -> bool {
     let needed = engine.cache.fragment(id).changes_needed;
     let length = engine.path_log.length();
     engine.path_log.is_told(needed, || {

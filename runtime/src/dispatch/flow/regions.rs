@@ -4,6 +4,7 @@
 //! to be done.
 
 use crate::cache::exit::ExitType;
+use crate::context::numbers::FragmentId;
 use crate::context::ThreadContext;
 use crate::dispatch::life::detach;
 use crate::instrument::{Engine, ENGINE};
@@ -12,7 +13,7 @@ use crate::thread::registry::writer_of;
 use core::sync::atomic::Ordering;
 
 /// Decides about the tag of fragment `id`, which is about to run.
-pub fn decide(engine: &Engine, context: &ThreadContext, id: u32) {
+pub fn decide(engine: &Engine, context: &ThreadContext, id: FragmentId) {
     let writer = writer_of(context, engine.shared);
     region::decide(engine, context, &writer, engine.cache.fragment(id).region_block);
 }

@@ -6,8 +6,7 @@
 //! would have aborted it, and the dispatcher does it then.
 
 use crate::buffer::RingWriter;
-use crate::cache::NONE;
-use crate::context::numbers::{CounterId, ExitId};
+use crate::context::numbers::{CounterId, ExitId, FragmentId};
 use crate::context::ThreadContext;
 use crate::cpu::guarded;
 use crate::cpu::rseq::{RSEQ_LEAVING, RSEQ_WRITES_PATH};
@@ -221,7 +220,7 @@ fn settle_for(context: &mut ThreadContext, is_leaving: bool) {
     });
     if let Some(target) = target {
         // A call or a jump beside an enclosure: it stands alone, so no part of it was counted.
-        context.gate.note_fault_fragment(NONE);
+        context.gate.note_fault_fragment(FragmentId::NONE);
         context.signals.is_fault_past = u32::from(is_fault);
         abort(context, target);
     }
@@ -235,7 +234,7 @@ pub fn count_abort(context: &mut ThreadContext) {
     let engine = ENGINE.lock();
     let state = context.rseq.state;
     let id = if state & RSEQ_LEAVING == 0 {
-        state
+        FragmentId::from_raw(state)
     } else {
         let exit = *engine.cache.exit(ExitId::from_raw(state & !(RSEQ_LEAVING | RSEQ_WRITES_PATH)));
         // SAFETY: counters that were given out are inside the thread's mapped window.
@@ -261,8 +260,12 @@ fn abort(context: &mut ThreadContext, target: u64) {
 fn count_edge(context: &mut ThreadContext, source_pc: u64) {
     let mut engine = ENGINE.lock();
     let writer = writer_of(context, engine.shared);
-    let edge =
-        DynamicEdge { kind: edge_kind::SIGNAL, source_fragment: NONE, source_pc, target_pc: context.registers.pc };
+    let edge = DynamicEdge {
+        kind: edge_kind::SIGNAL,
+        source_fragment: FragmentId::NONE,
+        source_pc,
+        target_pc: context.registers.pc,
+    };
     engine.count_edge(&writer, context, edge);
     if context.path.is_on {
         path_words::write_event(context, &writer, path_event_kind::RESUME, source_pc, context.registers.pc);

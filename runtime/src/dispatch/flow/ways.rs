@@ -6,7 +6,7 @@ use super::paths;
 use crate::buffer::RingWriter;
 use crate::cache::pairs::{PairEntry, PairWay};
 use crate::cache::PadId;
-use crate::context::numbers::SiteId;
+use crate::context::numbers::{FragmentId, SiteId};
 use crate::context::ThreadContext;
 use crate::instrument::request::Arrival;
 use crate::instrument::Engine;
@@ -16,7 +16,7 @@ pub fn make_pad(
     engine: &mut Engine,
     writer: &RingWriter,
     context: &mut ThreadContext,
-    source: u32,
+    source: FragmentId,
     target: u64,
     is_first_try: bool,
 ) -> Option<PadId> {
@@ -56,7 +56,7 @@ pub fn leave_out_pad(engine: &mut Engine, context: &ThreadContext, pad_id: PadId
 }
 
 /// Lets `source`'s indirect branch enter the code at `target` by its verified entry, if it has one.
-pub fn enter_verified(engine: &mut Engine, context: &ThreadContext, source: u32, target: u64) -> bool {
+pub fn enter_verified(engine: &mut Engine, context: &ThreadContext, source: FragmentId, target: u64) -> bool {
     let Some(id) = engine.cache.by_pc.find(target).filter(|id| engine.cache.fragment(*id).verified_entry != 0) else {
         return false;
     };

@@ -1,6 +1,7 @@
 //! A thread begins: its slot, its first event, its path.
 
 use crate::context::hold::Hold;
+use crate::context::numbers::FragmentId;
 use crate::context::ThreadContext;
 use crate::dispatch::flow::paths;
 use crate::instrument::indirect::pads::DynamicEdge;
@@ -24,7 +25,7 @@ pub fn begin(context: &mut ThreadContext, parent: u32) {
     );
     let edge = DynamicEdge {
         kind: edge_kind::START,
-        source_fragment: crate::cache::NONE,
+        source_fragment: FragmentId::NONE,
         source_pc: 0,
         target_pc: context.registers.pc,
     };

@@ -9,8 +9,9 @@ use super::dumpable;
 use super::dumpable::while_shown;
 use super::running::{stamp_start, tell_running};
 use crate::buffer::Shared;
+use crate::cache::copies;
 use crate::cache::links::UNDELIVERED;
-use crate::cache::{copies, NONE};
+use crate::context::numbers::FragmentId;
 use crate::context::ThreadContext;
 use crate::cpu::signal::deliver;
 use crate::cpu::sys::clock::ticks;
@@ -228,8 +229,8 @@ fn forget_signals(context: &mut ThreadContext) {
     for info in &mut context.signals.held {
         info.signo = 0;
     }
-    if context.signals.unlinked_fragment != NONE {
-        let id = core::mem::replace(&mut context.signals.unlinked_fragment, NONE);
+    if context.signals.unlinked_fragment != FragmentId::NONE {
+        let id = core::mem::replace(&mut context.signals.unlinked_fragment, FragmentId::NONE);
         ENGINE.lock().cache.relink_after_interrupt(id);
     }
 }

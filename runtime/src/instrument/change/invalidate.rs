@@ -10,10 +10,10 @@
 extern crate alloc;
 use crate::buffer::RingWriter;
 use crate::cache::exit::ExitType;
-use crate::cache::fragment::{Fragment, NONE};
+use crate::cache::fragment::Fragment;
 use crate::cache::pairs::PairWay;
 use crate::cache::PadId;
-use crate::context::numbers::ExitId;
+use crate::context::numbers::{ExitId, FragmentId};
 use crate::cpu::guarded;
 use crate::cpu::sys::clock::ticks;
 use crate::decode::Block;
@@ -77,7 +77,7 @@ impl Engine {
     }
 
     /// As `retire_to_be_made_again`, of code that was compared and is to be compared no more: that it changed before shows now or never.
-    pub fn retire_compared(&mut self, writer: &RingWriter, id: u32) {
+    pub fn retire_compared(&mut self, writer: &RingWriter, id: FragmentId) {
         let fragment = *self.cache.fragment(id);
         if !is_as_translated(&fragment) {
             self.note_gone(fragment.app_pc, fragment.end());
@@ -86,7 +86,7 @@ impl Engine {
     }
 
     /// All fragments that hold code from `start` up to `end`, those out of use among them.
-    pub fn fragments_within(&mut self, start: u64, end: u64) -> Vec<u32> {
+    pub fn fragments_within(&mut self, start: u64, end: u64) -> Vec<FragmentId> {
         let mut found = Vec::new();
         let mut pc = start;
         while let Some(range) = self.ranges.next_from(pc, end) {
@@ -94,8 +94,8 @@ impl Engine {
             let last_page = (range.end.min(end) - 1) >> 12;
             for page in first_page..=last_page {
                 self.forget_dropped(page);
-                let mut id = self.cache.by_page.find(page).unwrap_or(NONE);
-                while id != NONE {
+                let mut id = self.cache.by_page.find(page).unwrap_or(FragmentId::NONE);
+                while id != FragmentId::NONE {
                     let fragment = self.cache.fragment(id);
                     if fragment.app_pc < end && fragment.end() > start {
                         found.push(id);
@@ -118,9 +118,9 @@ impl Engine {
 
     /// Takes those out of a page's list that are out of use, and to which nothing is linked: nothing ever is again.
     fn forget_dropped(&mut self, page: u64) {
-        let mut last = NONE;
-        let mut id = self.cache.by_page.find(page).unwrap_or(NONE);
-        while id != NONE {
+        let mut last = FragmentId::NONE;
+        let mut id = self.cache.by_page.find(page).unwrap_or(FragmentId::NONE);
+        while id != FragmentId::NONE {
             let fragment = *self.cache.fragment(id);
             if fragment.is_valid || fragment.incoming != ExitId::NONE {
                 last = id;
@@ -131,7 +131,7 @@ impl Engine {
                 // Nobody will see any more whether it is overwritten.
                 self.note_gone(fragment.app_pc, fragment.end());
             }
-            if last == NONE {
+            if last == FragmentId::NONE {
                 self.cache.by_page.insert(page, fragment.next_in_page);
             } else {
                 self.cache.fragment_mut(last).next_in_page = fragment.next_in_page;
@@ -141,12 +141,12 @@ impl Engine {
     }
 
     /// Drops a fragment whose code the program has written.
-    pub fn drop_stale(&mut self, writer: &RingWriter, id: u32) {
+    pub fn drop_stale(&mut self, writer: &RingWriter, id: FragmentId) {
         self.drop_fragment(writer, id, true);
     }
 
     /// Drops one fragment; with `cascade`, those linked to it as well.
-    fn drop_fragment(&mut self, writer: &RingWriter, id: u32, cascade: bool) {
+    fn drop_fragment(&mut self, writer: &RingWriter, id: FragmentId, cascade: bool) {
         // What had been laid out anew as this fragment has exits on its list that were not linked again yet.
         let before = self.cache.versions.find(self.cache.fragment(id).app_pc);
         let fragment = *self.cache.fragment(id);
@@ -162,7 +162,7 @@ impl Engine {
     }
 
     /// Unlinks all that leads to a fragment that is not valid any more.
-    pub fn cut_off(&mut self, writer: &RingWriter, id: u32, cascade: bool) {
+    pub fn cut_off(&mut self, writer: &RingWriter, id: FragmentId, cascade: bool) {
         while self.cache.fragment(id).incoming != ExitId::NONE {
             let exit_id = self.cache.fragment(id).incoming;
             let exit = *self.cache.exit(exit_id);
@@ -177,7 +177,7 @@ impl Engine {
     }
 
     /// As `retire`, of a fragment that is in use, and what is linked to it comes to the dispatcher, which translates it again.
-    pub fn retire_to_be_made_again(&mut self, writer: &RingWriter, id: u32) {
+    pub fn retire_to_be_made_again(&mut self, writer: &RingWriter, id: FragmentId) {
         if self.cache.fragment(id).is_valid {
             self.retire(writer, id);
             self.cache.bypass(id);
@@ -185,7 +185,7 @@ impl Engine {
     }
 
     /// Takes a fragment out of use: nothing finds it any more, but what is linked to it still is.
-    pub fn retire(&mut self, writer: &RingWriter, id: u32) {
+    pub fn retire(&mut self, writer: &RingWriter, id: FragmentId) {
         let fragment = *self.cache.fragment(id);
         self.cache.fragment_mut(id).is_valid = false;
         if let Some(before) = self.cache.versions.find(fragment.app_pc).filter(|before| *before != id) {
@@ -208,14 +208,14 @@ impl Engine {
             app_pc: fragment.app_pc,
             reserved_target: 0,
             tsc: ticks(),
-            fragment_id: id,
+            fragment_id: id.raw(),
             reserved: [0; 28],
         };
         writer.write(&record, &[]);
     }
 
     /// Whether memory holds what a fragment was translated from.
-    pub fn is_as_translated(&self, id: u32) -> bool {
+    pub fn is_as_translated(&self, id: FragmentId) -> bool {
         is_as_translated(self.cache.fragment(id))
     }
 

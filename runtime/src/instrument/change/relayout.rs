@@ -7,10 +7,10 @@
 
 use crate::buffer::RingWriter;
 use crate::cache::exit::ExitType;
-use crate::cache::fragment::{Habit, COUNTED_AT_EXITS, NONE};
+use crate::cache::fragment::{Habit, COUNTED_AT_EXITS};
 use crate::cache::Fragment;
 use crate::context::layout::HEAT_CELLS;
-use crate::context::numbers::CounterId;
+use crate::context::numbers::{CounterId, FragmentId};
 use crate::context::ThreadContext;
 use crate::cpu::instrument::counting::{are_flags_dead_at_start, has_trap};
 use crate::cpu::sys::clock::ticks;
@@ -100,7 +100,7 @@ impl Engine {
 
     /// Takes other hot fragments with the call at the end of hot fragment `id` out of use. They begin in front of it, so they are cut
     /// there when they are translated again, by `leave_call_to_others`.
-    pub fn cut_other_calls(&mut self, writer: &RingWriter, id: u32) {
+    pub fn cut_other_calls(&mut self, writer: &RingWriter, id: FragmentId) {
         let fragment = *self.cache.fragment(id);
         if !fragment.is_hot || !fragment.ends_with_call() || self.tells_blocks_apart() {
             return;
@@ -116,14 +116,14 @@ impl Engine {
 
     /// Whether returns to the call at the end of fragment `id` are to come to its landing, not to that of another fragment with the
     /// same call: the last one's, as what led into a loop is translated before the loop, but of hot fragments' one of theirs.
-    pub fn is_landing_of_all(&self, id: u32) -> bool {
+    pub fn is_landing_of_all(&self, id: FragmentId) -> bool {
         let fragment = self.cache.fragment(id);
         let other = self.cache.landings.find(fragment.end()).map(|other| self.cache.fragment(other));
         fragment.is_hot || !other.is_some_and(|other| other.is_hot && other.is_valid)
     }
 
     /// Says that the calling thread has not run a new fragment yet.
-    pub fn begin_heat(&self, context: &ThreadContext, id: u32) {
+    pub fn begin_heat(&self, context: &ThreadContext, id: FragmentId) {
         let fragment = self.cache.fragment(id);
         if fragment.counts_heat || fragment.is_compared {
             let executions = match fragment.is_compared {
@@ -137,7 +137,7 @@ impl Engine {
 
     /// Takes fragment `hot`, which the calling thread found to be hot, out of use, so that it is translated again, and with it
     /// those that are on the way to be hot: what runs together is to lie together.
-    pub fn retire_hot(&mut self, writer: &RingWriter, context: &ThreadContext, hot: u32) {
+    pub fn retire_hot(&mut self, writer: &RingWriter, context: &ThreadContext, hot: FragmentId) {
         if !self.is_hot_now(hot) {
             self.look_again(context, hot);
             return;
@@ -151,7 +151,7 @@ impl Engine {
         }
         self.looks_saved = 0;
         let limit = self.warm_executions();
-        for id in n.saturating_sub(HEAT_CELLS)..n {
+        for id in (n.saturating_sub(HEAT_CELLS)..n).map(FragmentId::from_raw) {
             // Cells lie together, so most fragments need not be looked at.
             if heat(self, context, id) >= limit && self.cache.fragment(id).counts_heat {
                 self.retire_with_successors(writer, context, id);
@@ -161,7 +161,7 @@ impl Engine {
 
     /// Whether a fragment that ran often did so of late. Where much code runs often and evenly, as in a compiler, laying it all out
     /// anew costs more than it gains.
-    fn is_hot_now(&self, id: u32) -> bool {
+    fn is_hot_now(&self, id: FragmentId) -> bool {
         let executions = self.shared.header().relayout_executions;
         let elapsed = ticks().wrapping_sub(self.cache.fragment(id).heated_at);
         elapsed < u64::from(executions) * MAX_CYCLES_EACH || executions < MIN_TIMED
@@ -169,7 +169,7 @@ impl Engine {
 
     /// Has a fragment that is not hot yet count its executions once more: it may have run seldom at first. Then never again, as
     /// counting costs, too; what it leads to or comes from may still find it.
-    fn look_again(&mut self, context: &ThreadContext, id: u32) {
+    fn look_again(&mut self, context: &ThreadContext, id: FragmentId) {
         let fragment = self.cache.fragment_mut(id);
         fragment.heated_at = ticks();
         fragment.n_looks += 1;
@@ -186,7 +186,7 @@ impl Engine {
     }
 
     /// Takes a fragment out of use, and those behind it that are on the way to be hot or can't tell by themselves.
-    fn retire_with_successors(&mut self, writer: &RingWriter, context: &ThreadContext, id: u32) {
+    fn retire_with_successors(&mut self, writer: &RingWriter, context: &ThreadContext, id: FragmentId) {
         let warm = self.warm_executions();
         let mut waiting = [id; MAX_SUCCESSORS];
         let (mut n, mut next) = (1, 0);
@@ -198,7 +198,7 @@ impl Engine {
             }
             for exit_id in fragment.exits() {
                 let successor = self.cache.exit(exit_id).linked_to;
-                if successor == NONE || n == MAX_SUCCESSORS || waiting[..n].contains(&successor) {
+                if successor == FragmentId::NONE || n == MAX_SUCCESSORS || waiting[..n].contains(&successor) {
                     continue;
                 }
                 let is_silent = !self.cache.fragment(successor).counts_heat;
@@ -232,7 +232,7 @@ impl Engine {
     }
 
     /// What the thread had a fragment's conditional branch do, when the fragment `hottest` had become hot.
-    fn habit_of(&self, context: &ThreadContext, fragment: &Fragment, hottest: u32) -> Habit {
+    fn habit_of(&self, context: &ThreadContext, fragment: &Fragment, hottest: FragmentId) -> Habit {
         if self.is_counted(fragment) {
             let executed = self.executions_of_fragment(context, fragment);
             return Habit::of(self.taken(context, fragment, executed), executed);
@@ -251,9 +251,9 @@ impl Engine {
 
     /// How often the thread ran what an exit leads to, as far as it is known: 0 for what it never led to. The heat of `hottest` has
     /// come round to 0.
-    fn heat_of(&self, context: &ThreadContext, id: u32, hottest: u32) -> u32 {
+    fn heat_of(&self, context: &ThreadContext, id: FragmentId, hottest: FragmentId) -> u32 {
         match id {
-            NONE => 0,
+            FragmentId::NONE => 0,
             _ if self.cache.fragment(id).is_hot => u32::MAX,
             _ if id == hottest => 1 + u32::from(self.shared.header().relayout_executions as u16),
             _ => 1 + heat(self, context, id),
@@ -301,7 +301,7 @@ pub fn executions_of(context: &ThreadContext, counter: CounterId) -> u64 {
 }
 
 /// How often the thread ran a fragment since that was made: 0 for what another thread made, until it ran that very often.
-fn heat(engine: &Engine, context: &ThreadContext, id: u32) -> u32 {
+fn heat(engine: &Engine, context: &ThreadContext, id: FragmentId) -> u32 {
     let executions = u32::from(engine.shared.header().relayout_executions as u16);
     // SAFETY: the cell is in the thread's own block.
     let cell = unsafe { context.heat(id).read_volatile() };

@@ -6,7 +6,7 @@
 
 extern crate alloc;
 use crate::buffer::RingWriter;
-use crate::context::numbers::CounterId;
+use crate::context::numbers::{CounterId, FragmentId};
 use crate::cpu::decode::placed;
 use crate::cpu::{guarded, probe_points};
 use crate::decode::trusted::PAGE_BITS;
@@ -37,7 +37,7 @@ impl Directives {
 
 /// What is executed alone at a breakpoint of the program's, or of another.
 pub struct ProbeCode {
-    fragment: u32,
+    fragment: FragmentId,
     /// How many directives of the controller were carried out.
     n_directives: u32,
     bytes: Vec<u8>,
@@ -102,7 +102,7 @@ impl Engine {
     /// The program set a probe on code whose address modulo the size of a page is that of `place`: code that was translated already and
     /// has it now is translated anew.
     pub fn meet_probe(&mut self, writer: &RingWriter, place: u64) {
-        for id in 0..self.cache.fragments.len() as u32 {
+        for id in self.cache.fragment_ids() {
             let fragment = *self.cache.fragment(id);
             let behind = place.wrapping_sub(fragment.app_pc) % PAGE_BYTES;
             if fragment.is_valid && behind < u64::from(fragment.app_size) && !self.is_as_translated(id) {
@@ -120,7 +120,7 @@ impl Engine {
         };
         // Paths are to expect what hot branches do by now.
         let n_looked_at = if records_order { self.cache.fragments.len() as u32 } else { 0 };
-        for id in 0..n_looked_at {
+        for id in (0..n_looked_at).map(FragmentId::from_raw) {
             let fragment = *self.cache.fragment(id);
             if fragment.is_valid && fragment.is_hot && fragment.exit_kind == exit_kind::CONDITIONAL {
                 self.expect_habit(writer, &fragment, fragment.habit);
@@ -137,7 +137,7 @@ impl Engine {
     }
 
     fn retire_all(&mut self, writer: &RingWriter) {
-        for id in 0..self.cache.fragments.len() as u32 {
+        for id in self.cache.fragment_ids() {
             self.retire_to_be_made_again(writer, id);
         }
         // One that is full too often is given up.
@@ -157,7 +157,7 @@ impl Engine {
 
     /// What was made for a breakpoint at `pc` that is none of the controller's, if it is the same code that is to be executed and counted
     /// alike.
-    fn find_probe_code(&self, pc: u64) -> Option<u32> {
+    fn find_probe_code(&self, pc: u64) -> Option<FragmentId> {
         let code = self.probe_codes.get(&pc)?;
         let mut bytes = [0; MAX_INSTRUCTION_BYTES];
         let bytes = &mut bytes[..code.bytes.len()];
@@ -169,7 +169,7 @@ impl Engine {
     }
 
     /// Keeps it: a breakpoint may be come to a million times.
-    fn keep_probe_code(&mut self, pc: u64, fragment: u32, bytes: &[u8], is_before_path: bool) {
+    fn keep_probe_code(&mut self, pc: u64, fragment: FragmentId, bytes: &[u8], is_before_path: bool) {
         if (probe_points::find(pc).is_some() || placed::is_known(pc)) && !is_before_path {
             let size = usize::from(self.cache.fragment(fragment).app_size).min(bytes.len());
             let bytes = bytes[..size].to_vec();
@@ -191,7 +191,12 @@ impl Engine {
 
     /// Translates the instruction at `pc` for one execution by the calling thread: nothing leads to it or on from it but the
     /// dispatcher. `is_before_path`: its path goes on in front of the next block.
-    pub fn build_alone(&mut self, writer: &RingWriter, pc: u64, is_before_path: bool) -> Result<u32, BuildError> {
+    pub fn build_alone(
+        &mut self,
+        writer: &RingWriter,
+        pc: u64,
+        is_before_path: bool,
+    ) -> Result<FragmentId, BuildError> {
         if let Some(id) = self.find_probe_code(pc).filter(|_| !is_before_path) {
             return Ok(id);
         }

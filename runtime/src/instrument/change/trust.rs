@@ -10,6 +10,7 @@
 use crate::arch::code_span;
 use crate::buffer::RingWriter;
 use crate::cache::table::PcTable;
+use crate::context::numbers::FragmentId;
 use crate::cpu::sys::number;
 use crate::decode::ranges::{Range, Ranges};
 use crate::decode::trusted::PAGE_BITS;
@@ -53,7 +54,7 @@ fn protect(page: u64, protection: u64) -> bool {
 /// What is known about trusting beside the pages that are trusted (decode/trusted.rs).
 pub struct Trust {
     /// How often a page was written while it was trusted.
-    writes: PcTable,
+    writes: PcTable<u32>,
     /// Memory that system calls were given.
     pub kernels: Ranges,
     /// How often pages were trusted no more.
@@ -82,7 +83,7 @@ impl Engine {
 
     /// Trusts the pages of a fragment that was compared often, if they can be and `can_fault` says so of the memory around them,
     /// so that what they hold is translated again.
-    pub fn trust_pages_of(&mut self, writer: &RingWriter, id: u32, can_fault: impl Fn(Range) -> bool) {
+    pub fn trust_pages_of(&mut self, writer: &RingWriter, id: FragmentId, can_fault: impl Fn(Range) -> bool) {
         let fragment = *self.cache.fragment(id);
         if self.trust.n_suspended != 0 || !self.counts_trust() {
             return;

@@ -12,9 +12,8 @@
 use super::counters::Counters;
 use crate::buffer::RingWriter;
 use crate::cache::exit::ExitType;
-use crate::cache::fragment::NONE;
 use crate::cache::Fragment;
-use crate::context::numbers::{CounterId, ExitId};
+use crate::context::numbers::{CounterId, ExitId, FragmentId};
 use crate::context::ThreadContext;
 use crate::cpu::instrument::counting::has_trap;
 use crate::decode::{Block, Ending};
@@ -52,8 +51,8 @@ impl Engine {
         };
         let exit = self.cache.exit(id);
         let leads = exit.misses != CounterId::NONE
-            && exit.follower == NONE
-            && exit.linked_to == NONE
+            && exit.follower == FragmentId::NONE
+            && exit.linked_to == FragmentId::NONE
             && exit.target == block.pc
             && self.cache.fragment(exit.fragment).is_valid
             && self.cache.fragment(exit.fragment).rank <= MAX_RANK - STEP
@@ -96,21 +95,23 @@ impl Engine {
         let Some(last) = self.cache.versions.find(pc).map(|id| self.cache.fragment(id)) else {
             return false;
         };
-        let is_source = |source: &u32| *source != NONE && self.cache.fragment(*source).branch_pc() == branch;
+        let is_source =
+            |source: &FragmentId| *source != FragmentId::NONE && self.cache.fragment(*source).branch_pc() == branch;
         last.is_hot && (is_cut || last.main_sources.iter().any(is_source))
     }
 
     /// Has an exit lead to a fragment past what counts it from now on, and tells it.
-    pub fn lead(&mut self, writer: &RingWriter, exit_id: ExitId, id: u32) {
+    pub fn lead(&mut self, writer: &RingWriter, exit_id: ExitId, id: FragmentId) {
         self.cache.exit_mut(exit_id).follower = id;
         self.write_link(writer, exit_id, id);
     }
 
     /// As `lead`, of an exit that is about to be linked to fragment `id`, if it can be a leader of that, too.
-    pub fn lead_if_possible(&mut self, writer: &RingWriter, exit_id: ExitId, id: u32) {
+    pub fn lead_if_possible(&mut self, writer: &RingWriter, exit_id: ExitId, id: FragmentId) {
         let exit = self.cache.exit(exit_id);
         let (source, fragment) = (self.cache.fragment(exit.fragment), self.cache.fragment(id));
-        let is_free = exit.misses != CounterId::NONE && exit.follower == NONE && exit.linked_to == NONE;
+        let is_free =
+            exit.misses != CounterId::NONE && exit.follower == FragmentId::NONE && exit.linked_to == FragmentId::NONE;
         let has_kept = !fragment.keeps_counter || self.cache.are_in_one_loop(exit, id);
         if is_free && has_kept && fragment.leader != ExitId::NONE && source.rank < fragment.rank {
             self.lead(writer, exit_id, id);
@@ -118,12 +119,12 @@ impl Engine {
     }
 
     /// The one or two fragments from which nearly all executions of `fragment` came in the calling thread, or `NONE`.
-    pub fn find_main_sources(&self, context: &ThreadContext, fragment: &Fragment) -> [u32; 2] {
+    pub fn find_main_sources(&self, context: &ThreadContext, fragment: &Fragment) -> [FragmentId; 2] {
         if !self.has_leaders() || !fragment.is_included {
-            return [NONE; 2];
+            return [FragmentId::NONE; 2];
         }
         let executed = self.executions_of_fragment(context, fragment);
-        let mut sources = [(NONE, 0, 0); MAX_SOURCES];
+        let mut sources = [(FragmentId::NONE, 0, 0); MAX_SOURCES];
         let mut n = 0;
         let mut exit_id = fragment.incoming;
         for _ in 0..MAX_EXITS {
@@ -145,9 +146,9 @@ impl Engine {
         sources[..n].sort_unstable_by_key(|source| core::cmp::Reverse(source.2));
         let is_most = |times: u64| executed.saturating_sub(times) * SELDOM <= executed;
         match (sources[0], sources[1]) {
-            (first, _) if is_most(first.2) => [first.0, NONE],
+            (first, _) if is_most(first.2) => [first.0, FragmentId::NONE],
             (first, second) if is_most(first.2 + second.2) => [first.0, second.0],
-            _ => [NONE; 2],
+            _ => [FragmentId::NONE; 2],
         }
     }
 
@@ -183,7 +184,7 @@ impl Engine {
         let exit = self.cache.exit(leader);
         let source = self.cache.fragment(exit.fragment);
         let goes_back = exit.target <= source.branch_pc();
-        let is_joined = goes_back || before.is_some_and(|before| before.main_sources[1] != NONE);
+        let is_joined = goes_back || before.is_some_and(|before| before.main_sources[1] != FragmentId::NONE);
         source.rank + if is_joined { STEP } else { 1 }
     }
 }

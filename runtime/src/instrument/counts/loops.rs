@@ -1,7 +1,7 @@
 //! Which blocks are the heads and members of hot loops that count in registers (cpu::instrument::loops has how).
 
-use crate::cache::fragment::{Fragment, NONE};
-use crate::context::numbers::{CounterId, ExitId};
+use crate::cache::fragment::Fragment;
+use crate::context::numbers::{CounterId, ExitId, FragmentId};
 use crate::cpu::decode::scratch;
 use crate::cpu::instrument::loops::{may_keep_cell, may_keep_counter};
 use crate::decode::{Block, Ending};
@@ -11,7 +11,7 @@ use crate::instrument::Engine;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LoopPlan {
     /// The fragment at its head.
-    pub head: u32,
+    pub head: FragmentId,
     /// The head's counter.
     pub counter: CounterId,
     /// A register has that counter all around the loop.
@@ -33,7 +33,7 @@ pub enum Round {
 
 impl LoopPlan {
     /// The loop that the block of fragment `id` is part of; `counter` counts it inside, `cell` its decision, or they are `NONE`.
-    pub fn of(round: Round, id: u32, counter: CounterId, cell: CounterId) -> Option<LoopPlan> {
+    pub fn of(round: Round, id: FragmentId, counter: CounterId, cell: CounterId) -> Option<LoopPlan> {
         let (is_one_block, is_kept, may_keep_cell) = match round {
             Round::No => return None,
             Round::Member(plan) => return Some(plan),
@@ -57,8 +57,9 @@ impl Engine {
             return self.loop_of_leader(block, ending, leader).map_or(Round::No, Round::Member);
         }
         let is_one_block = matches!(ending, Ending::Conditional(to) | Ending::Jump(to) if to == block.pc);
-        let is_ahead = |source: &u32| {
-            *source != NONE && scratch::leads_to(&self.ranges, block.pc, self.cache.fragment(*source).app_pc)
+        let is_ahead = |source: &FragmentId| {
+            *source != FragmentId::NONE
+                && scratch::leads_to(&self.ranges, block.pc, self.cache.fragment(*source).app_pc)
         };
         if !is_one_block && !before.main_sources.iter().any(is_ahead) {
             return Round::No;
@@ -74,7 +75,7 @@ impl Engine {
     fn loop_of_leader(&self, block: &Block, ending: Ending, leader: ExitId) -> Option<LoopPlan> {
         let exit = self.cache.exit(leader);
         let id = self.cache.fragment(exit.fragment).loop_head;
-        if id == NONE {
+        if id == FragmentId::NONE {
             return None;
         }
         let head = self.cache.fragment(id);

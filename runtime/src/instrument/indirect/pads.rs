@@ -2,9 +2,8 @@
 
 use crate::buffer::RingWriter;
 use crate::cache::exit::{Entry, ExitType, Pad};
-use crate::cache::fragment::NONE;
 use crate::cache::{Cache, Fragment, PadId, Unit};
-use crate::context::numbers::{CounterId, ExitId};
+use crate::context::numbers::{CounterId, ExitId, FragmentId};
 use crate::context::ThreadContext;
 use crate::cpu::decode::flags;
 use crate::cpu::decode::scratch;
@@ -28,7 +27,7 @@ use crate::protocol::{
 pub struct DynamicEdge {
     /// protocol::edge_kind
     pub kind: u8,
-    pub source_fragment: u32,
+    pub source_fragment: FragmentId,
     pub source_pc: u64,
     pub target_pc: u64,
 }
@@ -54,7 +53,7 @@ impl Engine {
     pub fn build_pad(
         &mut self,
         writer: &RingWriter,
-        source: u32,
+        source: FragmentId,
         target: u64,
         is_first_try: bool,
     ) -> Result<PadId, BuildError> {
@@ -151,7 +150,7 @@ impl Engine {
 
     /// A counter for the edge from `source`'s indirect branch to `target`, announced now. `NONE` where it is not counted: as
     /// returns are, if a call announced them.
-    pub fn take_pair(&mut self, writer: &RingWriter, source: u32, target: u64) -> CounterId {
+    pub fn take_pair(&mut self, writer: &RingWriter, source: FragmentId, target: u64) -> CounterId {
         let is_return = self.cache.fragment(source).exit_kind == exit_kind::RETURN;
         if is_return && self.cache.landings.find(target).is_some() {
             return CounterId::NONE;
@@ -164,13 +163,13 @@ impl Engine {
     }
 
     /// Announces the symbol of the return at the end of `source` for `target`.
-    pub fn announce_return(&self, writer: &RingWriter, source: u32, target: u64, symbol: u16) {
+    pub fn announce_return(&self, writer: &RingWriter, source: FragmentId, target: u64, symbol: u16) {
         let edge = DynamicEdge { kind: edge_kind::RETURN, ..self.edge_of_branch(source, target) };
         self.write_edge(writer, edge, self.cache.by_pc.find(target), CounterId::NONE, Some(symbol));
     }
 
     /// The edge from `source`'s indirect branch or return to `target`.
-    pub fn edge_of_branch(&self, source: u32, target: u64) -> DynamicEdge {
+    pub fn edge_of_branch(&self, source: FragmentId, target: u64) -> DynamicEdge {
         let fragment = self.cache.fragment(source);
         let kind = match fragment.exit_kind {
             exit_kind::INDIRECT_CALL => edge_kind::INDIRECT_CALL,
@@ -184,11 +183,13 @@ impl Engine {
         &mut self,
         writer: &RingWriter,
         edge: DynamicEdge,
-        target_fragment: Option<u32>,
+        target_fragment: Option<FragmentId>,
         symbol: Option<u16>,
     ) -> CounterId {
         let is_counted = match edge.source_fragment {
-            NONE => self.counts_left_out() || edge.kind == edge_kind::START || self.shared.is_included(edge.source_pc),
+            FragmentId::NONE => {
+                self.counts_left_out() || edge.kind == edge_kind::START || self.shared.is_included(edge.source_pc)
+            }
             source => self.cache.fragment(source).is_included,
         };
         if !is_counted && !self.shared.is_included(edge.target_pc) {
@@ -204,7 +205,7 @@ impl Engine {
         &self,
         writer: &RingWriter,
         edge: DynamicEdge,
-        target_fragment: Option<u32>,
+        target_fragment: Option<FragmentId>,
         counter: CounterId,
         symbol: Option<u16>,
     ) {
@@ -215,8 +216,8 @@ impl Engine {
             source_pc: edge.source_pc,
             target_pc: edge.target_pc,
             tsc: ticks(),
-            source_fragment_id: edge.source_fragment,
-            target_fragment_id: target_fragment.unwrap_or(NONE),
+            source_fragment_id: edge.source_fragment.raw(),
+            target_fragment_id: target_fragment.unwrap_or(FragmentId::NONE).raw(),
             counter_index: counter.raw(),
             edge_kind: edge.kind,
             reserved: [0; 1],
@@ -243,7 +244,7 @@ impl Engine {
     }
 
     /// The edges of a kind out of a fragment that the dispatcher counts itself, and their counters.
-    pub fn edges_of(&self, kind: u8, source_fragment: u32) -> impl Iterator<Item = (&DynamicEdge, CounterId)> {
+    pub fn edges_of(&self, kind: u8, source_fragment: FragmentId) -> impl Iterator<Item = (&DynamicEdge, CounterId)> {
         let first = DynamicEdge { kind, source_fragment, source_pc: 0, target_pc: 0 };
         let last = DynamicEdge { source_pc: u64::MAX, target_pc: u64::MAX, ..first };
         self.edges.range(first..=last).map(|(edge, counter)| (edge, *counter))
@@ -257,7 +258,7 @@ impl Engine {
     }
 
     /// Tells the controller that an exit was taken for the first time.
-    pub fn write_link(&self, writer: &RingWriter, exit_id: ExitId, target_fragment: u32) {
+    pub fn write_link(&self, writer: &RingWriter, exit_id: ExitId, target_fragment: FragmentId) {
         let exit = self.cache.exit(exit_id);
         let kind = match exit.kind {
             ExitType::Jump => edge_kind::JUMP,
@@ -292,8 +293,8 @@ impl Engine {
             source_pc: source.app_pc,
             target_pc: exit.target,
             tsc: ticks(),
-            source_fragment_id: exit.fragment,
-            target_fragment_id: target_fragment,
+            source_fragment_id: exit.fragment.raw(),
+            target_fragment_id: target_fragment.raw(),
             edge_kind: kind,
             reserved: [0; 23],
         };

@@ -7,6 +7,7 @@ extern crate alloc;
 use crate::cache::exit::ExitType;
 use crate::cache::fragment::{Fragment, NONE};
 use crate::cache::PadId;
+use crate::context::numbers::FragmentId;
 use crate::context::ThreadContext;
 use crate::instrument::change::relayout::executions_of;
 use crate::instrument::Engine;
@@ -18,7 +19,7 @@ pub const SOMEWHERE: u64 = 0;
 
 /// Numbered blocks: of each the fragment that was made last. Others follow by `Fragment::region_before`.
 pub struct RegionBlocks {
-    newest: Vec<u32>,
+    newest: Vec<FragmentId>,
 }
 
 impl RegionBlocks {
@@ -27,7 +28,7 @@ impl RegionBlocks {
     }
 
     /// Fragment `id` was made of block `number`.
-    pub fn note(&mut self, number: u32, id: u32) {
+    pub fn note(&mut self, number: u32, id: FragmentId) {
         match self.newest.get_mut(number as usize) {
             Some(newest) => *newest = id,
             None if number != NONE => self.newest.push(id),
@@ -39,9 +40,9 @@ impl RegionBlocks {
 impl Engine {
     /// The number of the block that is about to be translated, `NONE` if it is not tagged; and the fragment that had it last.
     /// What is made is to be noted (`RegionBlocks::note`).
-    pub fn number_block(&self, pc: u64, code_hash: u64, is_included: bool) -> (u32, u32) {
+    pub fn number_block(&self, pc: u64, code_hash: u64, is_included: bool) -> (u32, FragmentId) {
         if !self.records_tags() || !is_included {
-            return (NONE, NONE);
+            return (NONE, FragmentId::NONE);
         }
         let last = self.cache.versions.find(pc).map(|last| *self.cache.fragment(last));
         if let Some(last) = last.filter(|last| last.code_hash == code_hash && last.region_block != NONE) {
@@ -50,22 +51,28 @@ impl Engine {
         let number = self.region_blocks.newest.len();
         if number as u64 >= REGION_BLOCKS {
             self.shared.add(crate::status_field!(untagged_fragments), 1);
-            return (NONE, NONE);
+            return (NONE, FragmentId::NONE);
         }
-        (number as u32, NONE)
+        (number as u32, FragmentId::NONE)
     }
 
     /// How often the thread executed block `number`, by where it went; in any order, an address several times.
     pub fn visit_ways(&self, context: &ThreadContext, number: u32, visit: &mut dyn FnMut(u64, u64)) {
         let mut id = self.region_blocks.newest[number as usize];
-        while id != NONE {
+        while id != FragmentId::NONE {
             let fragment = *self.cache.fragment(id);
             self.visit_ways_of(context, id, &fragment, visit);
             id = fragment.region_before;
         }
     }
 
-    fn visit_ways_of(&self, context: &ThreadContext, id: u32, fragment: &Fragment, visit: &mut dyn FnMut(u64, u64)) {
+    fn visit_ways_of(
+        &self,
+        context: &ThreadContext,
+        id: FragmentId,
+        fragment: &Fragment,
+        visit: &mut dyn FnMut(u64, u64),
+    ) {
         if matches!(fragment.exit_kind, exit_kind::INDIRECT_JUMP | exit_kind::INDIRECT_CALL) {
             let mut pad = fragment.newest_pad;
             while pad != PadId::NONE {

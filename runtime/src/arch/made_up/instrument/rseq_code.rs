@@ -1,6 +1,7 @@
 //! Restartable sequences: no program of this processor's has any.
 
 use crate::buffer::RingWriter;
+use crate::context::numbers::FragmentId;
 use crate::cpu::decode::block::Block;
 use crate::decode::Ending;
 use crate::instrument::request::Request;
@@ -15,7 +16,7 @@ impl Engine {
         block: &mut Block,
         ending: Ending,
         _: bool,
-    ) -> Result<u32, BuildError> {
+    ) -> Result<FragmentId, BuildError> {
         self.build_block(writer, request, block, ending)
     }
 }

@@ -1,7 +1,7 @@
 //! What translated code and the gates write down on their way to the dispatcher.
 
 use crate::context::layout::{SITE_OVERFLOW, SITE_RETURN};
-use crate::context::numbers::{ExitId, SiteId};
+use crate::context::numbers::{ExitId, FragmentId, SiteId};
 
 /// Slots of translated code and of the gates.
 #[repr(C)]
@@ -48,7 +48,7 @@ pub struct Gate {
 pub enum BranchSource {
     Site(SiteId),
     /// The return at the end of this fragment.
-    Return(u32),
+    Return(FragmentId),
     /// A site that got no number of its own: the exit tells.
     Unnumbered,
 }
@@ -58,18 +58,18 @@ impl Gate {
     pub fn branch_source(&self) -> BranchSource {
         match self.site {
             SITE_OVERFLOW => BranchSource::Unnumbered,
-            word if word & SITE_RETURN != 0 => BranchSource::Return(word & !SITE_RETURN),
+            word if word & SITE_RETURN != 0 => BranchSource::Return(FragmentId::from_raw(word & !SITE_RETURN)),
             word => BranchSource::Site(SiteId::from_raw(word)),
         }
     }
 
     /// The fragment in which a fault came that waits to be delivered; none where nothing of one was executed.
-    pub fn fault_fragment(&self) -> u32 {
-        self.exit_id.raw()
+    pub fn fault_fragment(&self) -> FragmentId {
+        FragmentId::from_raw(self.exit_id.raw())
     }
 
     /// Notes it where the exit is that led into the dispatcher: none did.
-    pub fn note_fault_fragment(&mut self, id: u32) {
-        self.exit_id = ExitId::from_raw(id);
+    pub fn note_fault_fragment(&mut self, id: FragmentId) {
+        self.exit_id = ExitId::from_raw(id.raw());
     }
 }

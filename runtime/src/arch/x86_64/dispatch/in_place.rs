@@ -5,7 +5,7 @@
 //! back (arch/x86_64/signal/faults.rs, `end_step`), to `settle`. Far branches inside of 64-bit code are not worth a trap: see far.rs.
 
 use crate::cache::exit::ExitType;
-use crate::context::numbers::ExitId;
+use crate::context::numbers::{ExitId, FragmentId};
 use crate::context::stepping::STEPPING_ALREADY;
 use crate::context::stepping::STEPPING_LOADS_FLAGS;
 use crate::context::ThreadContext;
@@ -130,7 +130,7 @@ fn finish_branch(context: &mut ThreadContext, exit_id: ExitId) {
 }
 
 /// Counts the branch at the end of fragment `source`, which led to where the context is.
-pub fn follow_branch(context: &mut ThreadContext, source: u32) {
+pub fn follow_branch(context: &mut ThreadContext, source: FragmentId) {
     let target = context.registers.pc;
     let fragment = *ENGINE.lock().cache.fragment(source);
     if context.path.is_on && fragment.exit_kind == exit_kind::INDIRECT_CALL {

@@ -14,7 +14,7 @@ use crate::buffer::RingWriter;
 use crate::cache::exit::ExitType;
 use crate::cache::fragment::{Fragment, COUNTED_AT_EXITS};
 use crate::cache::rseq::Enclosure;
-use crate::context::numbers::ExitId;
+use crate::context::numbers::{ExitId, FragmentId};
 use crate::cpu::displacements::{GS_RSEQ_STATE, GS_RSEQ_WORD};
 use crate::cpu::emit::Emitter;
 use crate::cpu::instrument::rseq_ways::{emit_count, emit_note_left, spill, unspill, WaysOut};
@@ -57,7 +57,7 @@ impl Engine {
         block: &mut Block,
         ending: Ending,
         is_last: bool,
-    ) -> Result<u32, BuildError> {
+    ) -> Result<FragmentId, BuildError> {
         while let Some(index) = self.cache.rseqs.find(block.pc) {
             match self.build_in_enclosure(writer, &request, block, ending, index, is_last) {
                 Ok(id) => return Ok(id),
@@ -80,14 +80,14 @@ impl Engine {
         ending: Ending,
         index: u32,
         is_last: bool,
-    ) -> Result<u32, Failure> {
+    ) -> Result<FragmentId, Failure> {
         let enclosure = *self.cache.rseqs.enclosure(index);
         if is_last && enclosure.has_last {
             return Err(Failure::Full);
         }
         // SAFETY: the lock is held.
         let mut emitter = unsafe { enclosure.emitter() }.ok_or(Failure::Full)?;
-        let id = self.cache.fragments.len() as u32;
+        let id = self.cache.next_fragment();
         let kind = kind_of(ending, self.features.has_transactions);
         let code_hash = hash(&block.code);
         self.find_hot(writer, block.pc, code_hash);
@@ -241,17 +241,17 @@ fn describe(block: &Block, counters: &Counters) -> Fragment {
 
 /// Emits the start of fragment `id`; `other` is the exit of those that have not announced the critical section so. Where it is
 /// entered, where it is from inside, and how far behind the first of them the hot section has come: the map counts from there.
-fn emit_start(emitter: &mut Emitter, enclosure: &Enclosure, id: u32, other: ExitId) -> (u64, u64, usize) {
+fn emit_start(emitter: &mut Emitter, enclosure: &Enclosure, id: FragmentId, other: ExitId) -> (u64, u64, usize) {
     emitter.set_cold(true);
     let entry = emitter.address();
-    emitter.store_gs_immediate(GS_RSEQ_STATE, id);
+    emitter.store_gs_immediate(GS_RSEQ_STATE, id.raw());
     let to_code = emitter.jump();
     emitter.set_cold(false);
     emitter.bind(to_code);
     let ahead = (emitter.address() - entry) as usize;
     emit_entry(emitter, enclosure, other);
     let inner = emitter.address();
-    emitter.store_gs_immediate(GS_RSEQ_STATE, id);
+    emitter.store_gs_immediate(GS_RSEQ_STATE, id.raw());
     (entry, inner, ahead)
 }
 

@@ -283,7 +283,7 @@ impl Terminator<'_, '_> {
             // The store is long enough to be interrupted itself.
             self.emitter.align(8, 0);
             self.indirect.interrupt_at = Some(self.emitter.position());
-            self.emitter.store_gs_immediate(GS_SITE, SITE_RETURN | self.plan.facts.id);
+            self.emitter.store_gs_immediate(GS_SITE, SITE_RETURN | self.plan.facts.id.raw());
             self.emitter.load_target_from_stack();
         } else {
             self.begin_indirect();
@@ -293,7 +293,7 @@ impl Terminator<'_, '_> {
         self.emitter.index_from_target();
         self.emitter.load_index_gs_table(branch_table_offset(SiteId::RETURNS));
         if !self.plan.is_lending {
-            self.emitter.store_gs_immediate(GS_SITE, SITE_RETURN | self.plan.facts.id);
+            self.emitter.store_gs_immediate(GS_SITE, SITE_RETURN | self.plan.facts.id.raw());
         }
         self.emitter.fill_return_slot(INDEX);
         self.map.mark(self.emitter.position(), offset, SpillState::BothReturning);

@@ -3,9 +3,9 @@
 //!
 //! Called by the handler, and keeps to its rules.
 
-use crate::cache::{Cache, Fragment, NONE};
+use crate::cache::{Cache, Fragment};
 use crate::context::layout::{SHADOW_BYTES, SHADOW_OFFSET};
-use crate::context::numbers::ExitId;
+use crate::context::numbers::{ExitId, FragmentId};
 use crate::context::stepping::MEETS_ONCE;
 use crate::context::stepping::MET_ONCE;
 use crate::context::stepping::STEPPING_ALREADY;
@@ -58,7 +58,7 @@ pub fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uc
     }
     let mut info = *info;
     if engine.cache.slabs.contains(pc) && interrupt::take_aborted(&engine.cache, context, &ucontext.mcontext) {
-        context.gate.note_fault_fragment(NONE);
+        context.gate.note_fault_fragment(FragmentId::NONE);
         context.signals.is_fault_past = 1;
         // Where the address of the instruction is the fault's address.
         if engine.cache.slabs.contains(info.address) {
@@ -67,7 +67,7 @@ pub fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uc
     } else if is_refused_return(context, signal, &info, ucontext) {
         // The registers are those of the frame; where the program is the context says already.
         context.registers.general = ucontext.mcontext.registers();
-        context.gate.note_fault_fragment(NONE);
+        context.gate.note_fault_fragment(FragmentId::NONE);
         context.signals.fault_pending = FORCED;
         context.signals.pending_mask = ucontext.sigmask;
         ucontext.sigmask |= ALL_BUT_FAULTS;
@@ -217,7 +217,7 @@ fn end_step(context: &mut ThreadContext, ucontext: &mut UContext, is_done: bool)
         unsafe { ENGINE.give_up() };
     }
     if context.stepping.native_exit == 0 {
-        context.gate.note_fault_fragment(NONE);
+        context.gate.note_fault_fragment(FragmentId::NONE);
     }
     if stepping == 0 {
         return false;

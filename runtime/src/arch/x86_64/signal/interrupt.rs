@@ -4,6 +4,7 @@
 
 use crate::cache::slab::Found;
 use crate::cache::{Cache, Fragment, Unit, NONE};
+use crate::context::numbers::FragmentId;
 use crate::context::ThreadContext;
 use crate::cpu::gate;
 use crate::cpu::spill::SpillState;
@@ -211,7 +212,7 @@ pub fn app_pc_at(cache: &Cache, pc: u64) -> Option<u64> {
 }
 
 /// The fragment that an address of the cache belongs to.
-pub fn fragment_at(cache: &Cache, pc: u64) -> Option<(u32, u64)> {
+pub fn fragment_at(cache: &Cache, pc: u64) -> Option<(FragmentId, u64)> {
     match cache.slabs.find_unit(pc)? {
         Found { unit: Unit::Fragment(id), start, is_cold: false } => Some((id, pc - start)),
         Found { unit: Unit::Enclosure(index), .. } => {
