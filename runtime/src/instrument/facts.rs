@@ -3,6 +3,7 @@
 //! Gathering asks the engine, and takes numbers from it: counters, a cell for the decision. The plan itself asks nobody
 //! (instrument/plan.rs).
 
+use super::branch_way::BranchWay;
 use super::counts::counters::Counters;
 use super::kinds::{hash, kind_of};
 use super::order::decisions::PathFacts;
@@ -13,7 +14,7 @@ use crate::cache::fragment::{Fragment, Habit};
 use crate::context::numbers::{CounterId, ExitId, FragmentId};
 use crate::cpu::decode::flags;
 use crate::cpu::decode::scratch;
-use crate::cpu::instrument::counting::is_taken_straight;
+use crate::cpu::instrument::counting::find_straight_way;
 use crate::decode::{Block, Ending};
 use crate::instrument::counts::loops::Round;
 
@@ -37,7 +38,7 @@ pub struct Facts {
     pub leader: ExitId,
     pub rank: u8,
     /// Which way of a conditional branch goes straight on; `None`: both do.
-    pub is_taken_straight: Option<bool>,
+    pub straight: Option<BranchWay>,
     /// That way leads to code that lies somewhere already.
     pub leads_back: bool,
     /// It is the straight way that is counted with both (instrument/plan.rs).
@@ -96,8 +97,8 @@ impl Engine {
             _ => block.count() - 1,
         };
         let habit = before.map(|before| before.habit);
-        let is_taken_straight = is_taken_straight(block, habit);
-        let leads_back = is_taken_straight.is_some_and(|is_taken| self.leads_back(block, ending, is_taken, is_hot));
+        let straight = find_straight_way(block, habit);
+        let leads_back = straight.is_some_and(|way| self.leads_back(block, ending, way, is_hot));
         let mut counters = self.plan_counters(&request, block, ending, kind);
         if is_hot {
             self.plan_misses(block, ending, ending != whole, &mut counters);
@@ -120,9 +121,9 @@ impl Engine {
             before,
             leader,
             rank: self.rank_behind(leader, before.as_ref()),
-            is_taken_straight,
+            straight,
             leads_back,
-            counts_straight: self.counts_straight(block, ending, is_taken_straight, leads_back, habit, &counters),
+            counts_straight: self.counts_straight(block, ending, straight, leads_back, habit, &counters),
             are_dead_at_end,
             path,
             round: before.map_or(Round::No, |before| self.round_of(block, ending, &before, leader, is_called)),
@@ -175,15 +176,15 @@ impl Engine {
         &self,
         block: &Block,
         ending: Ending,
-        is_taken_straight: Option<bool>,
+        straight: Option<BranchWay>,
         leads_back: bool,
         habit: Option<Habit>,
         counters: &Counters,
     ) -> bool {
-        let (Ending::Conditional(target), Some(is_taken)) = (ending, is_taken_straight) else {
+        let (Ending::Conditional(target), Some(way)) = (ending, straight) else {
             return false;
         };
-        let straight = if is_taken { target } else { block.end() };
+        let straight = if way == BranchWay::Taken { target } else { block.end() };
         let counts_both = counters.main != CounterId::NONE && counters.second != CounterId::NONE;
         let is_seldom_aside = habit.is_some_and(|habit| habit.is_one_sided);
         leads_back || is_seldom_aside || counts_both && !flags::dead_at(&self.ranges, block.pc, straight)

@@ -4,6 +4,7 @@
 
 pub mod alignment;
 pub mod branch_plan;
+pub mod branch_way;
 pub mod change;
 pub mod counts;
 pub mod emission;

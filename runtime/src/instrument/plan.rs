@@ -5,6 +5,7 @@
 //! none of them.
 
 use super::branch_plan::BranchPlan;
+use super::branch_way::BranchWay;
 use super::counts::counters::Counters;
 use super::facts::Facts;
 use super::insertions::{Count, Insertions};
@@ -53,7 +54,7 @@ impl Plan {
     pub fn of(block: &Block, facts: Facts) -> Plan {
         let mut counters = facts.counters;
         let both = both_in_block(block, &facts);
-        let body_counter = both.map_or(counters.main, |(_, is_taken)| counters.count_both(is_taken));
+        let body_counter = both.map_or(counters.main, |(_, way)| counters.count_both(way));
         let place = count_place(block, &facts, both);
         let cell = facts.path.map_or(CounterId::NONE, |path| path.cell);
         let in_loop =
@@ -83,9 +84,9 @@ impl Plan {
             guards: guards_of(block, &facts),
             insertions,
             branch: BranchPlan {
-                is_taken_straight: facts.is_taken_straight,
+                straight: facts.straight,
                 leads_back: facts.leads_back,
-                is_taken_counted: both.map(|(_, is_taken)| is_taken),
+                counts_both: both.map(|(_, way)| way),
                 path,
             },
             in_loop: in_loop.filter(|one| one.is_kept || !has_call_entry && !has_verified_entry),
@@ -113,9 +114,9 @@ fn guards_of(block: &Block, facts: &Facts) -> [Option<Guard>; 3] {
     ]
 }
 
-/// Where both ways of a conditional branch are counted together, if `inc` is possible in the block, and whether that
-/// is done with the taken way's counter. Where a leader counts both, that takes no place.
-fn both_in_block(block: &Block, facts: &Facts) -> Option<(Option<CountPlace>, bool)> {
+/// Where both ways of a conditional branch are counted together, if `inc` is possible in the block, and with which
+/// way's counter. Where a leader counts both, that takes no place.
+fn both_in_block(block: &Block, facts: &Facts) -> Option<(Option<CountPlace>, BranchWay)> {
     let counters = &facts.counters;
     if !matches!(facts.ending, Ending::Conditional(_))
         || counters.main == CounterId::NONE
@@ -123,12 +124,12 @@ fn both_in_block(block: &Block, facts: &Facts) -> Option<(Option<CountPlace>, bo
     {
         return None;
     }
-    if counters.is_led && facts.is_taken_straight.is_none() {
-        return Some((None, false));
+    if counters.is_led && facts.straight.is_none() {
+        return Some((None, BranchWay::NotTaken));
     }
-    let is_taken_straight = facts.is_taken_straight?;
+    let straight = facts.straight?;
     let place = CountPlace::find_for_flags(block, block.count() - 1);
-    (place.is_some() || counters.is_led).then_some((place, is_taken_straight == facts.counts_straight))
+    (place.is_some() || counters.is_led).then_some((place, if facts.counts_straight { straight } else { !straight }))
 }
 
 /// Where the decision at a block's end is counted inside; `None`: on the ways out.
@@ -140,7 +141,7 @@ fn decision_place(block: &Block, facts: &Facts) -> Option<CountPlace> {
 }
 
 /// Where the block's own counter is incremented; `None`: nowhere, or on the ways out.
-fn count_place(block: &Block, facts: &Facts, both: Option<(Option<CountPlace>, bool)>) -> Option<CountPlace> {
+fn count_place(block: &Block, facts: &Facts, both: Option<(Option<CountPlace>, BranchWay)>) -> Option<CountPlace> {
     if facts.is_led() {
         return None;
     }
@@ -183,7 +184,7 @@ mod tests {
             },
             leader: ExitId::NONE,
             rank: 0,
-            is_taken_straight: Some(true),
+            straight: Some(BranchWay::Taken),
             leads_back: true,
             counts_straight: true,
             are_dead_at_end: false,
@@ -206,7 +207,7 @@ mod tests {
         let plan = Plan::of(&block, facts_of(&block));
         assert_eq!((plan.body_counter.raw(), plan.count_before), (1, 1), "in front of what sets the flags");
         assert!(plan.insertions.has(1) && plan.insertions.count() == 1);
-        assert_eq!(plan.branch.linked_way(&plan.counters), Some(true), "the branch itself leads back");
+        assert_eq!(plan.branch.linked_way(&plan.counters), Some(BranchWay::Taken), "the branch itself leads back");
         assert!(!plan.is_lending && plan.guards == [None; 3]);
     }
 

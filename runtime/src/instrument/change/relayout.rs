@@ -15,6 +15,7 @@ use crate::context::ThreadContext;
 use crate::cpu::instrument::counting::{are_flags_dead_at_start, has_trap};
 use crate::cpu::sys::clock::ticks;
 use crate::decode::{Block, Ending};
+use crate::instrument::branch_way::BranchWay;
 use crate::instrument::request::Arrival;
 use crate::instrument::Engine;
 use crate::protocol::exit_kind;
@@ -62,13 +63,13 @@ impl Engine {
         last.is_hot.then_some(last)
     }
 
-    /// Whether the straight way of a block's conditional branch leads to code that is there already: to the block itself, or of a
+    /// Whether `way`, the straight one of a block's conditional branch, leads to code that is there already: to the block itself, or of a
     /// hot block to one that was laid out as well.
-    pub fn leads_back(&self, block: &Block, ending: Ending, is_taken_straight: bool, is_hot: bool) -> bool {
+    pub fn leads_back(&self, block: &Block, ending: Ending, way: BranchWay, is_hot: bool) -> bool {
         let Ending::Conditional(target) = ending else {
             return false;
         };
-        let straight = if is_taken_straight { target } else { block.end() };
+        let straight = if way == BranchWay::Taken { target } else { block.end() };
         let is_laid_out = |id| self.cache.fragment(id).is_hot && self.cache.fragment(id).is_valid;
         straight == block.pc || is_hot && self.cache.by_pc.find(straight).is_some_and(is_laid_out)
     }

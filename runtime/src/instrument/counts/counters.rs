@@ -3,6 +3,7 @@
 use crate::cache::fragment::Fragment;
 use crate::context::numbers::CounterId;
 use crate::decode::{Block, Ending};
+use crate::instrument::branch_way::BranchWay;
 use crate::instrument::request::Request;
 use crate::instrument::Engine;
 use crate::protocol::{exit_kind, fragment_flag};
@@ -55,14 +56,14 @@ impl Counters {
         }
     }
 
-    /// Has the taken way's counter, or the other one, count both ways of a conditional branch. Which one that is.
-    pub fn count_both(&mut self, with_taken: bool) -> CounterId {
-        self.flags |= if with_taken { fragment_flag::FIRST_COUNTS_BOTH } else { fragment_flag::SECOND_COUNTS_BOTH };
-        if with_taken {
-            self.main
-        } else {
-            self.second
-        }
+    /// Has the counter of `way` count both ways of a conditional branch. Which one that is.
+    pub fn count_both(&mut self, way: BranchWay) -> CounterId {
+        let (flag, counter) = match way {
+            BranchWay::Taken => (fragment_flag::FIRST_COUNTS_BOTH, self.main),
+            BranchWay::NotTaken => (fragment_flag::SECOND_COUNTS_BOTH, self.second),
+        };
+        self.flags |= flag;
+        counter
     }
 }
 

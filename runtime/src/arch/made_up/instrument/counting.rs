@@ -5,6 +5,7 @@ use crate::context::numbers::CounterId;
 use crate::cpu::code;
 use crate::cpu::decode::block::{parts, Block};
 use crate::cpu::emit::Emitter;
+use crate::instrument::branch_way::BranchWay;
 
 /// Loops count in no register.
 pub const KEPT_COUNTER: () = ();
@@ -56,10 +57,10 @@ pub fn emit_count(emitter: &mut Emitter, counter: CounterId, _: bool, _: bool) {
 pub fn emit_rewrite(_: &mut Emitter, _: CounterId, _: bool) {}
 
 /// Loops are expected to go backwards.
-pub fn is_taken_straight(block: &Block, habit: Option<Habit>) -> Option<bool> {
+pub fn find_straight_way(block: &Block, habit: Option<Habit>) -> Option<BranchWay> {
     let last = block.bytes_of(block.count().checked_sub(1)?);
     let (_, distance) = parts(u32::from_le_bytes([last[0], last[1], last[2], last[3]]));
-    Some(habit.map_or(distance <= 0, |habit| habit.is_mostly_taken))
+    Some(BranchWay::of(habit.map_or(distance <= 0, |habit| habit.is_mostly_taken)))
 }
 
 pub fn are_flags_dead_at_start(_: &Block, _: bool) -> bool {

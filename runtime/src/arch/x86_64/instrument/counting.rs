@@ -12,6 +12,7 @@ use crate::cpu::displacements::GS_SPILL_INDEX;
 use crate::cpu::emit::Emitter;
 use crate::cpu::{Gpr, INDEX, TARGET};
 use crate::decode::Block;
+use crate::instrument::branch_way::BranchWay;
 use iced_x86::{Code, Instruction, OpKind, Register};
 
 /// What a hot loop has in registers all around, where r10 and r11 are lent: the head's counter, and its cell of decisions.
@@ -71,14 +72,14 @@ pub fn emit_count_through(emitter: &mut Emitter, counter: CounterId, register: G
     emitter.store_gs(displacement, register);
 }
 
-/// Whether the taken way of the conditional branch at the block's end goes straight on in the cache: if nothing is known
+/// Which way of the conditional branch at the block's end goes straight on in the cache: if nothing is known
 /// of what it did so far, loops are expected to go backwards.
 /// `None` for branches that decide without flags: both their ways go straight on.
-pub fn is_taken_straight(block: &Block, habit: Option<Habit>) -> Option<bool> {
+pub fn find_straight_way(block: &Block, habit: Option<Habit>) -> Option<BranchWay> {
     let branch = block.instructions.last()?;
     let has_flags = branch.is_jcc_short() || branch.is_jcc_near();
     let goes_back = branch.near_branch_target() <= branch.ip();
-    has_flags.then(|| habit.map_or(goes_back, |habit| habit.is_mostly_taken))
+    has_flags.then(|| BranchWay::of(habit.map_or(goes_back, |habit| habit.is_mostly_taken)))
 }
 
 /// Whether the flags of `inc` are dead at the start of a block, given what is live behind its last copied instruction.
