@@ -34,6 +34,16 @@ pub enum PairWay {
     Landing,
 }
 
+/// What came of setting a way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Insertion {
+    /// The table is where it was, as it is whenever it has an entry for the pair already.
+    InPlace,
+    /// The threads must learn the table's new place.
+    TableMoved,
+    NoMemory,
+}
+
 impl PairEntry {
     /// The fragment whose verified entry it is.
     pub fn verified_fragment(&self) -> Option<FragmentId> {
@@ -110,14 +120,13 @@ impl PairTable {
         (entry.is_used != 0).then_some(entry)
     }
 
-    /// Sets a way, which is at `pad`. Returns whether the table moved, so that the threads must learn its place, which it does for none that it has an
-    /// entry for; `None`: memory is used up.
-    pub fn insert(&mut self, site: SiteId, target: u64, pad: u64, way: PairWay) -> Option<bool> {
-        let mut moved = false;
+    /// Sets a way, which is at `pad`.
+    pub fn insert(&mut self, site: SiteId, target: u64, pad: u64, way: PairWay) -> Insertion {
+        let mut insertion = Insertion::InPlace;
         if (self.used + 1) * 2 > self.tables[self.current].len() && self.find(site, target).is_none() {
             let next = self.current + 1;
             if next == TABLES || !self.fill(next) {
-                return None;
+                return Insertion::NoMemory;
             }
             for index in 0..self.tables[self.current].len() {
                 let entry = self.tables[self.current].as_slice()[index];
@@ -128,7 +137,7 @@ impl PairTable {
                 }
             }
             self.current = next;
-            moved = true;
+            insertion = Insertion::TableMoved;
         }
         let entries = self.tables[self.current].as_mut_slice();
         let place = Self::place_of(entries, site, target);
@@ -145,7 +154,7 @@ impl PairTable {
             (&raw mut entry.way).write_volatile(way);
             (&raw mut entry.is_used).write_volatile(1);
         }
-        Some(moved)
+        insertion
     }
 }
 
@@ -166,7 +175,7 @@ mod tests {
         assert!(pairs.initialize());
         let before = pairs.location();
         let mut n = 0;
-        while pairs.insert(SiteId::RETURNS, 0x1000 + n, 1, PairWay::Landing) == Some(false) {
+        while pairs.insert(SiteId::RETURNS, 0x1000 + n, 1, PairWay::Landing) == Insertion::InPlace {
             n += 1;
         }
         let after = pairs.location();
@@ -175,9 +184,9 @@ mod tests {
         // One more would move the table again, but none of these is more.
         while (pairs.used + 1) * 2 <= pairs.tables[pairs.current].len() {
             n += 1;
-            assert_eq!(pairs.insert(SiteId::RETURNS, 0x1000 + n, 1, PairWay::Landing), Some(false));
+            assert_eq!(pairs.insert(SiteId::RETURNS, 0x1000 + n, 1, PairWay::Landing), Insertion::InPlace);
         }
-        assert_eq!(pairs.insert(SiteId::RETURNS, 0x1000, 2, PairWay::Landing), Some(false));
+        assert_eq!(pairs.insert(SiteId::RETURNS, 0x1000, 2, PairWay::Landing), Insertion::InPlace);
         assert_eq!((pairs.location(), pairs.find(SiteId::RETURNS, 0x1000).map(|entry| entry.pad)), (after, Some(2)));
         for target in [0, u64::MAX] {
             let used = pairs.used;
@@ -185,7 +194,7 @@ mod tests {
             assert!([4, 5]
                 .map(|pad| pairs.insert(SiteId::from_raw(3), target, pad, PairWay::Landing))
                 .iter()
-                .all(Option::is_some));
+                .all(|one| *one != Insertion::NoMemory));
             assert_eq!(
                 (pairs.find(SiteId::from_raw(3), target).map(|entry| entry.pad), pairs.used),
                 (Some(5), used + 1)

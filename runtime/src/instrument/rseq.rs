@@ -27,6 +27,17 @@ const NEIGHBOURHOOD: u64 = 1 << 30;
 /// No image is below.
 const LOWEST: u64 = 0x1_0000;
 
+/// Where a block that was cut lies.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Cut {
+    /// In no enclosure.
+    Beside,
+    /// In one.
+    Inside,
+    /// As well, as the critical section's last instruction.
+    Last,
+}
+
 impl Engine {
     /// Translates a decoded block: up to a critical section, or in one.
     pub fn build_around_rseqs(
@@ -45,41 +56,41 @@ impl Engine {
             }
         }
         match self.cut_at_rseqs(block, ending) {
-            (ending, Some(is_last)) => self.build_in_rseq(writer, request, block, ending, is_last),
-            (ending, None) => self.build_block(writer, request, block, ending),
+            (ending, Cut::Inside) => self.build_in_rseq(writer, request, block, ending, false),
+            (ending, Cut::Last) => self.build_in_rseq(writer, request, block, ending, true),
+            (ending, Cut::Beside) => self.build_block(writer, request, block, ending),
         }
     }
 
-    /// Cuts a block where it meets a critical section. Returns how it ends now; and, if it is to run in an enclosure, whether it is the
-    /// critical section's last instruction.
-    fn cut_at_rseqs(&self, block: &mut Block, ending: Ending) -> (Ending, Option<bool>) {
+    /// Cuts a block where it meets a critical section. Returns how it ends now, and where it is to lie.
+    fn cut_at_rseqs(&self, block: &mut Block, ending: Ending) -> (Ending, Cut) {
         let rseqs = &self.cache.rseqs;
         if !rseqs.intersects(block.pc, block.end())
             || block.is_writable
             || self.ranges.trusted.contains(block.pc >> trusted::PAGE_BITS)
         {
-            return (ending, None);
+            return (ending, Cut::Beside);
         }
         let Some(index) = rseqs.find(block.pc) else {
             let Some(n) = (0..block.count()).position(|index| rseqs.find(block.pc_of(index)).is_some()) else {
-                return (ending, None);
+                return (ending, Cut::Beside);
             };
             block.truncate(n);
-            return (Ending::Limit, None);
+            return (Ending::Limit, Cut::Beside);
         };
         let end = rseqs.enclosure(index).descriptor.end();
         let n = block.count();
         let n_plain = if ending == Ending::Limit { n } else { n.saturating_sub(1) };
         if let Some(last) = (0..n_plain).position(|index| block.pc_behind(index) >= end) {
             block.truncate(last.max(1));
-            return (Ending::Limit, Some(last == 0));
+            return (Ending::Limit, if last == 0 { Cut::Last } else { Cut::Inside });
         }
         match ending {
-            Ending::Limit | Ending::Jump(_) | Ending::Conditional(_) => (ending, Some(false)),
-            _ if n <= 1 => (ending, None),
+            Ending::Limit | Ending::Jump(_) | Ending::Conditional(_) => (ending, Cut::Inside),
+            _ if n <= 1 => (ending, Cut::Beside),
             _ => {
                 block.truncate(n - 1);
-                (Ending::Limit, Some(false))
+                (Ending::Limit, Cut::Inside)
             }
         }
     }

@@ -7,6 +7,7 @@
 use crate::buffer::{RingWriter, Shared};
 use crate::context::hold::{STEP_DUE, STEP_MADE};
 use crate::context::numbers::FragmentId;
+use crate::context::process::Sharing;
 use crate::context::ThreadContext;
 use crate::cpu::decode::placed;
 use crate::cpu::probe_points;
@@ -21,7 +22,7 @@ use crate::thread::registry::{write_event, writer_of};
 /// Why the thread is to stop in front of the context's pc; `None`: it is not. A process of its own in this memory
 /// is not: the controller holds the threads of one process.
 pub fn reason(context: &mut ThreadContext, shared: Shared) -> Option<u32> {
-    if context.process.is_process != 0 || context.hold.step == STEP_DUE {
+    if context.process.sharing != Sharing::Thread || context.hold.step == STEP_DUE {
         return None;
     }
     if context.hold.step == STEP_MADE {
@@ -39,7 +40,7 @@ pub fn reason(context: &mut ThreadContext, shared: Shared) -> Option<u32> {
 
 /// Whether the thread, which is a process of its own in this memory, is to go on natively: somebody traces it.
 pub fn is_to_leave(context: &ThreadContext, shared: Shared) -> bool {
-    context.process.is_process != 0 && shared.released_task() == context.tid
+    context.process.sharing != Sharing::Thread && shared.released_task() == context.tid
 }
 
 /// Waits for the controller, stopped, until that says how to go on, or is gone. No lock held, the context complete.

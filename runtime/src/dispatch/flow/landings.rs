@@ -1,7 +1,7 @@
 //! Where returns land: behind the call that the processor called from.
 
 use crate::cache::exit::ExitType;
-use crate::cache::pairs::PairWay;
+use crate::cache::pairs::{Insertion, PairWay};
 use crate::context::numbers::{ExitId, FragmentId, SiteId};
 use crate::context::ThreadContext;
 use crate::cpu::spill::SpillState;
@@ -85,12 +85,12 @@ pub fn insert_pair(
         return;
     }
     match engine.cache.pairs.insert(site, target, address, way) {
-        Some(true) => {
+        Insertion::TableMoved => {
             let (table, mask) = engine.cache.pairs.location();
             THREADS.lock().set_pair_table(table, mask);
         }
-        Some(false) => {}
-        None => engine.shared.report_error(error_code::OUT_OF_MEMORY, [3, 0, 0, 0]),
+        Insertion::InPlace => {}
+        Insertion::NoMemory => engine.shared.report_error(error_code::OUT_OF_MEMORY, [3, 0, 0, 0]),
     }
     // SAFETY: the entry of a site that runs is inside this thread's branch table.
     unsafe { context.branch_entry(site, target).write_volatile(address) };

@@ -5,6 +5,7 @@
 
 use super::{release, stage};
 use crate::cache::links::UNDELIVERED;
+use crate::context::process::Sharing;
 use crate::context::signals::PENDING_FETCHED;
 use crate::context::signals::PENDING_LEAVE;
 use crate::context::ThreadContext;
@@ -26,7 +27,7 @@ static FOREVER: u32 = 0;
 /// Whether the thread is to park. A process of its own in this memory is not: the controller holds the threads of one process,
 /// and leaves it when no other is in its memory.
 pub fn is_asked(context: &ThreadContext) -> bool {
-    if context.process.is_process != 0 {
+    if context.process.sharing != Sharing::Thread {
         return false;
     }
     // SAFETY: `shared` is set before any thread runs and never changes.

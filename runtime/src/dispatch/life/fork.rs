@@ -12,6 +12,7 @@ use crate::buffer::Shared;
 use crate::cache::copies;
 use crate::cache::links::UNDELIVERED;
 use crate::context::numbers::FragmentId;
+use crate::context::process::Sharing;
 use crate::context::ThreadContext;
 use crate::cpu::signal::deliver;
 use crate::cpu::sys::clock::ticks;
@@ -182,7 +183,7 @@ extern "C" fn followed_child(context: &mut ThreadContext) -> ! {
     context.tid = gettid();
     context.process.parent_tid = 0;
     // Whatever made it, it has its memory to itself.
-    context.process.is_process = 0;
+    context.process.sharing = Sharing::Thread;
     // SAFETY: the only thread, and it does not touch the shared memory meanwhile.
     if unsafe { shared.move_to_region(context.process.child_region) }.is_err()
         || !THREADS.lock().keep_only(context, shared)

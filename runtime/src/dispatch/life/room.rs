@@ -7,7 +7,7 @@
 extern crate alloc;
 use super::hidden;
 use crate::buffer::RingWriter;
-use crate::context::process::WAITED_FOR;
+use crate::context::process::Sharing;
 use crate::context::ThreadContext;
 use crate::cpu::signal::image::image_range;
 use crate::cpu::sys::number;
@@ -77,7 +77,7 @@ fn wait_for_all(context: &ThreadContext, left: &[Range<u64>], ticket: u32) -> bo
         let own = context.self_address;
         THREADS.lock().contexts().filter(|other| *other as u64 != own).collect()
     };
-    let parent = if context.process.is_process == WAITED_FOR { context.process.parent_tid } else { 0 };
+    let parent = if context.process.sharing == Sharing::WaitedFor { context.process.parent_tid } else { 0 };
     let until = monotonic_ns() + LIMIT_NS;
     let mut inside = others;
     loop {

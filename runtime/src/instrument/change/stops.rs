@@ -115,11 +115,11 @@ impl Engine {
     /// Has what is translated from now on tell of the order, or no more, as the controller has it. Whether that is other than before:
     /// nothing of what was translated is to be executed then.
     fn change_mode(&mut self, writer: &RingWriter) -> bool {
-        let Some(records_order) = self.follow_records_order() else {
+        if !self.follow_records_order() {
             return false;
-        };
+        }
         // Paths are to expect what hot branches do by now.
-        let n_looked_at = if records_order { self.cache.fragments.len() as u32 } else { 0 };
+        let n_looked_at = if self.records_order() { self.cache.fragments.len() as u32 } else { 0 };
         for id in (0..n_looked_at).map(FragmentId::from_raw) {
             let fragment = *self.cache.fragment(id);
             if fragment.is_valid && fragment.is_hot && fragment.exit_kind == exit_kind::CONDITIONAL {
