@@ -1,5 +1,6 @@
 //! Ways out of fragments: exits, and the pads of indirect branches.
 
+use crate::context::addresses::CachePc;
 use crate::context::numbers::{number, CounterId, ExitId, FragmentId};
 
 number! {
@@ -13,9 +14,9 @@ pub struct Exit {
     /// Where it leads.
     pub target: u64,
     /// Address of the jump's 32-bit displacement.
-    pub patch: u64,
+    pub patch: CachePc,
     /// What the jump leads to while it is not linked.
-    pub stub: u64,
+    pub stub: CachePc,
     /// The fragment it leaves: its own or, of a pad, the source's.
     pub fragment: FragmentId,
     /// Linked to this fragment.
@@ -100,7 +101,7 @@ pub enum ExitType {
 #[derive(Clone, Copy)]
 pub struct Pad {
     pub target: u64,
-    pub cache_start: u64,
+    pub cache_start: CachePc,
     pub source_fragment: FragmentId,
     pub exit: ExitId,
     pub counter: CounterId,

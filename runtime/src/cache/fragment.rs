@@ -1,6 +1,7 @@
 //! What is known of a fragment, its exits and its pads.
 
 use super::exit::PadId;
+use crate::context::addresses::CachePc;
 use crate::context::numbers::{CounterId, ExitId, FragmentId, SiteId};
 use crate::cpu::spill::SpillState;
 use crate::protocol::exit_kind;
@@ -16,17 +17,17 @@ pub const COUNTED_AT_EXITS: u16 = u16::MAX;
 pub struct Fragment {
     pub app_pc: u64,
     /// Where its code begins: cache offsets are counted from there.
-    pub cache_start: u64,
+    pub cache_start: CachePc,
     /// Where it is entered with all registers in place.
-    pub plain_entry: u64,
+    pub plain_entry: CachePc,
     /// Where it is entered with registers lent (see cpu::decode::scratch); 0: not made yet.
-    pub lending_entry: u64,
+    pub lending_entry: CachePc,
     /// Where it is entered by the processor's call, with registers lent, one with the return address for the return slot; 0: not
     /// made yet.
-    pub call_entry: u64,
+    pub call_entry: CachePc,
     /// Where indirect branches of any site may enter it, with registers lent, one with the target, which is verified there; 0: there
     /// is no such entry.
-    pub verified_entry: u64,
+    pub verified_entry: CachePc,
     pub cache_size: u32,
     /// Cache offset at which the last instruction's own code ends and the way out begins.
     pub exit_offset: u32,
@@ -89,7 +90,7 @@ pub struct Fragment {
     pub inner_offset: u16,
     /// Where its code goes on behind the question whether it is tagged (mode region), lent registers as `is_lending` says; 0: there
     /// is none, or it may not be left out.
-    pub behind_question: u64,
+    pub behind_question: CachePc,
     /// The number of its block, or `NONE` (mode region).
     pub region_block: u32,
     /// The fragment that was made of that before.
@@ -103,9 +104,9 @@ pub struct Fragment {
     /// Higher than that of each fragment that leads to it so; 0 if none does.
     pub rank: u8,
     /// Where those enter it with all registers in place and where with registers lent; 0: not made yet.
-    pub led_entries: [u64; 2],
+    pub led_entries: [CachePc; 2],
     /// Where it is entered with registers lent if that has something counted, loaded or rewritten first; 0: at `lending_entry`.
-    pub counted_entry: u64,
+    pub counted_entry: CachePc,
     /// The fragment at the head of the hot loop it is in (cpu::instrument::loops), or `NONE`: those of a loop enter each other past
     /// `counted_entry`.
     pub loop_head: FragmentId,
@@ -128,11 +129,11 @@ impl Fragment {
     /// A fragment of which nothing is known but that it is in use.
     pub const BLANK: Fragment = Fragment {
         app_pc: 0,
-        cache_start: 0,
-        plain_entry: 0,
-        lending_entry: 0,
-        call_entry: 0,
-        verified_entry: 0,
+        cache_start: CachePc::NOWHERE,
+        plain_entry: CachePc::NOWHERE,
+        lending_entry: CachePc::NOWHERE,
+        call_entry: CachePc::NOWHERE,
+        verified_entry: CachePc::NOWHERE,
         cache_size: 0,
         exit_offset: 0,
         app_size: 0,
@@ -169,15 +170,15 @@ impl Fragment {
         is_hot: false,
         habit: Habit::UNKNOWN,
         inner_offset: 0,
-        behind_question: 0,
+        behind_question: CachePc::NOWHERE,
         region_block: NONE,
         region_before: FragmentId::NONE,
         newest_pad: PadId::NONE,
         is_lending: false,
         leader: ExitId::NONE,
         rank: 0,
-        led_entries: [0; 2],
-        counted_entry: 0,
+        led_entries: [CachePc::NOWHERE; 2],
+        counted_entry: CachePc::NOWHERE,
         loop_head: FragmentId::NONE,
         keeps_counter: false,
         kept_cell: CounterId::NONE,

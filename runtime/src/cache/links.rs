@@ -9,6 +9,7 @@ use super::slab::Unit;
 use super::views::writable;
 use super::Cache;
 use crate::cache::exit::{Entry, Exit, ExitType, PadId};
+use crate::context::addresses::CachePc;
 use crate::context::numbers::{CounterId, ExitId, FragmentId};
 use crate::cpu::emit::Emitter;
 use crate::cpu::patching;
@@ -20,9 +21,12 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 pub static UNDELIVERED: AtomicU32 = AtomicU32::new(0);
 
 /// Makes a linkable branch lead to `target`.
-fn set_displacement(patch: u64, target: u64) {
+fn set_displacement(patch: CachePc, target: CachePc) {
     // SAFETY: the displacement is the end of an aligned word of the cache, which the runtime may write there.
-    unsafe { patching::set_displacement(writable(patch - patching::WORD_OFFSET) as *mut u64, patch, target) };
+    unsafe {
+        let word = writable(patch.raw() - patching::WORD_OFFSET) as *mut u64;
+        patching::set_displacement(word, patch.raw(), target.raw());
+    }
 }
 
 impl Cache {
@@ -64,7 +68,7 @@ impl Cache {
         let Some(start) = start.map(|start| start + u64::from(inner_offset)) else {
             return false;
         };
-        let distance = start.wrapping_sub(exit.patch + 4) as i64;
+        let distance = (exit.patch + 4).distance_to(start);
         if distance == i64::from(distance as i32) {
             set_displacement(exit.patch, start);
         } else {
@@ -97,12 +101,12 @@ impl Cache {
     }
 
     /// Where a fragment is entered so, made now if it is not there yet. `None`: that needed memory and there was none.
-    fn entry(&mut self, fragment_id: FragmentId, entry: Entry) -> Option<u64> {
+    fn entry(&mut self, fragment_id: FragmentId, entry: Entry) -> Option<CachePc> {
         let fragment = *self.fragment(fragment_id);
         match entry {
             Entry::Plain => Some(fragment.plain_entry),
-            Entry::Lending if fragment.counted_entry != 0 => Some(fragment.counted_entry),
-            Entry::Lending if fragment.lending_entry != 0 => Some(fragment.lending_entry),
+            Entry::Lending if fragment.counted_entry != CachePc::NOWHERE => Some(fragment.counted_entry),
+            Entry::Lending if fragment.lending_entry != CachePc::NOWHERE => Some(fragment.lending_entry),
             Entry::Lending => {
                 let address = self.make_thunk(fragment.app_pc, fragment_id, |emitter| {
                     emitter.take_back_lent();
@@ -111,7 +115,7 @@ impl Cache {
                 self.fragment_mut(fragment_id).lending_entry = address;
                 Some(address)
             }
-            Entry::Call if fragment.call_entry != 0 => Some(fragment.call_entry),
+            Entry::Call if fragment.call_entry != CachePc::NOWHERE => Some(fragment.call_entry),
             Entry::Call => {
                 let further = self.entry(fragment_id, Entry::Lending)?;
                 let keeps_shadow = self.keeps_shadow;
@@ -126,11 +130,11 @@ impl Cache {
     }
 
     /// Where its leaders enter a fragment, past what counts it, and a loop itself. `None`: as above.
-    fn led_entry(&mut self, fragment_id: FragmentId, entry: Entry) -> Option<u64> {
+    fn led_entry(&mut self, fragment_id: FragmentId, entry: Entry) -> Option<CachePc> {
         let fragment = *self.fragment(fragment_id);
         let code = fragment.cache_start + fragment.code_offset();
         let index = usize::from(entry != Entry::Plain);
-        if fragment.led_entries[index] != 0 {
+        if fragment.led_entries[index] != CachePc::NOWHERE {
             return Some(fragment.led_entries[index]);
         }
         let address = self.enter_as(fragment_id, entry, code)?;
@@ -139,16 +143,16 @@ impl Cache {
     }
 
     /// As `entry`, but that a fragment which asks whether it is tagged does not do so. Not by a call.
-    pub fn entry_behind_question(&mut self, fragment_id: FragmentId, entry: Entry) -> Option<u64> {
+    pub fn entry_behind_question(&mut self, fragment_id: FragmentId, entry: Entry) -> Option<CachePc> {
         let fragment = *self.fragment(fragment_id);
         match fragment.behind_question {
-            0 => self.entry(fragment_id, entry),
+            CachePc::NOWHERE => self.entry(fragment_id, entry),
             further => self.enter_as(fragment_id, entry, further),
         }
     }
 
     /// Where `code` of a fragment, which runs as that does, is entered as `entry` says; not by a call. `None`: as above.
-    fn enter_as(&mut self, fragment_id: FragmentId, entry: Entry, code: u64) -> Option<u64> {
+    fn enter_as(&mut self, fragment_id: FragmentId, entry: Entry, code: CachePc) -> Option<CachePc> {
         let fragment = *self.fragment(fragment_id);
         match entry {
             Entry::Plain if fragment.is_lending => self.make_thunk(fragment.app_pc, fragment_id, |emitter| {
@@ -164,7 +168,7 @@ impl Cache {
     }
 
     /// A jump to a fragment's entry `target`, in reach of the jump at `address`.
-    fn make_far_jump(&mut self, address: u64, fragment_id: FragmentId, target: u64) -> Option<u64> {
+    fn make_far_jump(&mut self, address: CachePc, fragment_id: FragmentId, target: CachePc) -> Option<CachePc> {
         let room = self.slabs.room_for_jump(address)?;
         // SAFETY: nothing uses the room yet; the lock is held.
         let mut emitter = unsafe { room.emitter() };
@@ -175,7 +179,7 @@ impl Cache {
 
     /// Code that leads to a fragment, near the code at `app_pc`. Returns where it is: in the cold part, as it leads from hot code to
     /// what is not hot, and would stand between two hot blocks that follow each other.
-    fn make_thunk(&mut self, app_pc: u64, fragment_id: FragmentId, emit: impl FnOnce(&mut Emitter)) -> Option<u64> {
+    fn make_thunk(&mut self, app_pc: u64, fragment_id: FragmentId, emit: impl FnOnce(&mut Emitter)) -> Option<CachePc> {
         let room = self.slabs.room_near(app_pc)?;
         // SAFETY: nothing uses the room yet; the lock is held.
         let mut emitter = unsafe { room.emitter() };
@@ -190,7 +194,7 @@ impl Cache {
     /// nothing as long as there is such a pad.
     pub fn try_first(&mut self, fragment_id: FragmentId, pad: Option<PadId>) {
         let exit = *self.exit(self.fragment(fragment_id).first_try);
-        if exit.patch == 0 {
+        if exit.patch == CachePc::NOWHERE {
             // A branch that a thread came by before its code was given up.
             return;
         }
@@ -229,7 +233,8 @@ impl Cache {
     /// Makes what leads to a fragment lead past what counts its executions, from now on.
     pub fn enter_behind_heat(&mut self, fragment_id: FragmentId) {
         let fragment = self.fragment_mut(fragment_id);
-        fragment.plain_entry += u64::from(core::mem::take(&mut fragment.heat_bytes));
+        let heat_bytes = core::mem::take(&mut fragment.heat_bytes);
+        fragment.plain_entry = fragment.plain_entry + u64::from(heat_bytes);
         fragment.counts_heat = false;
         let mut incoming = Vec::new();
         let mut exit_id = self.fragment(fragment_id).incoming;
@@ -274,7 +279,7 @@ impl Cache {
         let fragment = self.fragment(fragment_id);
         for exit_id in fragment.exits() {
             let exit = self.exit(exit_id);
-            if exit.patch != 0 && exit.kind != ExitType::FirstTry {
+            if exit.patch != CachePc::NOWHERE && exit.kind != ExitType::FirstTry {
                 set_displacement(exit.patch, exit.stub);
             }
         }
@@ -292,7 +297,7 @@ impl Cache {
         if fragment.interrupt_offset != NONE {
             let address = fragment.cache_start + u64::from(fragment.interrupt_offset);
             // SAFETY: eight aligned bytes of the fragment: a whole instruction starts there, before and after.
-            unsafe { AtomicU64::from_ptr(writable(address) as *mut u64) }.store(value, Ordering::SeqCst);
+            unsafe { AtomicU64::from_ptr(writable(address.raw()) as *mut u64) }.store(value, Ordering::SeqCst);
         }
     }
 

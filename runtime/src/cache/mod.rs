@@ -19,6 +19,7 @@ pub use fragment::{Fragment, COUNTED_AT_EXITS, NONE};
 pub use slab::Unit;
 pub use slabs::Slabs;
 
+use crate::context::addresses::CachePc;
 use crate::context::numbers::{CounterId, ExitId, FragmentId};
 use crate::sys::heap::Arena;
 use core::ops::Range;
@@ -100,11 +101,11 @@ impl Cache {
 
     /// The cache's memory in `left` is about to go: nothing writes to it any more. No fragment there may be in use, and no exit linked.
     pub fn forget_memory(&mut self, left: &Range<u64>) {
-        for exit in self.exits.as_mut_slice().iter_mut().filter(|exit| left.contains(&exit.patch)) {
-            exit.patch = 0;
+        for exit in self.exits.as_mut_slice().iter_mut().filter(|exit| left.contains(&exit.patch.raw())) {
+            exit.patch = CachePc::NOWHERE;
         }
         for fragment in self.fragments.as_mut_slice() {
-            if left.contains(&(fragment.cache_start + u64::from(fragment.interrupt_offset))) {
+            if left.contains(&(fragment.cache_start.raw() + u64::from(fragment.interrupt_offset))) {
                 fragment.interrupt_offset = NONE;
             }
         }

@@ -5,6 +5,7 @@
 //! zero. Entries never move inside a table; a grown table is a new one, the old stays readable.
 
 use super::exit::PadId;
+use crate::context::addresses::CachePc;
 use crate::context::numbers::{FragmentId, SiteId};
 use crate::sys::heap::Arena;
 
@@ -17,7 +18,7 @@ pub struct PairEntry {
     /// 0: the entry is free.
     pub is_used: u32,
     /// Cache address of the pad; 0 while there is none.
-    pub pad: u64,
+    pub pad: CachePc,
     /// What is at that address.
     pub way: PairWay,
 }
@@ -54,7 +55,8 @@ impl PairEntry {
     }
 }
 
-const EMPTY: PairEntry = PairEntry { target: 0, site: SiteId::RETURNS, is_used: 0, pad: 0, way: PairWay::Landing };
+const EMPTY: PairEntry =
+    PairEntry { target: 0, site: SiteId::RETURNS, is_used: 0, pad: CachePc::NOWHERE, way: PairWay::Landing };
 /// Tables, the smallest first: 2^12, 2^14, ... entries; all of them take their addresses when first used.
 const TABLES: usize = 7;
 
@@ -121,7 +123,7 @@ impl PairTable {
     }
 
     /// Sets a way, which is at `pad`.
-    pub fn insert(&mut self, site: SiteId, target: u64, pad: u64, way: PairWay) -> Insertion {
+    pub fn insert(&mut self, site: SiteId, target: u64, pad: CachePc, way: PairWay) -> Insertion {
         let mut insertion = Insertion::InPlace;
         if (self.used + 1) * 2 > self.tables[self.current].len() && self.find(site, target).is_none() {
             let next = self.current + 1;
@@ -175,7 +177,7 @@ mod tests {
         assert!(pairs.initialize());
         let before = pairs.location();
         let mut n = 0;
-        while pairs.insert(SiteId::RETURNS, 0x1000 + n, 1, PairWay::Landing) == Insertion::InPlace {
+        while pairs.insert(SiteId::RETURNS, 0x1000 + n, CachePc::from_raw(1), PairWay::Landing) == Insertion::InPlace {
             n += 1;
         }
         let after = pairs.location();
@@ -184,20 +186,26 @@ mod tests {
         // One more would move the table again, but none of these is more.
         while (pairs.used + 1) * 2 <= pairs.tables[pairs.current].len() {
             n += 1;
-            assert_eq!(pairs.insert(SiteId::RETURNS, 0x1000 + n, 1, PairWay::Landing), Insertion::InPlace);
+            assert_eq!(
+                pairs.insert(SiteId::RETURNS, 0x1000 + n, CachePc::from_raw(1), PairWay::Landing),
+                Insertion::InPlace
+            );
         }
-        assert_eq!(pairs.insert(SiteId::RETURNS, 0x1000, 2, PairWay::Landing), Insertion::InPlace);
-        assert_eq!((pairs.location(), pairs.find(SiteId::RETURNS, 0x1000).map(|entry| entry.pad)), (after, Some(2)));
+        assert_eq!(pairs.insert(SiteId::RETURNS, 0x1000, CachePc::from_raw(2), PairWay::Landing), Insertion::InPlace);
+        assert_eq!(
+            (pairs.location(), pairs.find(SiteId::RETURNS, 0x1000).map(|entry| entry.pad)),
+            (after, Some(CachePc::from_raw(2)))
+        );
         for target in [0, u64::MAX] {
             let used = pairs.used;
             assert!(pairs.find(SiteId::from_raw(3), target).is_none());
             assert!([4, 5]
-                .map(|pad| pairs.insert(SiteId::from_raw(3), target, pad, PairWay::Landing))
+                .map(|pad| pairs.insert(SiteId::from_raw(3), target, CachePc::from_raw(pad), PairWay::Landing))
                 .iter()
                 .all(|one| *one != Insertion::NoMemory));
             assert_eq!(
                 (pairs.find(SiteId::from_raw(3), target).map(|entry| entry.pad), pairs.used),
-                (Some(5), used + 1)
+                (Some(CachePc::from_raw(5)), used + 1)
             );
         }
     }

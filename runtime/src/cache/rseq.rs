@@ -19,6 +19,7 @@ extern crate alloc;
 use super::slab::{Unit, HOT_ROOM_BYTES};
 use super::slabs::Slabs;
 use super::views::writable;
+use crate::context::addresses::CachePc;
 use crate::context::numbers::{ExitId, FragmentId};
 use crate::cpu::emit::Emitter;
 use crate::sys::heap::Arena;
@@ -73,12 +74,12 @@ pub struct Enclosure {
     pub address: u64,
     pub descriptor: Descriptor,
     pub shadow: u64,
-    pub stub: u64,
-    pub covered: u64,
-    pub covered_end: u64,
+    pub stub: CachePc,
+    pub covered: CachePc,
+    pub covered_end: CachePc,
     /// Free room for entries and for code.
-    next_entry: u64,
-    next_code: u64,
+    next_entry: CachePc,
+    next_code: CachePc,
     /// The exit that the stub stands for.
     pub abort_exit: ExitId,
     /// The last instruction is in place.
@@ -87,12 +88,12 @@ pub struct Enclosure {
 
 impl Enclosure {
     /// Where the last instruction is to start, if it has `size` bytes.
-    pub fn last_start(&self, size: usize) -> u64 {
+    pub fn last_start(&self, size: usize) -> CachePc {
         self.covered_end - size as u64
     }
 
     pub fn contains_covered(&self, pc: u64) -> bool {
-        (self.covered..self.covered_end).contains(&pc)
+        (self.covered.raw()..self.covered_end.raw()).contains(&pc)
     }
 
     /// Writes the stub.
@@ -102,8 +103,8 @@ impl Enclosure {
     pub unsafe fn stub_emitter(&self) -> Emitter<'static> {
         let size = (ENTRIES_OFFSET - STUB_OFFSET) as usize;
         // SAFETY: these bytes are kept for the stub.
-        let room = unsafe { core::slice::from_raw_parts_mut(writable(self.stub) as *mut u8, size) };
-        Emitter::new(room, self.stub, &mut [], 0)
+        let room = unsafe { core::slice::from_raw_parts_mut(writable(self.stub.raw()) as *mut u8, size) };
+        Emitter::new(room, self.stub.raw(), &mut [], 0)
     }
 
     /// Writes a fragment: its entry is the cold section. `None`: the enclosure is full.
@@ -114,15 +115,15 @@ impl Enclosure {
         if self.next_entry + ENTRY_BYTES > self.covered {
             return None;
         }
-        let size = (self.covered_end - LAST_BYTES).checked_sub(self.next_code)?;
+        let size = (self.covered_end - LAST_BYTES).raw().checked_sub(self.next_code.raw())?;
         // SAFETY: from `next_code` up to the last instruction, and from `next_entry` on, nothing is used yet.
         let (code, entry) = unsafe {
             (
-                core::slice::from_raw_parts_mut(writable(self.next_code) as *mut u8, size as usize),
-                core::slice::from_raw_parts_mut(writable(self.next_entry) as *mut u8, ENTRY_BYTES as usize),
+                core::slice::from_raw_parts_mut(writable(self.next_code.raw()) as *mut u8, size as usize),
+                core::slice::from_raw_parts_mut(writable(self.next_entry.raw()) as *mut u8, ENTRY_BYTES as usize),
             )
         };
-        Some(Emitter::new(code, self.next_code, entry, self.next_entry))
+        Some(Emitter::new(code, self.next_code.raw(), entry, self.next_entry.raw()))
     }
 
     /// Writes the last instruction, of `size` bytes, and the way out.
@@ -133,8 +134,8 @@ impl Enclosure {
         let start = self.last_start(size.min(LAST_BYTES as usize));
         let end = self.covered_end + WAY_OUT_BYTES;
         // SAFETY: these bytes are kept for the last instruction and what follows it.
-        let room = unsafe { core::slice::from_raw_parts_mut(writable(start) as *mut u8, (end - start) as usize) };
-        Emitter::new(room, start, &mut [], 0)
+        let room = unsafe { core::slice::from_raw_parts_mut(writable(start.raw()) as *mut u8, (end - start) as usize) };
+        Emitter::new(room, start.raw(), &mut [], 0)
     }
 }
 
@@ -143,8 +144,8 @@ impl Enclosure {
 struct Piece {
     enclosure: u32,
     fragment: FragmentId,
-    start: u64,
-    end: u64,
+    start: CachePc,
+    end: CachePc,
 }
 
 /// All critical sections of the process.
@@ -262,42 +263,47 @@ impl Rseqs {
             return None;
         }
         let room = slabs.room_near(descriptor.start)?;
-        let shadow = room.hot.next_multiple_of(32);
+        let shadow = room.hot.raw().next_multiple_of(32);
         // How much a block takes in an enclosure does not depend on its size: what was full becomes larger.
         let size = ((0x2000 + 40 * descriptor.size) << n_before).min(MAX_ENCLOSURE_BYTES);
-        let covered = shadow + ENTRIES_OFFSET + ENTRY_BYTES * (32 + descriptor.size / 4);
-        let covered_end = shadow + size - WAY_OUT_BYTES;
+        let at = CachePc::from_raw(shadow);
+        let covered = at + ENTRIES_OFFSET + ENTRY_BYTES * (32 + descriptor.size / 4);
+        let covered_end = at + size - WAY_OUT_BYTES;
         let enclosure = Enclosure {
             address,
             descriptor,
             shadow,
-            stub: shadow + STUB_OFFSET,
+            stub: at + STUB_OFFSET,
             covered,
             covered_end,
-            next_entry: shadow + ENTRIES_OFFSET,
+            next_entry: at + ENTRIES_OFFSET,
             next_code: covered,
             abort_exit,
             has_last: false,
         };
-        let own = Descriptor { start: covered, size: covered_end - covered, abort: enclosure.stub, ..descriptor };
+        let own =
+            Descriptor { start: covered.raw(), size: covered_end - covered, abort: enclosure.stub.raw(), ..descriptor };
         // SAFETY: the room is unused, and larger than any enclosure.
         unsafe {
             (writable(shadow) as *mut Descriptor).write(own);
             (writable(shadow + SIGNATURE_OFFSET) as *mut u32).write(signature);
         }
         let index = self.enclosures.push(enclosure)? as u32;
-        slabs.commit(room, shadow - room.hot + size, 0, Unit::Enclosure(index));
+        slabs.commit(room, shadow - room.hot.raw() + size, 0, Unit::Enclosure(index));
         self.by_start.insert(descriptor.start, (index, n_before + 1));
         Some(index)
     }
 
     /// Takes the room that a fragment got: its entry and its code up to `end`, or, `is_last`, the last instruction.
     /// `false` if memory is used up.
-    pub fn commit(&mut self, index: u32, fragment: FragmentId, end: u64, is_last: bool) -> bool {
+    pub fn commit(&mut self, index: u32, fragment: FragmentId, end: CachePc, is_last: bool) -> bool {
         let enclosure = *self.enclosure(index);
         let piece = |start, end| Piece { enclosure: index, fragment, start, end };
         let pieces = if is_last {
-            [piece(enclosure.covered_end - LAST_BYTES, enclosure.covered_end + WAY_OUT_BYTES), piece(0, 0)]
+            [
+                piece(enclosure.covered_end - LAST_BYTES, enclosure.covered_end + WAY_OUT_BYTES),
+                piece(CachePc::NOWHERE, CachePc::NOWHERE),
+            ]
         } else {
             [piece(enclosure.next_entry, enclosure.next_entry + ENTRY_BYTES), piece(enclosure.next_code, end)]
         };
@@ -305,7 +311,7 @@ impl Rseqs {
         if is_last {
             enclosure.has_last = true;
         } else {
-            enclosure.next_entry += ENTRY_BYTES;
+            enclosure.next_entry = enclosure.next_entry + ENTRY_BYTES;
             enclosure.next_code = end;
         }
         self.pieces.extend(&pieces).is_some()
@@ -313,7 +319,8 @@ impl Rseqs {
 
     /// The fragment at an address of an enclosure. Lock-free: called by the signal handler.
     pub fn fragment_at(&self, index: u32, address: u64) -> Option<FragmentId> {
-        let holds = |piece: &&Piece| piece.enclosure == index && (piece.start..piece.end).contains(&address);
+        let holds =
+            |piece: &&Piece| piece.enclosure == index && (piece.start.raw()..piece.end.raw()).contains(&address);
         self.pieces.as_slice().iter().find(holds).map(|piece| piece.fragment)
     }
 }

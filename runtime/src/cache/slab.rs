@@ -6,6 +6,7 @@
 use super::exit::PadId;
 use super::views::writable;
 use super::views::SLAB_BYTES;
+use crate::context::addresses::CachePc;
 use crate::context::numbers::FragmentId;
 use crate::cpu::emit::Emitter;
 use core::ops::Range;
@@ -43,8 +44,8 @@ pub enum Unit {
 /// Room for one unit: where its hot and its cold part start, and how large these may be.
 #[derive(Clone, Copy)]
 pub struct Room {
-    pub hot: u64,
-    pub(super) cold: u64,
+    pub hot: CachePc,
+    pub(super) cold: CachePc,
     hot_bytes: u64,
     cold_bytes: u64,
 }
@@ -53,7 +54,7 @@ impl Room {
     /// Begins so many bytes later, at most `MAX_PADDING`.
     pub fn leave_out(&mut self, bytes: u64) {
         let bytes = bytes.min(MAX_PADDING).min(self.hot_bytes);
-        self.hot += bytes;
+        self.hot = self.hot + bytes;
         self.hot_bytes -= bytes;
     }
 
@@ -65,11 +66,11 @@ impl Room {
         // SAFETY: so many bytes were found unused in the slab, which is unmapped only when nothing is put into it any more.
         let (hot, cold) = unsafe {
             (
-                core::slice::from_raw_parts_mut(writable(self.hot) as *mut u8, self.hot_bytes as usize),
-                core::slice::from_raw_parts_mut(writable(self.cold) as *mut u8, self.cold_bytes as usize),
+                core::slice::from_raw_parts_mut(writable(self.hot.raw()) as *mut u8, self.hot_bytes as usize),
+                core::slice::from_raw_parts_mut(writable(self.cold.raw()) as *mut u8, self.cold_bytes as usize),
             )
         };
-        Emitter::new(hot, self.hot, cold, self.cold)
+        Emitter::new(hot, self.hot.raw(), cold, self.cold.raw())
     }
 }
 
@@ -181,7 +182,12 @@ impl Slab {
             && cold_used + cold_bytes <= HOT_INDEX_OFFSET
             && index_end(&hot.n_units, HOT_INDEX_OFFSET, n_left) <= COLD_INDEX_OFFSET
             && index_end(&cold.n_units, COLD_INDEX_OFFSET, 0) <= SLAB_BYTES;
-        let room = Room { hot: self.start + hot_used, cold: self.start + cold_used, hot_bytes, cold_bytes };
+        let room = Room {
+            hot: CachePc::from_raw(self.start + hot_used),
+            cold: CachePc::from_raw(self.start + cold_used),
+            hot_bytes,
+            cold_bytes,
+        };
         has_room.then_some(room)
     }
 

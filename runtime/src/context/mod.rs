@@ -14,6 +14,7 @@
 //! | `FRAME_OFFSET` | a signal frame that the runtime builds for itself |
 //! | `THREAD_COUNTERS_OFFSET` | the window onto this thread's counters in the shared memory |
 
+pub mod addresses;
 pub mod call;
 pub mod hold;
 pub mod layout;

@@ -3,6 +3,7 @@
 use crate::buffer::{RingWriter, Shared};
 use crate::cache::exit::ExitType;
 use crate::cache::Entry;
+use crate::context::addresses::CachePc;
 use crate::context::call::RESTART_DUE;
 use crate::context::numbers::{ExitId, FragmentId, SiteId};
 use crate::context::ThreadContext;
@@ -46,7 +47,7 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
     context.rseq.plain = 0;
     if reason == REASON_EXIT && context.path.has_tags {
         if let Some(address) = regions::decide_alone(context) {
-            return address;
+            return address.raw();
         }
     }
     match reason {
@@ -93,7 +94,7 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
     }
     let address = resume(context, link);
     context.registers.load_modes();
-    address
+    address.raw()
 }
 
 /// A system call, which the gate has left to the dispatcher. The exit to link, or where in the gate the thread goes on, which
@@ -130,7 +131,7 @@ pub fn take_call(context: &mut ThreadContext) -> Result<ExitId, u64> {
 /// Delivers what waits, then finds the fragment at the context's pc. `link` is the exit that may be linked to it.
 ///
 /// Never gives an address of the program's own: where it has no code that is known, the fault comes by `fault_natively`.
-pub fn resume(context: &mut ThreadContext, link: ExitId) -> u64 {
+pub fn resume(context: &mut ThreadContext, link: ExitId) -> CachePc {
     let mut link = link;
     room::note_arrival(context);
     breakpoints::count_met(context);
@@ -248,7 +249,7 @@ pub fn find_to_resume(
     context: &mut ThreadContext,
     link: ExitId,
     n_changes: &mut u64,
-) -> Result<u64, BuildError> {
+) -> Result<CachePc, BuildError> {
     *n_changes = engine.ranges.n_changes;
     if !paths::is_of_mode(engine, context) {
         return Err(BuildError::OtherMode);
@@ -274,7 +275,9 @@ pub fn find_to_resume(
         linking::link_exit(engine, &writer, context, link, id);
         landings::follow_landing(engine, context, link);
     }
-    if link != ExitId::NONE && engine.cache.exit(link).skips_question && engine.cache.fragment(id).behind_question != 0
+    if link != ExitId::NONE
+        && engine.cache.exit(link).skips_question
+        && engine.cache.fragment(id).behind_question != CachePc::NOWHERE
     {
         // The same block goes on.
         return engine.cache.entry_behind_question(id, Entry::Plain).ok_or(BuildError::OutOfMemory);
@@ -285,7 +288,11 @@ pub fn find_to_resume(
 }
 
 /// The same where that takes no look at the program's memory, which takes system calls while the program blocks faults.
-pub fn find_known(context: &mut ThreadContext, link: ExitId, n_changes: &mut u64) -> Option<Result<u64, BuildError>> {
+pub fn find_known(
+    context: &mut ThreadContext,
+    link: ExitId,
+    n_changes: &mut u64,
+) -> Option<Result<CachePc, BuildError>> {
     if context.signals.blocks_faults == 0 {
         return None;
     }
@@ -303,7 +310,7 @@ pub fn enter_alone(
     context: &mut ThreadContext,
     link: ExitId,
     id: FragmentId,
-) -> u64 {
+) -> CachePc {
     let site = engine.cache.fragment(id).site;
     if site != SiteId::NONE {
         THREADS.lock().reach_site(site);

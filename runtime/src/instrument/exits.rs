@@ -1,6 +1,7 @@
 //! Ways out of fragments: linkable jumps with their stubs.
 
 use crate::cache::exit::{Entry, Exit, ExitType, PadId};
+use crate::context::addresses::CachePc;
 use crate::context::layout::heat_offset;
 use crate::context::numbers::{CounterId, ExitId, FragmentId};
 use crate::cpu::emit::{Emitter, ZERO};
@@ -20,8 +21,8 @@ pub struct ExitList {
 
 pub const BLANK: Exit = Exit {
     target: 0,
-    patch: 0,
-    stub: 0,
+    patch: CachePc::NOWHERE,
+    stub: CachePc::NOWHERE,
     fragment: FragmentId::NONE,
     linked_to: FragmentId::NONE,
     next_incoming: ExitId::NONE,
@@ -128,7 +129,7 @@ impl ExitList {
     pub fn emit_stubs_here(&mut self, emitter: &mut Emitter, before: impl Fn(&mut Emitter, &Exit)) {
         for index in 0..self.length {
             let exit = &mut self.exits[index];
-            if exit.patch != 0 {
+            if exit.patch != CachePc::NOWHERE {
                 exit.stub = emitter.address();
                 emitter.bind(exit.patch);
                 before(emitter, exit);
@@ -146,7 +147,7 @@ impl ExitList {
                 continue;
             }
             exit.stub = emitter.address();
-            if exit.patch != 0 {
+            if exit.patch != CachePc::NOWHERE {
                 emitter.bind(exit.patch);
             }
             if exit.entry == Entry::Call {

@@ -12,6 +12,7 @@ use crate::buffer::RingWriter;
 use crate::cache::exit::ExitType;
 use crate::cache::fragment::{Fragment, Habit, NONE};
 use crate::cache::Unit;
+use crate::context::addresses::CachePc;
 use crate::context::numbers::FragmentId;
 use crate::cpu::patching::interrupt_words;
 use crate::cpu::sys::clock::ticks;
@@ -51,7 +52,7 @@ impl Engine {
         let facts = self.gather(writer, request, block, ending);
         let plan = Plan::of(block, facts);
         if plan.facts.is_hot() && !plan.has_call_entry && !plan.has_verified_entry {
-            room.leave_out(self.loop_padding(room.hot, block, &plan));
+            room.leave_out(self.loop_padding(room.hot.raw(), block, &plan));
         }
         // SAFETY: nothing uses the room yet; the lock is held.
         let mut emitter = unsafe { room.emitter() };
@@ -64,7 +65,7 @@ impl Engine {
         let id = plan.facts.id;
         self.region_blocks.note(plan.facts.region_block, id);
         self.cache.slabs.commit(room, size, cold_size, Unit::Fragment(id));
-        if emitted.entries.verified != 0 {
+        if emitted.entries.verified != CachePc::NOWHERE {
             self.cache.link(fragment.first_exit, id);
         }
         self.publish(writer, block, id, plan.facts.kind, plan.facts.ending, &plan.counters);
@@ -93,7 +94,7 @@ impl Engine {
         }
         let interrupted = exits.as_slice().iter().find(|exit| exit.kind == ExitType::Interrupted);
         let (interrupt_original, interrupt_patch) = match interrupted.zip(emitted.indirect.interrupt_at) {
-            Some((exit, position)) => interrupt_words(emitted.start + position as u64, exit.stub),
+            Some((exit, position)) => interrupt_words(emitted.start.raw() + position as u64, exit.stub.raw()),
             None => (0, 0),
         };
         let code_version = self.version_of(block.pc, facts.code_hash);

@@ -171,7 +171,7 @@ pub fn follow_indirect(context: &mut ThreadContext, source: FragmentId, target: 
         if let Some(entry) = find_way(&engine, fragment.site, target) {
             // Another thread made it meanwhile, or this thread's table held a dead pad.
             // SAFETY: the entry of a site that runs is inside this thread's branch table.
-            unsafe { context.branch_entry(fragment.site, target).write_volatile(entry.pad) };
+            unsafe { context.branch_entry(fragment.site, target).write_volatile(entry.pad.raw()) };
             if let PairWay::Pad(id) = entry.way {
                 count_pad(&engine, context, id);
             }

@@ -2,6 +2,7 @@
 
 use crate::cache::exit::ExitType;
 use crate::cache::pairs::{Insertion, PairWay};
+use crate::context::addresses::CachePc;
 use crate::context::numbers::{ExitId, FragmentId, SiteId};
 use crate::context::ThreadContext;
 use crate::cpu::spill::SpillState;
@@ -10,12 +11,12 @@ use crate::protocol::error_code;
 use crate::thread::THREADS;
 
 /// Where a call's return lands in the cache: right after the processor's call.
-pub fn landing_address(engine: &Engine, caller: FragmentId) -> u64 {
+pub fn landing_address(engine: &Engine, caller: FragmentId) -> CachePc {
     let fragment = engine.cache.fragment(caller);
     let start = fragment.map_start as usize;
     let entries = &engine.cache.map.as_slice()[start..start + fragment.map_length as usize];
     let landing = entries.iter().find(|entry| entry.state == SpillState::Landing);
-    landing.map_or(0, |entry| fragment.cache_start + u64::from(entry.cache_offset))
+    landing.map_or(CachePc::NOWHERE, |entry| fragment.cache_start + u64::from(entry.cache_offset))
 }
 
 /// Makes returns to what follows the call at the end of fragment `id`, which is new, come to its landing, if they are to: the processor
@@ -26,11 +27,12 @@ pub fn lead_returns_to(engine: &mut Engine, id: FragmentId) {
     if !fragment.ends_with_call() || engine.cache.landings.find(target) != Some(id) {
         return;
     }
-    let Some(before) = engine.cache.pairs.find(SiteId::RETURNS, target).filter(|entry| entry.pad != 0) else {
+    let Some(before) = engine.cache.pairs.find(SiteId::RETURNS, target).filter(|entry| entry.pad != CachePc::NOWHERE)
+    else {
         return;
     };
     let address = landing_address(engine, id);
-    if address != 0 {
+    if address != CachePc::NOWHERE {
         // Replacing an entry never moves the table.
         engine.cache.pairs.insert(SiteId::RETURNS, target, address, PairWay::Landing);
         THREADS.lock().change_branch(SiteId::RETURNS, target, before.pad, address);
@@ -38,7 +40,7 @@ pub fn lead_returns_to(engine: &mut Engine, id: FragmentId) {
 }
 
 /// Where returns to `return_pc` land: behind a call that is in use. `None`: the call is to be translated again.
-pub fn find_landing(engine: &mut Engine, return_pc: u64) -> Option<u64> {
+pub fn find_landing(engine: &mut Engine, return_pc: u64) -> Option<CachePc> {
     let known = engine.cache.landings.find(return_pc).filter(|id| engine.cache.fragment(*id).is_valid);
     let caller = known.or_else(|| find_call_before(engine, return_pc))?;
     Some(landing_address(engine, caller))
@@ -78,10 +80,10 @@ pub fn insert_pair(
     context: &ThreadContext,
     site: SiteId,
     target: u64,
-    address: u64,
+    address: CachePc,
     way: PairWay,
 ) {
-    if address == 0 {
+    if address == CachePc::NOWHERE {
         return;
     }
     match engine.cache.pairs.insert(site, target, address, way) {
@@ -93,5 +95,5 @@ pub fn insert_pair(
         Insertion::NoMemory => engine.shared.report_error(error_code::OUT_OF_MEMORY, [3, 0, 0, 0]),
     }
     // SAFETY: the entry of a site that runs is inside this thread's branch table.
-    unsafe { context.branch_entry(site, target).write_volatile(address) };
+    unsafe { context.branch_entry(site, target).write_volatile(address.raw()) };
 }

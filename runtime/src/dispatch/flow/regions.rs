@@ -4,6 +4,7 @@
 //! to be done.
 
 use crate::cache::exit::ExitType;
+use crate::context::addresses::CachePc;
 use crate::context::numbers::FragmentId;
 use crate::context::ThreadContext;
 use crate::dispatch::life::detach;
@@ -19,7 +20,7 @@ pub fn decide(engine: &Engine, context: &ThreadContext, id: FragmentId) {
 }
 
 /// Decides, if that is what the thread came for, and if it goes on right away: where. `None`: nothing was done.
-pub fn decide_alone(context: &mut ThreadContext) -> Option<u64> {
+pub fn decide_alone(context: &mut ThreadContext) -> Option<CachePc> {
     let engine = ENGINE.lock();
     let exit = *engine.cache.exit(context.gate.exit_id);
     let is_alone = exit.kind == ExitType::Region

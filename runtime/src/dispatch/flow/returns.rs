@@ -84,7 +84,7 @@ fn find_pad(
         if pad.return_ways == ways && !pad.is_dead {
             // Another thread made it meanwhile.
             // SAFETY: the entry of a site that runs is inside this thread's branch table.
-            unsafe { context.branch_entry(site, target).write_volatile(address) };
+            unsafe { context.branch_entry(site, target).write_volatile(address.raw()) };
             return Some(id);
         }
     }

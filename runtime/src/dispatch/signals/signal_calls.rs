@@ -168,7 +168,7 @@ fn find_straight(context: &mut ThreadContext) -> Option<u64> {
         return None;
     }
     let id = engine.cache.by_pc.find(context.registers.pc)?;
-    Some(engine.cache.fragment(id).plain_entry)
+    Some(engine.cache.fragment(id).plain_entry.raw())
 }
 
 /// Counts the return from a handler by the system call of exit `exit_id`, to `target`.

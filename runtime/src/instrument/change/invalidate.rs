@@ -13,6 +13,7 @@ use crate::cache::exit::ExitType;
 use crate::cache::fragment::Fragment;
 use crate::cache::pairs::PairWay;
 use crate::cache::PadId;
+use crate::context::addresses::CachePc;
 use crate::context::numbers::{ExitId, FragmentId};
 use crate::cpu::guarded;
 use crate::cpu::sys::clock::ticks;
@@ -226,7 +227,7 @@ impl Engine {
         let site = self.cache.fragment(pad.source_fragment).site;
         if self.cache.pairs.find(site, pad.target).is_some_and(|entry| entry.pad == pad.cache_start) {
             // Replacing an entry never moves the table.
-            self.cache.pairs.insert(site, pad.target, 0, PairWay::Pad(pad_id));
+            self.cache.pairs.insert(site, pad.target, CachePc::NOWHERE, PairWay::Pad(pad_id));
         }
     }
 

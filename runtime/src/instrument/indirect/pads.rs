@@ -3,6 +3,7 @@
 use crate::buffer::RingWriter;
 use crate::cache::exit::{Entry, ExitType, Pad};
 use crate::cache::{Cache, Fragment, PadId, Unit};
+use crate::context::addresses::CachePc;
 use crate::context::numbers::{CounterId, ExitId, FragmentId};
 use crate::context::ThreadContext;
 use crate::cpu::decode::flags;
@@ -36,7 +37,7 @@ pub struct DynamicEdge {
 struct PadPlan {
     target: u64,
     /// Where other targets go on that are not the one that is tried first; `None`: to the gate.
-    table_way: Option<u64>,
+    table_way: Option<CachePc>,
     counter: CounterId,
     /// The flags of `inc` are dead at the target.
     are_flags_dead: bool,
@@ -108,7 +109,7 @@ impl Engine {
     }
 
     /// Emits a planned pad. Returns where it starts.
-    fn emit_pad(&self, plan: &PadPlan, emitter: &mut Emitter, exits: &mut ExitList) -> Result<u64, BuildError> {
+    fn emit_pad(&self, plan: &PadPlan, emitter: &mut Emitter, exits: &mut ExitList) -> Result<CachePc, BuildError> {
         let start = emit_verification(emitter, self.features, plan.target, plan.table_way);
         // The registers are lent from here on; hot code may go on so.
         if plan.counter != CounterId::NONE {

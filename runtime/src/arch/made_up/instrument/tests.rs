@@ -82,7 +82,7 @@ impl Followed {
             if link != ExitId::NONE {
                 assert!(self.engine.cache.link(link, id));
             }
-            self.machine.pc = self.engine.cache.fragment(id).plain_entry;
+            self.machine.pc = self.engine.cache.fragment(id).plain_entry.raw();
             (pc, link) = match self.machine.run(MOST_STEPS) {
                 Stop::Exit(exit) => {
                     self.n_left += 1;

@@ -1,6 +1,7 @@
 //! The two ways out of a fragment that ends with a conditional branch.
 
 use crate::cache::exit::ExitType;
+use crate::context::addresses::CachePc;
 use crate::context::numbers::CounterId;
 use crate::cpu::decode::flags;
 use crate::cpu::instrument::counting::{emit_count, emit_keep, emit_kept_count};
@@ -66,7 +67,7 @@ impl Terminator<'_, '_> {
     }
 
     /// The jump or branch with its displacement at `place` leads to what goes this way, elsewhere.
-    fn cold_edge(&mut self, place: u64, way: Way) {
+    fn cold_edge(&mut self, place: CachePc, way: Way) {
         self.emitter.set_cold(true);
         self.emitter.bind(place);
         self.edge(way);

@@ -6,6 +6,7 @@
 //! moves last. So a number that is whole counts as written, wherever the kill came (recording/raw/path_tail.py). All accesses are
 //! aligned: the program may have alignment checks on.
 
+use crate::context::addresses::CachePc;
 use crate::context::numbers::ExitId;
 use crate::cpu::displacements::{gs_path_cell, SURPRISES_END_OFFSET, SYMBOLS_END_OFFSET};
 use crate::cpu::emit::Emitter;
@@ -18,9 +19,9 @@ use clew_pathcodec::symbols::WIDE_SYMBOL;
 /// The end of code that writes: where it leads when the buffer is full, still to be bound.
 #[must_use]
 pub struct FullBuffer {
-    place: u64,
+    place: CachePc,
     /// Where it leads instead of writing: the dispatcher does that.
-    long: Option<u64>,
+    long: Option<CachePc>,
     /// Where rcx is then.
     saved: Gpr,
     exit: ExitId,
@@ -171,7 +172,7 @@ pub fn emit_full_question(emitter: &mut Emitter, exit: ExitId, has_rotate: bool)
 
 /// Emits a jump to be bound, for when the offset, also in r11, came to the end of its buffer: it is negative up to there. rcx is
 /// lost.
-fn emit_end_question(emitter: &mut Emitter, offset: u32, has_rotate: bool) -> u64 {
+fn emit_end_question(emitter: &mut Emitter, offset: u32, has_rotate: bool) -> CachePc {
     if has_rotate {
         emitter.rotate_right(RCX, TARGET, 32);
         return emitter.jump_ecx_zero();

@@ -14,6 +14,7 @@ use crate::buffer::RingWriter;
 use crate::cache::exit::ExitType;
 use crate::cache::fragment::{Fragment, COUNTED_AT_EXITS};
 use crate::cache::rseq::Enclosure;
+use crate::context::addresses::CachePc;
 use crate::context::numbers::{ExitId, FragmentId};
 use crate::cpu::displacements::{GS_RSEQ_STATE, GS_RSEQ_WORD};
 use crate::cpu::emit::Emitter;
@@ -41,7 +42,7 @@ enum Failure {
 /// A fragment under construction in its enclosure.
 struct Place<'a> {
     /// Where it is entered: the map counts from there.
-    entry: u64,
+    entry: CachePc,
     enclosure: Enclosure,
     counters: Counters,
     exits: &'a mut ExitList,
@@ -138,7 +139,7 @@ impl Engine {
         let rseqs = &mut self.cache.rseqs;
         if !is_kept
             || !rseqs.commit(index, id, emitter.address(), false)
-            || is_last && !rseqs.commit(index, id, 0, true)
+            || is_last && !rseqs.commit(index, id, CachePc::NOWHERE, true)
         {
             return Err(Failure::OutOfMemory);
         }
@@ -241,7 +242,12 @@ fn describe(block: &Block, counters: &Counters) -> Fragment {
 
 /// Emits the start of fragment `id`; `other` is the exit of those that have not announced the critical section so. Where it is
 /// entered, where it is from inside, and how far behind the first of them the hot section has come: the map counts from there.
-fn emit_start(emitter: &mut Emitter, enclosure: &Enclosure, id: FragmentId, other: ExitId) -> (u64, u64, usize) {
+fn emit_start(
+    emitter: &mut Emitter,
+    enclosure: &Enclosure,
+    id: FragmentId,
+    other: ExitId,
+) -> (CachePc, CachePc, usize) {
     emitter.set_cold(true);
     let entry = emitter.address();
     emitter.store_gs_immediate(GS_RSEQ_STATE, id.raw());

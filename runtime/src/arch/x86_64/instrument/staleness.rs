@@ -28,7 +28,7 @@ pub fn emit_check(emitter: &mut Emitter, block: &Block, stale: ExitId, hot: Opti
     emitter.store_gs(GS_SPILL_OTHER, RAX);
     emitter.save_flags_to_rax();
     // Where the code is too far for an operand relative to rip, rcx has its address.
-    let distance = block.pc.wrapping_sub(emitter.address()) as i64;
+    let distance = block.pc.wrapping_sub(emitter.address().raw()) as i64;
     let is_far = distance.unsigned_abs() > NEAR;
     if is_far {
         emitter.store_gs(GS_SPILL_ADDRESS, RCX);

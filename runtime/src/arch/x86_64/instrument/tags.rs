@@ -4,6 +4,7 @@
 //! rules (instrument/tags/rules.rs) and writes a word. Where it would become busy, is busy, or finds the buffer full, it leaves for
 //! the dispatcher, having changed nothing, and asks again when it comes back. Nothing here touches flags that are live.
 
+use crate::context::addresses::CachePc;
 use crate::context::layout::counter_offset;
 use crate::context::numbers::{CounterId, ExitId};
 use crate::cpu::decode::flags::flag_use;
@@ -78,7 +79,7 @@ pub fn emit_question(emitter: &mut Emitter, block: &Block, number: u32, exit: Ex
 }
 
 /// Emits the rules; r11 and rcx are free. `false`: `to_dispatcher` is too far.
-fn emit_rules(emitter: &mut Emitter, number: u32, to_dispatcher: u64) -> bool {
+fn emit_rules(emitter: &mut Emitter, number: u32, to_dispatcher: CachePc) -> bool {
     let (cell, level) = (gs_region_cell(number), REGION_LEVEL_OFFSET as u32);
     let words = counter_offset(CounterId::of_cell(REGION_WORDS_CELL));
     // The offset is negative until the buffer is full.

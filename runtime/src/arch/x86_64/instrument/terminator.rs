@@ -1,6 +1,7 @@
 //! The way out of a fragment: its last instruction, with what counts it and what it may be linked to.
 
 use crate::cache::exit::{Entry, ExitType};
+use crate::context::addresses::CachePc;
 use crate::context::layout::branch_table_offset;
 use crate::context::layout::{SITE_OVERFLOW, SITE_RETURN};
 use crate::context::numbers::{CounterId, ExitId, SiteId};
@@ -126,7 +127,7 @@ impl Terminator<'_, '_> {
     }
 
     /// After the processor's call: the return slot gets the application's return address.
-    fn fix_return_slot(&mut self, return_pc: u64) -> Option<u64> {
+    fn fix_return_slot(&mut self, return_pc: u64) -> Option<CachePc> {
         if return_pc as i64 == return_pc as i32 as i64 {
             self.emitter.bytes(&[0x48, 0xc7, 0x04, 0x24]); // mov qword [rsp], imm32
             self.emitter.dword(return_pc as u32);

@@ -258,7 +258,7 @@ fn failed_comparison(signal: u32, cache: &Cache, fragment: &Fragment, offset: u6
     }
     let first = cache.map.as_slice().get(fragment.map_start as usize)?;
     let failed = u64::from(first.cache_offset);
-    (offset < failed).then_some(fragment.cache_start + failed)
+    (offset < failed).then_some(fragment.cache_start.raw() + failed)
 }
 
 /// A fault of the runtime itself: it says so and ends the process as the signal does.

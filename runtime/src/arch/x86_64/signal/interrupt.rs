@@ -120,7 +120,7 @@ pub fn take_aborted(cache: &Cache, context: &mut ThreadContext, machine: &SigCon
         return false;
     };
     let enclosure = cache.rseqs.enclosure(index);
-    if machine.rip != enclosure.stub {
+    if machine.rip != enclosure.stub.raw() {
         return false;
     }
     context.registers.general = machine.registers();
@@ -217,7 +217,7 @@ pub fn fragment_at(cache: &Cache, pc: u64) -> Option<(FragmentId, u64)> {
         Found { unit: Unit::Fragment(id), start, is_cold: false } => Some((id, pc - start)),
         Found { unit: Unit::Enclosure(index), .. } => {
             let id = cache.rseqs.fragment_at(index, pc)?;
-            Some((id, pc - cache.fragment(id).cache_start))
+            Some((id, pc - cache.fragment(id).cache_start.raw()))
         }
         _ => None,
     }

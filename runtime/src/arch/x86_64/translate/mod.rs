@@ -120,7 +120,7 @@ impl Mangler {
         }
         if branch.is_ip_rel_memory_operand() && !uses_gs_memory(branch) {
             let address = branch.ip_rel_memory_address();
-            let distance = address.wrapping_sub(emitter.address() + 8) as i64;
+            let distance = address.wrapping_sub((emitter.address() + 8).raw()) as i64;
             let is_near = (distance.unsigned_abs()) < 0x7fff_0000 && branch.memory_segment() != Register::FS;
             if is_near {
                 let operand = MemoryOperand::with_base_displ(Register::RIP, address as i64);
@@ -160,7 +160,7 @@ impl Mangler {
     }
 
     fn encode(&mut self, emitter: &mut Emitter, instruction: &Instruction) -> Result<(), Unsupported> {
-        let result = self.encoder.encode(instruction, emitter.address());
+        let result = self.encoder.encode(instruction, emitter.address().raw());
         let mut buffer = self.encoder.take_buffer();
         if result.is_ok() {
             emitter.bytes(&buffer);
@@ -182,7 +182,7 @@ impl Mangler {
     ) -> Result<(), Unsupported> {
         let target = instruction.ip_rel_memory_address();
         let next = emitter.address() + bytes.len() as u64;
-        let displacement = target.wrapping_sub(next) as i64;
+        let displacement = target.wrapping_sub(next.raw()) as i64;
         let is_near = displacement == i64::from(displacement as i32) && instruction.memory_base() == Register::RIP;
         if is_near && offsets.has_displacement() && offsets.displacement_size() == 4 {
             let start = emitter.address() + offsets.displacement_offset() as u64;
