@@ -2,12 +2,12 @@
 
 use super::exit::PadId;
 use crate::context::addresses::CachePc;
-use crate::context::numbers::{CounterId, ExitId, FragmentId, SiteId};
+use crate::context::numbers::{BlockNumber, CounterId, ExitId, FragmentId, SiteId};
 use crate::cpu::spill::SpillState;
 use crate::protocol::exit_kind;
 
-/// No block of mode `region`; no cache offset.
-pub const NONE: u32 = u32::MAX;
+/// `Fragment::interrupt_offset`: it is interrupted nowhere.
+pub const NO_INTERRUPT: u32 = u32::MAX;
 
 /// `Fragment::count_before`: the fragment has no counter of its own but at its exits.
 pub const COUNTED_AT_EXITS: u16 = u16::MAX;
@@ -52,7 +52,7 @@ pub struct Fragment {
     /// First entry of its instruction map, and how many.
     pub map_start: u32,
     pub map_length: u16,
-    /// Cache offset of the eight bytes that `interrupt` replaces to interrupt an indirect exit; `NONE`: there is none.
+    /// Cache offset of the eight bytes that `interrupt` replaces to interrupt an indirect exit; `NO_INTERRUPT`: there is none.
     pub interrupt_offset: u32,
     /// What stands there.
     pub interrupt_original: u64,
@@ -92,7 +92,7 @@ pub struct Fragment {
     /// is none, or it may not be left out.
     pub behind_question: CachePc,
     /// The number of its block, or `NONE` (mode region).
-    pub region_block: u32,
+    pub region_block: BlockNumber,
     /// The fragment that was made of that before.
     pub region_before: FragmentId,
     /// The pad of its indirect branch that was made last; others follow by `Pad::before`.
@@ -151,7 +151,7 @@ impl Fragment {
         is_included: false,
         map_start: 0,
         map_length: 0,
-        interrupt_offset: NONE,
+        interrupt_offset: NO_INTERRUPT,
         interrupt_original: 0,
         interrupt_patch: 0,
         incoming: ExitId::NONE,
@@ -171,7 +171,7 @@ impl Fragment {
         habit: Habit::UNKNOWN,
         inner_offset: 0,
         behind_question: CachePc::NOWHERE,
-        region_block: NONE,
+        region_block: BlockNumber::NONE,
         region_before: FragmentId::NONE,
         newest_pad: PadId::NONE,
         is_lending: false,

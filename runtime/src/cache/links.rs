@@ -4,7 +4,7 @@
 //! either way is right, because the stub leads to the same place through the dispatcher.
 
 extern crate alloc;
-use super::fragment::NONE;
+use super::fragment::NO_INTERRUPT;
 use super::slab::Unit;
 use super::views::writable;
 use super::Cache;
@@ -294,7 +294,7 @@ impl Cache {
 
     fn set_interrupt_patch(&self, fragment_id: FragmentId, value: u64) {
         let fragment = self.fragment(fragment_id);
-        if fragment.interrupt_offset != NONE {
+        if fragment.interrupt_offset != NO_INTERRUPT {
             let address = fragment.cache_start + u64::from(fragment.interrupt_offset);
             // SAFETY: eight aligned bytes of the fragment: a whole instruction starts there, before and after.
             unsafe { AtomicU64::from_ptr(writable(address.raw()) as *mut u64) }.store(value, Ordering::SeqCst);

@@ -15,7 +15,7 @@ pub mod table;
 pub mod views;
 
 pub use exit::{Entry, Exit, Pad, PadId};
-pub use fragment::{Fragment, COUNTED_AT_EXITS, NONE};
+pub use fragment::{Fragment, COUNTED_AT_EXITS, NO_INTERRUPT};
 pub use slab::Unit;
 pub use slabs::Slabs;
 
@@ -106,7 +106,7 @@ impl Cache {
         }
         for fragment in self.fragments.as_mut_slice() {
             if left.contains(&(fragment.cache_start.raw() + u64::from(fragment.interrupt_offset))) {
-                fragment.interrupt_offset = NONE;
+                fragment.interrupt_offset = NO_INTERRUPT;
             }
         }
         self.rseqs.forget_memory(left);

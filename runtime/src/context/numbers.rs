@@ -33,6 +33,11 @@ number! {
 }
 
 number! {
+    /// A block that is tagged (mode `region`).
+    BlockNumber
+}
+
+number! {
     /// A counter of each thread's.
     CounterId
 }

@@ -11,7 +11,7 @@ use super::request::{Arrival, Request};
 use super::Engine;
 use crate::buffer::RingWriter;
 use crate::cache::fragment::{Fragment, Habit};
-use crate::context::numbers::{CounterId, ExitId, FragmentId};
+use crate::context::numbers::{BlockNumber, CounterId, ExitId, FragmentId};
 use crate::cpu::decode::flags;
 use crate::cpu::decode::scratch;
 use crate::cpu::instrument::counting::find_straight_way;
@@ -61,7 +61,7 @@ pub struct Facts {
     /// Code that is compared counts how often that held.
     pub counts_trust: bool,
     /// The number of its block, and the fragment that had it last, or `NONE` (mode region).
-    pub region_block: u32,
+    pub region_block: BlockNumber,
     pub region_before: FragmentId,
 }
 

@@ -10,7 +10,7 @@ use super::request::Request;
 use super::{BuildError, Engine};
 use crate::buffer::RingWriter;
 use crate::cache::exit::ExitType;
-use crate::cache::fragment::{Fragment, Habit, NONE};
+use crate::cache::fragment::{Fragment, Habit, NO_INTERRUPT};
 use crate::cache::Unit;
 use crate::context::addresses::CachePc;
 use crate::context::numbers::FragmentId;
@@ -142,7 +142,7 @@ fn describe(block: &Block, plan: &Plan, emitted: &Emitted) -> Fragment {
         decides_before: plan.decides_before,
         counter: plan.body_counter,
         is_included: plan.counters.is_counted(),
-        interrupt_offset: emitted.indirect.interrupt_at.map_or(NONE, |position| position as u32),
+        interrupt_offset: emitted.indirect.interrupt_at.map_or(NO_INTERRUPT, |position| position as u32),
         site: emitted.indirect.site,
         dropped_bytes: if let Ending::Return(dropped) = facts.ending { dropped } else { 0 },
         first_try: emitted.indirect.first_try,

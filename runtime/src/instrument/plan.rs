@@ -10,8 +10,8 @@ use super::counts::counters::Counters;
 use super::facts::Facts;
 use super::insertions::{Count, Insertions};
 use super::order::decisions::PathPlan;
-use crate::cache::fragment::{COUNTED_AT_EXITS, NONE};
-use crate::context::numbers::CounterId;
+use crate::cache::fragment::COUNTED_AT_EXITS;
+use crate::context::numbers::{BlockNumber, CounterId};
 use crate::cpu::instrument::counting::{are_flags_dead_at_start, CountPlace, KEPT_COUNTER};
 use crate::decode::{Block, Ending};
 use crate::instrument::counts::loops::LoopPlan;
@@ -25,7 +25,7 @@ pub enum Guard {
     /// It is counted how often the fragment runs (instrument/change/relayout.rs).
     Heat,
     /// Is this block tagged now (mode region)?
-    Tag(u32),
+    Tag(BlockNumber),
 }
 
 /// The plan of one fragment.
@@ -110,7 +110,7 @@ fn guards_of(block: &Block, facts: &Facts) -> [Option<Guard>; 3] {
     [
         block.is_writable.then_some(Guard::Compare { counts_trust: facts.counts_trust }),
         facts.counts_heat.then_some(Guard::Heat),
-        (facts.region_block != NONE).then_some(Guard::Tag(facts.region_block)),
+        (facts.region_block != BlockNumber::NONE).then_some(Guard::Tag(facts.region_block)),
     ]
 }
 
@@ -196,7 +196,7 @@ mod tests {
             shares_entry: false,
             counts_heat: false,
             counts_trust: false,
-            region_block: NONE,
+            region_block: BlockNumber::NONE,
             region_before: FragmentId::NONE,
         }
     }
@@ -261,9 +261,10 @@ mod tests {
     fn what_is_recorded_of_a_block_stands_in_front_of_it_in_order() {
         let mut block = loop_of_one(PC);
         block.is_writable = true;
-        let facts = Facts { counts_heat: true, counts_trust: true, region_block: 7, ..facts_of(&block) };
+        let facts =
+            Facts { counts_heat: true, counts_trust: true, region_block: BlockNumber::from_raw(7), ..facts_of(&block) };
         let guards = Plan::of(&block, facts).guards;
-        let expected = [Guard::Compare { counts_trust: true }, Guard::Heat, Guard::Tag(7)];
+        let expected = [Guard::Compare { counts_trust: true }, Guard::Heat, Guard::Tag(BlockNumber::from_raw(7))];
         assert_eq!(guards, expected.map(Some));
     }
 

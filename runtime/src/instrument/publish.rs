@@ -71,7 +71,7 @@ impl Engine {
             flags: counters.flags | if is_later { fragment_flag::LATER_CODE } else { 0 },
             reserved: [0; 1],
             n_misses: counters.n_misses,
-            region_block: self.cache.fragment(id).region_block,
+            region_block: self.cache.fragment(id).region_block.raw(),
             reserved_more: [0; 8],
         };
         writer.write(&record, payload);

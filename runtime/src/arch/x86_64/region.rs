@@ -8,6 +8,7 @@
 use super::emit::Emitter;
 use super::{RCX, TARGET};
 use crate::context::layout::SHADOW_OFFSET;
+use crate::context::numbers::BlockNumber;
 use crate::protocol;
 
 /// The blocks' cells.
@@ -34,8 +35,8 @@ pub const NUMBERS_END_OFFSET: u64 =
     protocol::THREAD_COUNTERS_OFFSET + protocol::REGION_NUMBERS_OFFSET + protocol::REGION_BUFFER_BYTES;
 
 /// gs displacement of a block's cell.
-pub fn gs_region_cell(block: u32) -> u32 {
-    REGION_CELLS_OFFSET as u32 + block * 2
+pub fn gs_region_cell(block: BlockNumber) -> u32 {
+    REGION_CELLS_OFFSET as u32 + block.raw() * 2
 }
 
 impl Emitter<'_> {

@@ -1,7 +1,7 @@
 //! Blocks that did not run to their end: counted as a part.
 
-use crate::cache::{Fragment, NONE};
-use crate::context::numbers::FragmentId;
+use crate::cache::Fragment;
+use crate::context::numbers::{BlockNumber, FragmentId};
 use crate::context::ThreadContext;
 use crate::instrument::indirect::pads::{correct_early_counts, DynamicEdge};
 use crate::instrument::Engine;
@@ -19,7 +19,7 @@ pub fn uncount_block(engine: &mut Engine, context: &ThreadContext, id: FragmentI
 /// Counts the instructions of a fragment before `stopped_at`.
 pub fn count_part(engine: &mut Engine, context: &ThreadContext, id: FragmentId, stopped_at: u64) {
     let fragment = *engine.cache.fragment(id);
-    if fragment.region_block != NONE && stopped_at != fragment.end() {
+    if fragment.region_block != BlockNumber::NONE && stopped_at != fragment.end() {
         region::note_stop(context, &writer_of(context, engine.shared), stopped_at);
     }
     // Behind its last instruction, which trapped, it has run as a whole.

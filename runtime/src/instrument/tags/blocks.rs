@@ -5,9 +5,9 @@
 
 extern crate alloc;
 use crate::cache::exit::ExitType;
-use crate::cache::fragment::{Fragment, NONE};
+use crate::cache::fragment::Fragment;
 use crate::cache::PadId;
-use crate::context::numbers::FragmentId;
+use crate::context::numbers::{BlockNumber, FragmentId};
 use crate::context::ThreadContext;
 use crate::instrument::change::relayout::executions_of;
 use crate::instrument::Engine;
@@ -28,10 +28,10 @@ impl RegionBlocks {
     }
 
     /// Fragment `id` was made of block `number`.
-    pub fn note(&mut self, number: u32, id: FragmentId) {
-        match self.newest.get_mut(number as usize) {
+    pub fn note(&mut self, number: BlockNumber, id: FragmentId) {
+        match self.newest.get_mut(number.raw() as usize) {
             Some(newest) => *newest = id,
-            None if number != NONE => self.newest.push(id),
+            None if number != BlockNumber::NONE => self.newest.push(id),
             None => {}
         }
     }
@@ -40,25 +40,25 @@ impl RegionBlocks {
 impl Engine {
     /// The number of the block that is about to be translated, `NONE` if it is not tagged; and the fragment that had it last.
     /// What is made is to be noted (`RegionBlocks::note`).
-    pub fn number_block(&self, pc: u64, code_hash: u64, is_included: bool) -> (u32, FragmentId) {
+    pub fn number_block(&self, pc: u64, code_hash: u64, is_included: bool) -> (BlockNumber, FragmentId) {
         if !self.records_tags() || !is_included {
-            return (NONE, FragmentId::NONE);
+            return (BlockNumber::NONE, FragmentId::NONE);
         }
         let last = self.cache.versions.find(pc).map(|last| *self.cache.fragment(last));
-        if let Some(last) = last.filter(|last| last.code_hash == code_hash && last.region_block != NONE) {
-            return (last.region_block, self.region_blocks.newest[last.region_block as usize]);
+        if let Some(last) = last.filter(|last| last.code_hash == code_hash && last.region_block != BlockNumber::NONE) {
+            return (last.region_block, self.region_blocks.newest[last.region_block.raw() as usize]);
         }
         let number = self.region_blocks.newest.len();
         if number as u64 >= REGION_BLOCKS {
             self.shared.add(crate::status_field!(untagged_fragments), 1);
-            return (NONE, FragmentId::NONE);
+            return (BlockNumber::NONE, FragmentId::NONE);
         }
-        (number as u32, FragmentId::NONE)
+        (BlockNumber::from_raw(number as u32), FragmentId::NONE)
     }
 
     /// How often the thread executed block `number`, by where it went; in any order, an address several times.
-    pub fn visit_ways(&self, context: &ThreadContext, number: u32, visit: &mut dyn FnMut(u64, u64)) {
-        let mut id = self.region_blocks.newest[number as usize];
+    pub fn visit_ways(&self, context: &ThreadContext, number: BlockNumber, visit: &mut dyn FnMut(u64, u64)) {
+        let mut id = self.region_blocks.newest[number.raw() as usize];
         while id != FragmentId::NONE {
             let fragment = *self.cache.fragment(id);
             self.visit_ways_of(context, id, &fragment, visit);

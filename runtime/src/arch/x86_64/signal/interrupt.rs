@@ -3,7 +3,7 @@
 //! Called by the signal handler: reads arenas without a lock, stores links, allocates nothing.
 
 use crate::cache::slab::Found;
-use crate::cache::{Cache, Fragment, Unit, NONE};
+use crate::cache::{Cache, Fragment, Unit, NO_INTERRUPT};
 use crate::context::numbers::FragmentId;
 use crate::context::ThreadContext;
 use crate::cpu::gate;
@@ -81,7 +81,7 @@ pub fn in_cache(cache: &Cache, context: &mut ThreadContext, machine: &SigContext
             let state = state_at(cache, &fragment, offset).map(|(_, state)| state);
             let is_past_interruption = offset > u64::from(fragment.interrupt_offset)
                 && offset >= u64::from(fragment.exit_offset)
-                && fragment.interrupt_offset != NONE
+                && fragment.interrupt_offset != NO_INTERRUPT
                 && state != Some(SpillState::Landing)
                 && !found.is_cold;
             if state == Some(SpillState::Dropped) && !found.is_cold {
