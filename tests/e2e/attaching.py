@@ -24,6 +24,7 @@ from clew.process.runtime_image import load_runtime_image
 from clew.process.shared_memory import HeaderSettings, SharedFile, SharedLayout, SharedMemory
 from clew.protocol._constants import Mode
 from tests.e2e import runs
+from tests.e2e.forked import Process
 
 LIMIT_SECONDS = float(os.environ.get("CLEW_TEST_LIMIT", "60"))
 _SETTINGS = HeaderSettings(mode=Mode.COUNTS, drop_on_full=True)
@@ -41,7 +42,7 @@ class Look:
 class Target:
     """A running program, as `start` gives it."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, process: Process) -> None:
         self.process = process
         self.pid = process.pid
         self.output = b""
@@ -184,15 +185,10 @@ def attach(pid: int, trace: Path, *options: str, seconds: float | None = 0.3) ->
 
 
 @contextmanager
-def attaching(pid: int, trace: Path, *options: str, **how: Any) -> Iterator[subprocess.Popen[bytes]]:
+def attaching(pid: int, trace: Path, *options: str, **how: Any) -> Iterator[Process]:
     """`clew attach` at work; it is killed in the end if it has not ended."""
-    process = subprocess.Popen(
-        [os.fspath(word) for word in runs.clew_command("attach", "-o", trace, *options, str(pid))],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        env=runs.environment(),
-        **how,
-    )
+    command = runs.clew_command("attach", "-o", trace, *options, str(pid))
+    process = runs.start(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, **how)
     try:
         yield process
     finally:
@@ -202,7 +198,7 @@ def attaching(pid: int, trace: Path, *options: str, **how: Any) -> Iterator[subp
         process.stderr.close()
 
 
-def end_attaching(process: subprocess.Popen[bytes], number: int = signal.SIGINT) -> tuple[int, str]:
+def end_attaching(process: Process, number: int = signal.SIGINT) -> tuple[int, str]:
     """Tell `clew attach` to leave; its status and what it said."""
     process.send_signal(number)
     _, said = process.communicate(timeout=LIMIT_SECONDS)

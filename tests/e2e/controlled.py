@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -18,6 +19,7 @@ from clew.errors import ControlError
 from clew.recording.control.client import ControlClient
 from tests.e2e import runs
 from tests.e2e.attaching import LIMIT_SECONDS, Target, find_descendants, wait_for
+from tests.e2e.forked import Process
 
 __all__ = ["Controlled", "controlled"]
 
@@ -25,7 +27,7 @@ __all__ = ["Controlled", "controlled"]
 class Controlled(Target):
     """A recorded program; `target_pid` is its own number, `trace` where it is recorded."""
 
-    def __init__(self, process: subprocess.Popen[bytes], trace: Path) -> None:
+    def __init__(self, process: Process, trace: Path) -> None:
         super().__init__(process)
         self.trace = trace
         self.target_pid = 0
@@ -93,13 +95,8 @@ def controlled(
 ) -> Iterator[Controlled]:
     """Record `program` until it is ready to be controlled; clew and all below it are ended in the end."""
     words = runs.clew_command("record", "-q", "-o", trace, *options, "--", program, *arguments)
-    process = subprocess.Popen(
-        [*(runs.FIXED_LAYOUT if fixed_layout else ()), *(os.fspath(word) for word in words)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=runs.environment(),
-    )
+    command = [*(runs.FIXED_LAYOUT if fixed_layout else ()), *words]
+    process = runs.start(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     target = Controlled(process, trace)
     try:
         if "--pause" not in options:
@@ -109,8 +106,10 @@ def controlled(
         wait_for(target.is_controlled)
         yield target
     finally:
-        for pid in [*find_descendants(process.pid), process.pid]:
-            subprocess.run(["kill", "-KILL", str(pid)], stderr=subprocess.DEVNULL, check=False)
+        for pid in find_descendants(process.pid) if process.poll() is None else ():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        process.kill()
         process.wait(LIMIT_SECONDS)
         for stream in (process.stdin, process.stdout, process.stderr):
             assert stream is not None
