@@ -27,6 +27,7 @@ from tests.e2e import runs
 from tests.e2e.forked import Process
 
 LIMIT_SECONDS = float(os.environ.get("CLEW_TEST_LIMIT", "60"))
+A_WHILE_TICKS = 8
 _SETTINGS = HeaderSettings(mode=Mode.COUNTS, drop_on_full=True)
 
 
@@ -134,8 +135,18 @@ def start(*command: str | Path, ready: bytes = b"ready\n", **how: object) -> Ite
 
 def user_ticks(pid: int) -> int:
     """As `Target.user_ticks`, of any process."""
+    return read_ticks(pid)[0]
+
+
+def used_ticks(pid: int) -> int:
+    """For how long a process and its children that have ended ran at all."""
+    return sum(read_ticks(pid))
+
+
+def read_ticks(pid: int) -> list[int]:
+    """For how long a process ran outside of the kernel and in it, and its children that have ended."""
     # proc(5): the name, in parentheses, may hold anything; utime is the 14th field.
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11])
+    return [int(word) for word in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]]
 
 
 def is_pending(pid: int, number: int) -> bool:
@@ -182,6 +193,16 @@ def attach(pid: int, trace: Path, *options: str, seconds: float | None = 0.3) ->
     """Attach by the command for some time (None: until it ends, or the caller ends it)."""
     duration = [] if seconds is None else ["--duration", str(seconds)]
     return runs.run(runs.clew_command("attach", "-o", trace, *duration, *options, str(pid)))
+
+
+def attach_while_it_runs(target: Target, trace: Path, *options: str) -> runs.Run:
+    """Attach by the command until the program, with its children, has run for a while under the runtime."""
+    with attaching(target.pid, trace, *options) as clew:
+        target.wait_for(lambda: clew.poll() is not None or target.is_attached())
+        before = used_ticks(target.pid)
+        target.wait_for(lambda: clew.poll() is not None or used_ticks(target.pid) >= before + A_WHILE_TICKS)
+        status, said = end_attaching(clew)
+    return runs.Run(status, b"", said.encode())
 
 
 @contextmanager
