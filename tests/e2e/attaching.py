@@ -166,6 +166,12 @@ def wait_for(is_so: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
+def wait_for_a_while_of(pid: int) -> None:
+    """Wait until a process, with its children that have ended, has run for a while."""
+    before = used_ticks(pid)
+    wait_for(lambda: used_ticks(pid) >= before + A_WHILE_TICKS)
+
+
 def find_descendants(pid: int) -> list[int]:
     """The processes below `pid` now, parents first."""
     found = []
@@ -199,8 +205,7 @@ def attach_while_it_runs(target: Target, trace: Path, *options: str) -> runs.Run
     """Attach by the command until the program, with its children, has run for a while under the runtime."""
     with attaching(target.pid, trace, *options) as clew:
         target.wait_for(lambda: clew.poll() is not None or target.is_attached())
-        before = used_ticks(target.pid)
-        target.wait_for(lambda: clew.poll() is not None or used_ticks(target.pid) >= before + A_WHILE_TICKS)
+        wait_for_a_while_of(target.pid)
         status, said = end_attaching(clew)
     return runs.Run(status, b"", said.encode())
 

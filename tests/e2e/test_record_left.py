@@ -16,7 +16,16 @@ import pytest
 from clew.address import Pid
 from clew.process import ptrace
 from tests.e2e import runs
-from tests.e2e.attaching import LIMIT_SECONDS, attach, find_descendants, has_shared_memory, is_pending, start, wait_for
+from tests.e2e.attaching import (
+    LIMIT_SECONDS,
+    attach,
+    find_descendants,
+    has_shared_memory,
+    is_pending,
+    start,
+    wait_for,
+    wait_for_a_while_of,
+)
 from tests.e2e.forked import Process
 
 IN_IT = "runtime in it"
@@ -112,7 +121,7 @@ def test_a_program_recorded_from_its_start(programs_to_attach: Path, tmp_path: P
         wait_for(lambda: out.exists() and b"ready" in out.read_bytes())
         wait_for(lambda: len(find_descendants(process.pid)) == 1)
         pid = int((tmp_path / "pid").read_text())
-        time.sleep(0.3)
+        wait_for_a_while_of(pid)
         status, said = tell_to_leave(process, signal.SIGINT)
         assert (status, IN_IT in said) == (0, False), said
         assert not has_shared_memory(pid)
@@ -132,7 +141,7 @@ def test_descendants_that_run_on_at_a_signal(programs_to_attach: Path, tmp_path:
         wait_for(lambda: out.exists() and b"ready" in out.read_bytes())
         wait_for(lambda: len(find_descendants(process.pid)) == 1)
         (child,) = find_descendants(process.pid)
-        time.sleep(0.2)
+        wait_for_a_while_of(child)
         status, said = tell_to_leave(process, number)
         assert (status, IN_IT in said) == (5, False), said
         assert not has_shared_memory(child)
