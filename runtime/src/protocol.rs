@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0xe0, 0xf4, 0x58, 0xc0, 0x27, 0xaf, 0x70, 0x78, 0xff, 0xd8, 0x81, 0x9f, 0xfd, 0xd9, 0x6a, 0x40, 0x88, 0xc5, 0x64,
-    0x70, 0x06, 0x3f, 0x11, 0x64, 0x4d, 0x03, 0xe4, 0xc5, 0x71, 0x43, 0x22, 0xa7,
+    0xd3, 0x31, 0x05, 0x5c, 0x93, 0x45, 0x9c, 0x10, 0xaa, 0x84, 0x98, 0xec, 0x00, 0x12, 0x92, 0x61, 0xb6, 0x49, 0xbe,
+    0xda, 0x39, 0x50, 0xef, 0x7e, 0xc7, 0x5c, 0xfc, 0xc2, 0xa6, 0x30, 0xde, 0xb1,
 ];
 
 /// every record, and every continuation of one, is one unit of this size
@@ -321,6 +321,72 @@ pub mod request_kind {
     pub const WRITE: u32 = 11;
 }
 
+/// What a value of a capture is: an integer, with a sign or without, of 8 to 64 bits; a floating-point number; bytes.
+pub mod capture_type {
+    pub const I8: u8 = 0;
+    pub const U8: u8 = 1;
+    pub const I16: u8 = 2;
+    pub const U16: u8 = 3;
+    pub const I32: u8 = 4;
+    pub const U32: u8 = 5;
+    pub const I64: u8 = 6;
+    pub const U64: u8 = 7;
+    pub const F32: u8 = 8;
+    pub const F64: u8 = 9;
+    pub const TEXT: u8 = 10;
+}
+
+/// What an instruction of a capture does with its operands a and b, values of instructions before it. A value may be
+/// missing: of memory that can't be read, of a division by 0, and of what is made of a missing one. constant:
+/// immediate. register, vector: number immediate of the architecture's; of a vector register the low half. context:
+/// CaptureContext. load: memory at a. string: bytes at a up to a zero byte, immediate at most. bytes: b bytes at a,
+/// immediate at most. literal: bytes of the program's data, from the immediate's lower half on, as many as its upper
+/// half says. convert: a, which is of type immediate. add to complement: arithmetic of type, which both operands are
+/// of. equal to less_equal: 1 or 0, an i32, of operands of type. logical_and, logical_or, logical_not: of i32; what the
+/// left one decides does not ask the right one. text_equal: 1 or 0.
+pub mod capture_operation {
+    pub const CONSTANT: u8 = 0;
+    pub const REGISTER: u8 = 1;
+    pub const VECTOR: u8 = 2;
+    pub const CONTEXT: u8 = 3;
+    pub const LOAD: u8 = 4;
+    pub const STRING: u8 = 5;
+    pub const BYTES: u8 = 6;
+    pub const LITERAL: u8 = 7;
+    pub const CONVERT: u8 = 8;
+    pub const ADD: u8 = 9;
+    pub const SUBTRACT: u8 = 10;
+    pub const MULTIPLY: u8 = 11;
+    pub const DIVIDE: u8 = 12;
+    pub const REMAINDER: u8 = 13;
+    pub const BIT_AND: u8 = 14;
+    pub const BIT_OR: u8 = 15;
+    pub const BIT_XOR: u8 = 16;
+    pub const SHIFT_LEFT: u8 = 17;
+    pub const SHIFT_RIGHT: u8 = 18;
+    pub const NEGATE: u8 = 19;
+    pub const COMPLEMENT: u8 = 20;
+    pub const EQUAL: u8 = 21;
+    pub const NOT_EQUAL: u8 = 22;
+    pub const LESS: u8 = 23;
+    pub const LESS_EQUAL: u8 = 24;
+    pub const LOGICAL_AND: u8 = 25;
+    pub const LOGICAL_OR: u8 = 26;
+    pub const LOGICAL_NOT: u8 = 27;
+    pub const TEXT_EQUAL: u8 = 28;
+}
+
+/// What a capture may ask about the place beside registers and memory: thread, process, processor, time stamp counter,
+/// how many calls are open, the thread's name.
+pub mod capture_context {
+    pub const TID: u8 = 0;
+    pub const PID: u8 = 1;
+    pub const CPU: u8 = 2;
+    pub const TIME: u8 = 3;
+    pub const DEPTH: u8 = 4;
+    pub const COMM: u8 = 5;
+}
+
 /// Why a thread stands still in the dispatcher: the controller holds the process, the thread has made the one step that
 /// it was to make, or it came to a breakpoint.
 pub mod hold_reason {
@@ -330,9 +396,11 @@ pub mod hold_reason {
 }
 
 /// What a thread that stood still does next: it goes on, or executes one instruction and stands still again.
+/// go_on_changed: it goes on with the registers that the slot has now.
 pub mod hold_reply {
     pub const GO_ON: u32 = 0;
     pub const STEP: u32 = 1;
+    pub const GO_ON_CHANGED: u32 = 2;
 }
 
 /// Numbered errors on the status page; error_detail says more as each one tells.
@@ -670,8 +738,11 @@ pub struct ThreadSlot {
     /// request hold: the program's rax rcx rdx rbx rsp rbp rsi rdi r8 to r15, rip and flags (written by:
     /// runtime:thread)
     pub held_registers: [u64; 18],
+    /// request hold: the low halves of the first vector registers, where functions have floating-point arguments and
+    /// results (written by: runtime:thread)
+    pub held_vectors: [u64; 8],
     /// zero (written by: runtime:thread)
-    pub reserved_more: [u8; 112],
+    pub reserved_more: [u8; 48],
 }
 const _: () = assert!(core::mem::size_of::<ThreadSlot>() == 512);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, state) == 0);
@@ -694,7 +765,8 @@ const _: () = assert!(core::mem::offset_of!(ThreadSlot, request_arguments) == 13
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, born_child) == 168);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, reserved) == 176);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, held_registers) == 256);
-const _: () = assert!(core::mem::offset_of!(ThreadSlot, reserved_more) == 400);
+const _: () = assert!(core::mem::offset_of!(ThreadSlot, held_vectors) == 400);
+const _: () = assert!(core::mem::offset_of!(ThreadSlot, reserved_more) == 464);
 
 /// Written by the controller into the target's private memory before the runtime runs; its address is in rdi at the
 /// image's entry.

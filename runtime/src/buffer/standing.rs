@@ -71,13 +71,22 @@ impl Shared {
 }
 
 impl RingWriter {
-    /// Tells the controller that the thread stands still, its own `registers` then pc and flags, and waits for as long as the
-    /// controller is there to say how to go on.
-    pub fn stand(&self, reason: u32, registers: [u64; 18]) -> u32 {
+    /// Tells the controller that the thread stands still, its own `registers` then pc and flags, the low halves of its first
+    /// vector registers, and waits for as long as the controller is there to say how to go on.
+    pub fn stand(&self, reason: u32, registers: [u64; 18], vectors: [u64; 8]) -> u32 {
         let slot = self.slot_pointer();
-        // SAFETY: the slot is mapped and this thread's own; the field is aligned.
-        unsafe { (&raw mut (*slot).held_registers).write_volatile(registers) };
+        // SAFETY: the slot is mapped and this thread's own; the fields are aligned.
+        unsafe {
+            (&raw mut (*slot).held_registers).write_volatile(registers);
+            (&raw mut (*slot).held_vectors).write_volatile(vectors);
+        }
         let answer = self.ask_for(protocol::request_kind::HOLD, [u64::from(reason), 0, 0, 0], true);
         answer.unwrap_or(protocol::hold_reply::GO_ON)
+    }
+
+    /// The registers that the controller wants instead, as they are in the thread's slot now.
+    pub fn told_registers(&self) -> [u64; 18] {
+        // SAFETY: the slot is mapped and this thread's own; the field is aligned, and any number may be in it.
+        unsafe { (&raw const (*self.slot_pointer()).held_registers).read_volatile() }
     }
 }

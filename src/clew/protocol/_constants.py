@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("e0f458c027af7078ffd8819ffdd96a4088c56470063f11644d03e4c5714322a7")
+SCHEMA_HASH: Final = bytes.fromhex("d331055c93459c10aa8498ec00129261b649beda3950ef7ec75cfcc2a630deb1")
 CONTAINER_MAGIC: Final = 0x3131415441444c43
 CONTAINER_VERSION: Final = 0x1
 
@@ -401,6 +401,79 @@ class RequestKind(IntEnum):
     WRITE = 11
 
 
+class CaptureType(IntEnum):
+    """What a value of a capture is: an integer, with a sign or without, of 8 to 64 bits; a floating-point number;
+    bytes.
+    """
+
+    I8 = 0
+    U8 = 1
+    I16 = 2
+    U16 = 3
+    I32 = 4
+    U32 = 5
+    I64 = 6
+    U64 = 7
+    F32 = 8
+    F64 = 9
+    TEXT = 10
+
+
+class CaptureOperation(IntEnum):
+    """What an instruction of a capture does with its operands a and b, values of instructions before it. A value may be
+    missing: of memory that can't be read, of a division by 0, and of what is made of a missing one. constant:
+    immediate. register, vector: number immediate of the architecture's; of a vector register the low half. context:
+    CaptureContext. load: memory at a. string: bytes at a up to a zero byte, immediate at most. bytes: b bytes at a,
+    immediate at most. literal: bytes of the program's data, from the immediate's lower half on, as many as its upper
+    half says. convert: a, which is of type immediate. add to complement: arithmetic of type, which both operands are
+    of. equal to less_equal: 1 or 0, an i32, of operands of type. logical_and, logical_or, logical_not: of i32; what
+    the left one decides does not ask the right one. text_equal: 1 or 0.
+    """
+
+    CONSTANT = 0
+    REGISTER = 1
+    VECTOR = 2
+    CONTEXT = 3
+    LOAD = 4
+    STRING = 5
+    BYTES = 6
+    LITERAL = 7
+    CONVERT = 8
+    ADD = 9
+    SUBTRACT = 10
+    MULTIPLY = 11
+    DIVIDE = 12
+    REMAINDER = 13
+    BIT_AND = 14
+    BIT_OR = 15
+    BIT_XOR = 16
+    SHIFT_LEFT = 17
+    SHIFT_RIGHT = 18
+    NEGATE = 19
+    COMPLEMENT = 20
+    EQUAL = 21
+    NOT_EQUAL = 22
+    LESS = 23
+    LESS_EQUAL = 24
+    LOGICAL_AND = 25
+    LOGICAL_OR = 26
+    LOGICAL_NOT = 27
+    TEXT_EQUAL = 28
+
+
+class CaptureContext(IntEnum):
+    """What a capture may ask about the place beside registers and memory: thread, process, processor, time stamp
+    counter, how many calls are open, the thread's name.
+    """
+
+    TID = 0
+    PID = 1
+    CPU = 2
+    TIME = 3
+    DEPTH = 4
+    COMM = 5
+
+
 class HoldReason(IntEnum):
     """Why a thread stands still in the dispatcher: the controller holds the process, the thread has made the one step
     that it was to make, or it came to a breakpoint.
@@ -412,10 +485,13 @@ class HoldReason(IntEnum):
 
 
 class HoldReply(IntEnum):
-    """What a thread that stood still does next: it goes on, or executes one instruction and stands still again."""
+    """What a thread that stood still does next: it goes on, or executes one instruction and stands still again.
+    go_on_changed: it goes on with the registers that the slot has now.
+    """
 
     GO_ON = 0
     STEP = 1
+    GO_ON_CHANGED = 2
 
 
 class ErrorCode(IntEnum):
@@ -602,7 +678,8 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "born_child": (168, "<Q"),
             "reserved": (176, "<80s"),
             "held_registers": (256, "<18Q"),
-            "reserved_more": (400, "<112s"),
+            "held_vectors": (400, "<8Q"),
+            "reserved_more": (464, "<48s"),
         },
     ),
     "StartBlock": (

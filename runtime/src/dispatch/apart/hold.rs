@@ -46,7 +46,10 @@ pub fn stand(context: &mut ThreadContext, shared: Shared, reason: u32) {
     // Where the program would have been aborted natively, for that it stopped.
     crate::dispatch::flow::sequences::settle(context);
     let writer = writer_of(context, shared);
-    let reply = writer.stand(reason, context.registers.held());
+    let reply = writer.stand(reason, context.registers.held(), context.vector.held());
+    if reply == hold_reply::GO_ON_CHANGED {
+        context.registers.set_held(&writer.told_registers());
+    }
     context.standing.passed_pc = context.registers.pc;
     context.standing.step = if reply == hold_reply::STEP { STEP_DUE } else { 0 };
 }

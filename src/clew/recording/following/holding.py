@@ -19,6 +19,7 @@ from clew.process.identity import iter_threads
 from clew.process.processors.chosen import native_processor
 from clew.process.processors.processor import Processor
 from clew.protocol._constants import MAX_BREAKPOINTS, HoldReason, HoldReply
+from clew.recording.following.visits import OnVisit, Visits
 
 if TYPE_CHECKING:
     from clew.protocol.architecture import ArchitectureDefinition
@@ -30,11 +31,15 @@ __all__ = ["Holding", "StandingThread"]
 
 @dataclass(frozen=True)
 class StandingThread:
-    """A thread that stands still: why (HoldReason), and its registers in the order that its architecture has."""
+    """A thread that stands still: why (HoldReason), and its registers in the order that its architecture has.
+
+    `vectors` are the low halves of its first vector registers.
+    """
 
     tid: Tid
     reason: HoldReason
     registers: tuple[int, ...]
+    vectors: tuple[int, ...]
     definition: ArchitectureDefinition
 
     @property
@@ -74,6 +79,8 @@ class Holding:
     standing: dict[Tid, StandingThread] = field(default_factory=dict)
     breakpoints: list[RemoteAddress] = field(default_factory=list)
     """Those that were asked for, in the order in which they were."""
+    visits: Visits = field(default_factory=Visits)
+    """Threads that wait at places of their own."""
     _over: _Over | None = None
     _replies: dict[Tid, HoldReply] = field(default_factory=dict)
     _wants_all: bool = False
@@ -88,18 +95,20 @@ class Holding:
         if reply is not None:
             return reply
         drain = self.followed.drain
-        if tid in self.standing or drain is None:
+        if tid in self.standing or self.visits.is_waiting(tid) or drain is None:
             return None
         reason = HoldReason.ASKED
         with contextlib.suppress(ValueError):
             reason = HoldReason(request.arguments[0])
-        registers = drain.read_held_registers(request.slot)
-        thread = StandingThread(tid, reason, registers, self.processor.definition)
+        registers, vectors = drain.read_held_registers(request.slot), drain.read_held_vectors(request.slot)
+        thread = StandingThread(tid, reason, registers, vectors, self.processor.definition)
         if reason == HoldReason.ASKED and not self.is_held:
             # It is as it was told, unless the program wrote over it.
             self.followed.shared.set_status_ticket("hold_ticket", 0)
             return HoldReply.GO_ON
         if reason == HoldReason.BREAKPOINT and thread.pc not in self.breakpoints:
+            if thread.pc in self.visits.on_visit:
+                return self.visits.meet(self.followed, thread, request.slot)
             over = self._over
             if over is None or thread.pc != over.return_pc:
                 return HoldReply.GO_ON
@@ -117,6 +126,8 @@ class Holding:
 
     def advance(self) -> None:
         """Do what came up while the rings were emptied. Raises TargetError."""
+        for tid in self.visits.find_overdue():
+            self.let_go(tid)
         if self._wants_all:
             self._wants_all = False
             self.hold()
@@ -171,9 +182,7 @@ class Holding:
         """Have threads stand still in front of the instruction there; the process is held. Raises ControlError."""
         if address in self.breakpoints:
             return
-        # One is left for stepping over calls.
-        if len(self.breakpoints) >= MAX_BREAKPOINTS - 1:
-            raise ControlError(f"there are {MAX_BREAKPOINTS - 1} breakpoints already; delete one")
+        self._ask_for_room()
         self.breakpoints.append(address)
         self._tell_breakpoints()
 
@@ -184,8 +193,40 @@ class Holding:
         self.breakpoints.remove(address)
         self._tell_breakpoints()
 
+    def add_place(self, address: RemoteAddress, on_visit: OnVisit) -> None:
+        """Tell `on_visit` of each thread that comes to an address; the process is held. Raises ControlError."""
+        if address not in self.visits.on_visit:
+            self._ask_for_room()
+        self.visits.on_visit[address] = on_visit
+        self._tell_breakpoints()
+
+    def delete_place(self, address: RemoteAddress) -> None:
+        """Tell nobody any more. Who waits there goes on waiting."""
+        if self.visits.on_visit.pop(address, None) is not None:
+            self._tell_breakpoints()
+
+    def let_go(self, tid: Tid, registers: Sequence[int] | None = None) -> bool:
+        """Let a thread go on that waits at a place; with other `registers`, in the architecture's order, if given.
+
+        False: it has gone on by itself.
+        """
+        slot = self.visits.let_go(tid)
+        if slot is None:
+            return False
+        drain = self.followed.drain
+        if drain is None:
+            return False
+        # At once, not when the rings are emptied next: it waits.
+        if registers is not None:
+            drain.write_held_registers(slot, registers)
+        drain.reply(slot, HoldReply.GO_ON if registers is None else HoldReply.GO_ON_CHANGED)
+        return True
+
     def release(self) -> None:
         """Let everything go on as if nothing had been: clew leaves the process."""
+        for tid in list(self.visits.waiting):
+            self.let_go(tid)
+        self.visits.on_visit.clear()
         self.breakpoints.clear()
         self._over = None
         self._tell_breakpoints()
@@ -214,8 +255,10 @@ class Holding:
         """Whether no thread is on its way: each stands still, or sleeps in a system call."""
         if self._replies:
             return False
-        tasks = self._tasks()
-        return all(self.followed.number_of(tid) in self.standing or self.is_asleep(tid) for tid in tasks)
+        return all(self._is_stopped(self.followed.number_of(task)) or self.is_asleep(task) for task in self._tasks())
+
+    def _is_stopped(self, tid: Tid) -> bool:
+        return tid in self.standing or self.visits.is_waiting(tid)
 
     def is_asleep(self, task: Tid) -> bool:
         """Whether a thread, by the kernel's number, waits in a system call of the program's, or is gone."""
@@ -291,6 +334,11 @@ class Holding:
             self._over = None
             self._tell_breakpoints()
 
+    def _ask_for_room(self) -> None:
+        # One is left for stepping over calls.
+        if len({*self.breakpoints, *self.visits.on_visit}) >= MAX_BREAKPOINTS - 1:
+            raise ControlError(f"there are {MAX_BREAKPOINTS - 1} breakpoints already; delete one")
+
     def _tell_breakpoints(self) -> None:
         over: Sequence[RemoteAddress] = [] if self._over is None else [self._over.return_pc]
-        self.followed.shared.set_breakpoints(list(dict.fromkeys([*self.breakpoints, *over])))
+        self.followed.shared.set_breakpoints(list(dict.fromkeys([*self.breakpoints, *self.visits.on_visit, *over])))

@@ -43,7 +43,10 @@ class Holdings:
     def inherit(self, child: FollowedProcess, parent: FollowedProcess) -> None:
         """Note the breakpoints of a child that was just born: its region has its parent's."""
         if parent in self._by_process:
-            self.of(child).breakpoints = list(self._by_process[parent].breakpoints)
+            holding, of_parent = self.of(child), self._by_process[parent]
+            holding.breakpoints = list(of_parent.breakpoints)
+            holding.visits.on_visit = dict(of_parent.visits.on_visit)
+            holding.visits.note_overdue = of_parent.visits.note_overdue
 
     def advance(self, live: Collection[FollowedProcess]) -> None:
         """Do what came up while the rings were emptied, of those that are followed still."""

@@ -30,7 +30,7 @@ from clew.recording.following.filters_live import LiveFilters
 from clew.recording.following.followed import FollowedProcess
 from clew.recording.following.holdings import Holdings
 from clew.recording.following.interventions import Interventions
-from clew.recording.following.roster import Roster
+from clew.recording.following.roster import OnCode, Roster
 from clew.recording.following.snapshot import Snapshots
 from clew.recording.following.statistics import Statistics
 from clew.recording.following.tracers import Tracers
@@ -104,6 +104,12 @@ class Processes:
     def live(self) -> list[FollowedProcess]:
         """Those that have the runtime in them, in the order in which they came."""
         return [one for one in self._roster.live if not one.is_released]
+
+    def tell_code_to(self, on_code: OnCode) -> None:
+        """Have `on_code` told of all code that is mapped from now on, before any thread executes it."""
+        self._roster.on_code = on_code
+        for followed in self.live:
+            followed.shared.ask_about_images()
 
     @property
     def statistics(self) -> Statistics:
@@ -334,6 +340,7 @@ class Processes:
                 with contextlib.suppress(OSError):
                     mapped = [one for one in read_maps(followed.memory_pid) if one.start < end and start < one.end]
                     self._filters.tell(followed.shared, mapped)
+                    self._roster.tell_mapped(followed, mapped)
             case RequestKind.FORK:
                 if not request.arguments[0]:
                     return self._unborn.expect(followed)
@@ -366,6 +373,8 @@ class Processes:
             followed.n_inherited_counters = int(followed.drain.status()["counters_used"])
         self._roster.start(followed, time.time_ns(), None, Fork(parent.number, fork_tsc))
         followed.written_pages = parent.written_pages
+        if self._roster.on_code is not None:
+            followed.shared.ask_about_images()
         self.holdings.inherit(followed, parent)
         return 1
 

@@ -29,7 +29,10 @@ from clew.recording.sinks.sink import Fork, Identity, ProcessEnd, ProcessSink, P
 if TYPE_CHECKING:
     from clew.recording.drain.request import Request
 
-__all__ = ["Roster"]
+__all__ = ["OnCode", "Roster"]
+
+OnCode = Callable[[FollowedProcess, list[Mapping]], None]
+"""Is told of executable mappings of a process, in the recording's one thread, before any thread executes them."""
 
 
 class Roster:
@@ -66,6 +69,8 @@ class Roster:
         self.live: list[FollowedProcess] = []
         """Those that are followed now, in the order in which they came."""
         self._kept: list[FollowedProcess] = []
+        self.on_code: OnCode | None = None
+        """Is told of the code of a program that begins, and of what a process maps."""
 
     def is_live(self, pid: Pid) -> bool:
         """Whether process `pid` is followed now."""
@@ -132,6 +137,14 @@ class Roster:
         followed.tell_start(start_ns, mappings, fork)
         self.live.append(followed)
         self._watch(followed, followed.pidfd)
+        if self.on_code is not None and mappings is not None:
+            followed.shared.ask_about_images()
+            self.on_code(followed, mappings)
+
+    def tell_mapped(self, followed: FollowedProcess, mappings: list[Mapping]) -> None:
+        """Code was mapped, and a thread waits until that is told."""
+        if self.on_code is not None:
+            self.on_code(followed, mappings)
 
     def drain(self, followed: FollowedProcess) -> int:
         """Take what is there, and answer: how many bytes of records came."""
