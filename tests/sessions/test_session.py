@@ -130,6 +130,27 @@ def test_memory_is_read_and_written(called: Path, capfd: pytest.CaptureFixture[s
     assert changed == native - (1 + 2 + 3) + 3 * 5
 
 
+def test_what_was_recorded_so_far_is_a_trace(called: Path, tmp_path: Path) -> None:
+    def calls_of(trace: clew.Trace, function: str) -> int:
+        return next(row["calls"] for row in trace.report(by="function", n=10_000) if row["function"] == function)
+
+    with clew.spawn([called, "100000000"]) as session:
+        probe = session.on_call("scale", lambda call: None)
+        session.resume()
+        wait_until(lambda: probe.n_calls > 5)
+        running = session.snapshot()
+        probe.remove()
+        session.pause()
+        stopped = session.snapshot(tmp_path / "stopped.clew")
+        assert not stopped.verify()
+        again = session.snapshot()
+        assert stopped.summary()["totals"] == again.summary()["totals"]
+        assert calls_of(stopped, "scale") >= calls_of(running, "scale") > 5
+        assert clew.diff(stopped, again).is_equal
+        session.resume()
+    assert not clew.Trace(tmp_path / "stopped.clew").verify()
+
+
 def test_several_sessions_at_once(called: Path) -> None:
     with clew.spawn([called, "2"]) as one, clew.spawn([called, "3"]) as other:
         assert one.pid != other.pid
@@ -164,3 +185,24 @@ def test_a_process_goes_on_when_python_ends(tmp_path: Path) -> None:
     finally:
         process.kill()
         process.wait()
+
+
+def test_the_program_goes_on_when_python_is_killed_in_a_callback(called: Path, tmp_path: Path) -> None:
+    told, printed = tmp_path / "told", tmp_path / "printed"
+    script = (
+        "import clew, pathlib, sys, time\n"
+        f"s = clew.spawn([{str(called)!r}, '2'])\n"
+        f"s.on_call('scale', lambda call: (pathlib.Path({str(told)!r}).write_text(str(s.pid)), time.sleep(100)))\n"
+        "s.resume()\n"
+        "s.wait()\n"
+    )
+    with printed.open("w") as output:
+        environment = os.environ | {"TMPDIR": str(tmp_path)}
+        python = subprocess.Popen([sys.executable, "-c", script], stdout=output, env=environment)
+    try:
+        wait_until(lambda: told.exists() and told.read_text() != "")
+    finally:
+        python.kill()
+        python.wait()
+    native = subprocess.run([called, "2"], capture_output=True, text=True).stdout
+    wait_until(lambda: printed.read_text() == native, 60.0)

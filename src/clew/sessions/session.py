@@ -18,6 +18,7 @@ from clew.dataclass import replace
 from clew.errors import ControlError, UsageError
 from clew.recording.control.commands import Control
 from clew.recording.following.statistics import Statistics
+from clew.recording.options.arguments import Text, parse_output
 from clew.recording.options.record_options import RecordOptions
 from clew.recording.session.target import Origin
 from clew.sessions.call_probes import Callback, CallProbe, CallProbes
@@ -187,6 +188,18 @@ class Session:
             raise result.failure
         return Trace(result.output)
 
+    def snapshot(self, output: Text | None = None) -> Trace:
+        """A trace of what was recorded so far, while the session goes on; counts are exact where threads are stopped.
+
+        It stays only if it has an `output` of its own. Raises ClewError.
+        """
+        from clew.sessions.snapshots import take_snapshot
+        from clew.trace import Trace
+
+        path = Path(tempfile.mkdtemp(dir=self._scratch())) / "snapshot.clew" if output is None else parse_output(output)
+        take_snapshot(self._target, self._options.output, path)
+        return Trace(path)
+
     def __enter__(self) -> Session:
         return self
 
@@ -305,6 +318,12 @@ class Session:
         if drain is not None:
             numbers.add(drain.status())
         yield numbers.totals
+
+    def _scratch(self) -> Path:
+        """A folder that goes with the session."""
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="clew-session-"))
+        return self._folder
 
     def _remove_folder(self) -> None:
         if self._folder is not None:
