@@ -179,7 +179,8 @@ def parse_filters(texts: Iterable[str]) -> tuple[Filter, ...]:
 
 def image_base(mapping: CodeMapping) -> int:
     """Address of the image's lowest loaded byte, from its file's program headers. Raises FilterError, OSError."""
-    with open(mapping.path, "rb") as file:
+    # The program may have put a FIFO in its place, whose other end nobody opens.
+    with open(mapping.path, "rb", opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY)) as file:
         head = file.read(_PAGE_BYTES)
     if len(head) < 64 or not head.startswith(b"\x7fELF\x02\x01"):
         raise FilterError(mapping.path, "not a 64-bit ELF file")
