@@ -16,9 +16,9 @@ VENV := .venv
 PYTHON := $(VENV)/bin/python
 IMAGE := src/clew/_runtime/clew-runtime-x86_64
 CODEC := src/clew/_runtime/libclew-pathcodec.so
-CODEC_SOURCES := $(shell find pathcodec -path pathcodec/target -prune -o -type f -print)
+CODEC_SOURCES := Cargo.toml Cargo.lock $(shell find pathcodec -type f)
 # The runtime links the codec's rules.
-RUNTIME_SOURCES := $(shell find runtime -path runtime/target -prune -o -type f -print) $(CODEC_SOURCES)
+RUNTIME_SOURCES := $(shell find runtime -type f) $(CODEC_SOURCES)
 PAGE := src/clew/_page/index.html
 PAGE_SOURCES := $(shell find web -name node_modules -prune -o -type f -print)
 DEMO := build/demo
@@ -105,11 +105,11 @@ test-timing: build
 test-rust: test-runtime test-pathcodec
 
 test-runtime:
-	cd runtime && cargo test --locked --lib --quiet
-	cd runtime && cargo test --locked --lib --quiet --features made-up
+	cargo test --locked -p clew-runtime --lib --quiet
+	cargo test --locked -p clew-runtime --lib --quiet --features made-up
 
 test-pathcodec:
-	cd pathcodec && cargo test --locked --lib --quiet
+	cargo test --locked -p clew-pathcodec --lib --quiet
 
 test-web-units: $(MODULES)
 	cd web && npm run test
@@ -130,8 +130,8 @@ stress: build ## whole programs, long runs
 fuzz: build ## property tests with many more examples; random programs and damage, each for FUZZ_SECONDS
 	$(PYTHON) -m pytest -n $(JOBS) -p checks.fuzz_profile --timeout 3600 tests/unit $(PYTEST)
 	cd web && CLEW_FUZZ_FACTOR=$(PAGE_FUZZ_FACTOR) npm run test
-	cd pathcodec && CLEW_FUZZ_SEED=$$(date +%s) CLEW_FUZZ_FACTOR=$(CODEC_FUZZ_FACTOR) \
-	    cargo test --locked --lib --quiet --release
+	CLEW_FUZZ_SEED=$$(date +%s) CLEW_FUZZ_FACTOR=$(CODEC_FUZZ_FACTOR) \
+	    cargo test --locked -p clew-pathcodec --lib --quiet --release
 	$(PYTHON) -m tests.fuzz.run --seed $$(date +%s) --count 1000000 --seconds $(FUZZ_SECONDS)
 	$(PYTHON) -m tests.fuzz.run --seed $$(date +%s) --count 1000000 --seconds $(FUZZ_SECONDS) --functions 20 --stepped
 	$(PYTHON) -m tests.fuzz.corruption --seed $$(date +%s) --count 1000000 --seconds $(FUZZ_SECONDS)
@@ -153,17 +153,15 @@ check-floors: $(REQUIREMENTS)
 	PYTHONPATH=src $(VENV)/bin/lint-imports --no-logo
 	$(PYTHON) -m checks.rust_floors
 	$(PYTHON) -m checks.rust_circles
-	$(PYTHON) -m checks.web_floors
 
 check-web: $(MODULES)
 	cd web && npm run check
 
 check-rust:
-	cd runtime && cargo fmt --check
-	cd runtime && cargo clippy --locked --release --lib --bins --tests -- -D warnings
-	cd runtime && cargo clippy --locked --release --lib --tests --features made-up -- -D warnings
-	cd pathcodec && cargo fmt --check
-	cd pathcodec && cargo clippy --locked --release --lib --tests --features loaded -- -D warnings
+	cargo fmt --check
+	cargo clippy --locked --release -p clew-runtime --lib --bins --tests -- -D warnings
+	cargo clippy --locked --release -p clew-runtime --lib --tests --features made-up -- -D warnings
+	cargo clippy --locked --release -p clew-pathcodec --lib --tests --features loaded -- -D warnings
 
 check-generated: $(REQUIREMENTS)
 	PYTHONPATH=src $(PYTHON) -m clew.protocol.generate --check
@@ -173,7 +171,6 @@ check-image: $(IMAGE) $(CODEC) $(REQUIREMENTS)
 	$(PYTHON) -m checks.codec_library $(CODEC)
 
 check-sources: $(REQUIREMENTS)
-	$(PYTHON) -m checks.unsafe_code
 	$(PYTHON) -m checks.file_length
 	$(PYTHON) -m checks.system_calls
 	$(PYTHON) -m checks.processor_ties
@@ -202,6 +199,6 @@ $(PEERS): bench/peers/requirements.txt
 # ------------------------------------------------------------------------------------------------------------ clean up
 
 clean: ## remove everything that is built, and .venv
-	rm -rf $(VENV) build dist runtime/target pathcodec/target src/clew/_runtime src/clew/_page web/node_modules tests/programs/bin bench/bin bench/work
+	rm -rf $(VENV) build dist target src/clew/_runtime src/clew/_page web/node_modules tests/programs/bin bench/bin bench/work
 	rm -rf .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

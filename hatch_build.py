@@ -75,7 +75,7 @@ def build_crate(crate: Crate, root: Path) -> Path:
     folder = root / crate.folder
     if not (folder / "Cargo.toml").is_file():
         raise BuildError(f"no sources at {folder}")
-    target = Path(os.environ.get("CARGO_TARGET_DIR") or folder / "target")
+    target = Path(os.environ.get("CARGO_TARGET_DIR") or "../target")
     if subprocess.run([find_cargo(), *crate.command], cwd=folder, check=False).returncode != 0:
         raise BuildError(f"cargo could not build {crate.folder}; its messages are above")
     built = folder / target / "release" / crate.product

@@ -46,7 +46,8 @@ PATHCODEC_FLOORS: Floors = (
     frozenset({"history", "mixer", "slots"}),
     frozenset({"counter", "logistic", "range_coder"}),
     frozenset({"walk", "source", "fold"}),
-    frozenset({"shadow", "surprises", "symbols", "event", "code"}),
+    frozenset({"shadow", "surprises", "symbols", "code"}),
+    frozenset({"protocol"}),
 )
 
 CRATES = {"runtime": RUNTIME_FLOORS, "pathcodec": PATHCODEC_FLOORS}

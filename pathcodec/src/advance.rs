@@ -1,34 +1,10 @@
 //! Going on by many blocks at once: a stretch that comes back to where it was is done as often in one step as what is recorded
 //! of it repeats itself.
 
-use crate::code::NOWHERE;
-use crate::event::Position;
+use crate::protocol::{Limit, Position, Progress, NOWHERE};
 use crate::source::Stop;
 use crate::surprises::MAX_BYTES;
 use crate::walk::Walker;
-
-/// What was executed on the way.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Progress {
-    pub instructions: u64,
-    pub blocks: u64,
-    /// Executions of the block that is counted.
-    pub hits: u64,
-}
-
-/// How far to go on.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct Limit {
-    pub most: Progress,
-    /// So many bytes of surprises read, and decisions made behind the last one: the walk stops where it comes to that.
-    pub surprise_bytes: u64,
-    pub decisions: u64,
-    /// The block that `most.hits` is about; `NOWHERE`: none.
-    pub counted: u32,
-    pub reserved: u32,
-}
 
 impl Limit {
     /// As far as the path goes.

@@ -2,54 +2,7 @@
 //!
 //! Tables come from a trace, which may be damaged: every number is checked where it is used.
 
-/// No block.
-pub const NOWHERE: u32 = u32::MAX;
-
-/// What a block ends with, as far as its path is concerned.
-pub mod ending {
-    /// Goes on behind itself: also behind a system call.
-    pub const FALL_THROUGH: u8 = 0;
-    /// A direct jump forwards.
-    pub const JUMP: u8 = 1;
-    /// A direct jump backwards, or to itself: a decision without a choice, so that no cycle of code is without one.
-    pub const BACK_JUMP: u8 = 2;
-    pub const CONDITIONAL: u8 = 3;
-    /// A direct call: a decision without a choice, so that two calls of one function are two places.
-    pub const CALL: u8 = 4;
-    pub const INDIRECT_CALL: u8 = 5;
-    pub const INDIRECT_JUMP: u8 = 6;
-    /// To the topmost open call; or, where `is_taken`, as an indirect jump, whose symbol also says what it pops.
-    pub const RETURN: u8 = 7;
-    /// Nothing follows unless an event says what.
-    pub const STOP: u8 = 8;
-    /// No block, but an address that held several: the one that it holds now is `target`.
-    pub const SLOT: u8 = 9;
-}
-
-/// A basic block: 48 bytes, as the controller makes them.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub struct Block {
-    /// Address of its first instruction.
-    pub pc: u64,
-    /// Address behind its last one: what a call at its end pushes.
-    pub end_pc: u64,
-    /// Where a direct branch leads.
-    pub target: u32,
-    /// The block behind it.
-    pub next: u32,
-    /// The targets of its indirect branch or return, by their symbols, are `targets[first_target..][..n_targets]`.
-    pub first_target: u32,
-    pub n_targets: u32,
-    pub n_instructions: u32,
-    /// `ending`
-    pub ending: u8,
-    /// Of a conditional branch: 1 if it is expected to be taken. Of a return: 1 if it takes a symbol.
-    pub is_taken: u8,
-    pub reserved: [u8; 10],
-}
-
-const _: () = assert!(size_of::<Block>() == 48);
+use crate::protocol::{ending, Block};
 
 /// All blocks of a process, and the targets of its indirect branches.
 pub struct Code<'a> {

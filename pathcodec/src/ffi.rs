@@ -3,50 +3,14 @@
 //! The caller keeps all memory: tables and streams stay where they are while a walk goes on, and a walk's state is
 //! `clew_path_walk_bytes` of its memory, aligned to 16, which may be copied as long as it does.
 
-use crate::advance::{Limit, Progress};
-use crate::code::{Block, Code};
-use crate::event::{Event, Position};
+use crate::code::Code;
 use crate::predictor::MEMORY_WORDS;
+use crate::protocol::{stop, Coded, Encoded, Event, Limit, Position, Progress, Tables};
 use crate::recode::{decode, encode, Reading, Start};
 use crate::shadow::ShadowStack;
 use crate::source::{Path, Stop};
 use crate::walk::Walker;
 use core::slice;
-
-/// Why a walk stopped: there may be more.
-const GOES_ON: i32 = 0;
-const END: i32 = 1;
-const CUT: i32 = 2;
-const DAMAGED: i32 = 3;
-/// Nothing was done: the predictor's memory, or the room for what is written, is too small.
-const NO_ROOM: i32 = 4;
-
-/// What a walk reads. Pointers to nothing are as good as any others where the count is 0, but not null.
-#[repr(C)]
-pub struct Tables {
-    pub blocks: *mut Block,
-    pub n_blocks: u64,
-    pub targets: *const u32,
-    pub n_targets: u64,
-    /// The streams; to decode, room for them.
-    pub surprises: *mut u8,
-    pub n_surprise_bytes: u64,
-    pub symbols: *mut u8,
-    pub n_symbol_bytes: u64,
-    pub events: *const Event,
-    pub n_events: u64,
-    /// Decisions behind the last surprise.
-    pub decisions: u64,
-    /// The shadow stack: room for so many, of which the first `depth` are open.
-    pub addresses: *mut u64,
-    pub numbers: *mut u32,
-    pub max_depth: u64,
-    pub depth: u64,
-    pub forgotten: u64,
-    /// Where the streams begin, and the block that would run next.
-    pub start: Position,
-    pub block: u64,
-}
 
 impl Tables {
     /// `None` if the code can't be walked through.
@@ -80,30 +44,12 @@ impl Tables {
     }
 }
 
-/// What was encoded.
-#[repr(C)]
-pub struct Encoded {
-    pub n_bytes: u64,
-    pub n_blocks: u64,
-    pub n_items: u64,
-}
-
-/// What is decoded, and the predictor's memory for it.
-#[repr(C)]
-pub struct Coded {
-    pub bytes: *const u8,
-    pub n_bytes: u64,
-    pub n_blocks: u64,
-    pub words: *mut u32,
-    pub n_words: u64,
-}
-
-fn number_of(stop: Option<Stop>) -> i32 {
+fn number_of(stop: Option<Stop>) -> u32 {
     match stop {
-        None => GOES_ON,
-        Some(Stop::End) => END,
-        Some(Stop::Cut) => CUT,
-        Some(Stop::Damaged) => DAMAGED,
+        None => stop::ASKED,
+        Some(Stop::End) => stop::END,
+        Some(Stop::Cut) => stop::CUT,
+        Some(Stop::Damaged) => stop::DAMAGED,
     }
 }
 
@@ -125,12 +71,12 @@ pub extern "C" fn clew_path_walk_bytes() -> u64 {
 /// # Safety
 /// `state` and all that `tables` name must be as described above, and stay while the walk is used.
 #[no_mangle]
-pub unsafe extern "C" fn clew_path_open(state: *mut u8, tables: *const Tables) -> i32 {
+pub unsafe extern "C" fn clew_path_open(state: *mut u8, tables: *const Tables) -> u32 {
     // SAFETY: the caller promises that pointers and counts belong together.
     unsafe {
         let tables = &*tables;
         let Some(code) = tables.code() else {
-            return DAMAGED;
+            return stop::DAMAGED;
         };
         let path = Path {
             start: tables.start,
@@ -141,7 +87,7 @@ pub unsafe extern "C" fn clew_path_open(state: *mut u8, tables: *const Tables) -
         };
         state.cast::<Walker>().write(Walker::new(code, path, tables.stack(), tables.block as u32));
     }
-    GOES_ON
+    stop::ASKED
 }
 
 /// Writes the next executed blocks to `out`, at most `n`, and returns how many; `stop` says why there are fewer.
@@ -149,7 +95,7 @@ pub unsafe extern "C" fn clew_path_open(state: *mut u8, tables: *const Tables) -
 /// # Safety
 /// `state` is an open walk, `out` has room for `n` numbers.
 #[no_mangle]
-pub unsafe extern "C" fn clew_path_walk(state: *mut u8, out: *mut u32, n: u64, stop: *mut i32) -> u64 {
+pub unsafe extern "C" fn clew_path_walk(state: *mut u8, out: *mut u32, n: u64, stop: *mut u32) -> u64 {
     // SAFETY: as the caller promises.
     unsafe {
         let walker = &mut *state.cast::<Walker>();
@@ -162,7 +108,7 @@ pub unsafe extern "C" fn clew_path_walk(state: *mut u8, out: *mut u32, n: u64, s
                 }
             }
         }
-        stop.write(GOES_ON);
+        stop.write(stop::ASKED);
     }
     n
 }
@@ -172,7 +118,7 @@ pub unsafe extern "C" fn clew_path_walk(state: *mut u8, out: *mut u32, n: u64, s
 /// # Safety
 /// `state` is an open walk; `limit` and `done` are valid.
 #[no_mangle]
-pub unsafe extern "C" fn clew_path_advance(state: *mut u8, limit: *const Limit, done: *mut Progress) -> i32 {
+pub unsafe extern "C" fn clew_path_advance(state: *mut u8, limit: *const Limit, done: *mut Progress) -> u32 {
     // SAFETY: as the caller promises.
     unsafe {
         let (progress, stop) = (*state.cast::<Walker>()).advance(&*limit);
@@ -225,7 +171,7 @@ pub unsafe extern "C" fn clew_path_encode(
     room: *mut u8,
     n_room: u64,
     encoded: *mut Encoded,
-) -> i32 {
+) -> u32 {
     // SAFETY: as the caller promises; the walk is put back where it was taken from, and nothing in between panics.
     unsafe {
         let state = state.cast::<Walker>();
@@ -234,7 +180,7 @@ pub unsafe extern "C" fn clew_path_encode(
         let (walker, segment) = encode(state.read(), n_items, words, room);
         state.write(walker);
         let Some(segment) = segment else {
-            return NO_ROOM;
+            return stop::NO_ROOM;
         };
         let (n_bytes, n_blocks, n_items) = (segment.n_bytes as u64, segment.n_blocks, segment.n_items);
         encoded.write(Encoded { n_bytes, n_blocks, n_items });
@@ -247,15 +193,15 @@ pub unsafe extern "C" fn clew_path_encode(
 /// # Safety
 /// `tables` and `coded` must be as described above.
 #[no_mangle]
-pub unsafe extern "C" fn clew_path_decode(tables: *const Tables, coded: *const Coded, end: *mut Position) -> i32 {
+pub unsafe extern "C" fn clew_path_decode(tables: *const Tables, coded: *const Coded, end: *mut Position) -> u32 {
     // SAFETY: as the caller promises.
     unsafe {
         let (tables, coded) = (&*tables, &*coded);
         if (coded.n_words as usize) < MEMORY_WORDS {
-            return NO_ROOM;
+            return stop::NO_ROOM;
         }
         let Some(code) = tables.code() else {
-            return DAMAGED;
+            return stop::DAMAGED;
         };
         let (block, position) = (tables.block as u32, tables.start);
         let start = Start { code, events: tables.events(), stack: tables.stack(), block, position };
@@ -268,7 +214,7 @@ pub unsafe extern "C" fn clew_path_decode(tables: *const Tables, coded: *const C
         match decode(start, coded.n_blocks, reading) {
             Ok(position) => {
                 end.write(position);
-                GOES_ON
+                stop::ASKED
             }
             Err(stop) => number_of(Some(stop)),
         }

@@ -1,8 +1,8 @@
 //! Folding: from the blocks that were executed to the streams of a path. The runtime's translated code writes the same
 //! streams; this is what tests compare with, and what re-codes a path.
 
-use crate::code::{ending, Code, NOWHERE};
-use crate::event::{action, Event, Position};
+use crate::code::Code;
+use crate::protocol::{action, ending, Event, Position, NOWHERE};
 use crate::shadow::ShadowStack;
 use crate::surprises::write_surprise;
 use crate::symbols::{pops_of_return, write_symbol};

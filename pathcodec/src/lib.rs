@@ -2,13 +2,12 @@
 //!
 //! Pure: no allocation, no system, no panic on any input. The runtime links it for the rules that both sides keep, the
 //! controller loads it to read and re-code paths. Modules are floors; each may use only those named after it: ffi >
-//! advance > walk, fold > shadow, surprises, symbols, event, code.
+//! advance > walk, fold > shadow, surprises, symbols, code > protocol.
 #![cfg_attr(not(test), no_std)]
 
 pub mod advance;
 pub mod code;
 pub mod counter;
-pub mod event;
 #[cfg(feature = "loaded")]
 pub mod ffi;
 pub mod fold;
@@ -16,6 +15,7 @@ pub mod history;
 pub mod logistic;
 pub mod mixer;
 pub mod predictor;
+pub mod protocol;
 pub mod range_coder;
 pub mod recode;
 pub mod shadow;

@@ -14,8 +14,8 @@
 //! Streams have one form for each number here, the shortest: others contradict the path, as do symbols without a target.
 
 use crate::code::Code;
-use crate::event::{Event, Position};
 use crate::predictor::Predictor;
+use crate::protocol::{Event, Position};
 use crate::range_coder::{Decoder, Encoder};
 use crate::shadow::ShadowStack;
 use crate::source::Stop;

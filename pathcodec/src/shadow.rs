@@ -1,7 +1,5 @@
 //! The shadow stack: where returns are expected to lead. The runtime and whoever reads a path keep it by the same rules.
 
-/// So many calls may be open; one more, and all of them are forgotten first.
-pub const MAX_DEPTH: usize = 1 << 18;
 /// A return that leads elsewhere looks so far down for its address.
 pub const REACH: usize = 1024;
 
@@ -24,7 +22,7 @@ pub struct ShadowStack<'a> {
 }
 
 impl<'a> ShadowStack<'a> {
-    /// Of memory for `MAX_DEPTH` of each, or fewer in tests; nothing is open.
+    /// Of memory for `protocol::MAX_DEPTH` of each, or fewer in tests; nothing is open.
     pub fn new(addresses: &'a mut [u64], numbers: &'a mut [u32]) -> ShadowStack<'a> {
         ShadowStack { addresses, numbers, depth: 0, forgotten: 0 }
     }

@@ -1,7 +1,6 @@
 //! Where a walk's decisions and symbols come from: the streams of a path, or whatever stands for them.
 
-use crate::code::Block;
-use crate::event::{Event, Position};
+use crate::protocol::{Block, Event, Position};
 use crate::shadow::ShadowStack;
 use crate::surprises::read_surprise;
 use crate::symbols::read_symbol;

@@ -1,21 +1,22 @@
 //! The stream of surprises: after how many decisions a conditional branch went the other way.
 
+use crate::protocol::{FIRST_LONG_SURPRISE, FIRST_WIDE_SURPRISE, MAX_SURPRISE_BYTES, WIDE_SURPRISE_BYTES};
+
 /// Announces a number of two bytes; if that is 0, one of eight bytes more.
 const WIDE: u8 = 0;
-const WIDE_BYTES: usize = 3;
-const LONG_BYTES: usize = WIDE_BYTES + 8;
-
+const WIDE_BYTES: usize = WIDE_SURPRISE_BYTES as usize;
 /// The most bytes that a surprise takes.
-pub const MAX_BYTES: usize = LONG_BYTES;
-/// From so many decisions on it takes them.
-pub const FIRST_LONG: u64 = 1 << 16;
+pub const MAX_BYTES: usize = MAX_SURPRISE_BYTES as usize;
+
+const _: () = assert!(FIRST_WIDE_SURPRISE == 1 << 8 && WIDE_BYTES == 1 + size_of::<u16>());
+const _: () = assert!(FIRST_LONG_SURPRISE == 1 << 16 && MAX_BYTES == WIDE_BYTES + size_of::<u64>());
 
 /// How many bytes `decisions` takes.
 pub fn size_of_surprise(decisions: u64) -> usize {
     match decisions {
-        1..256 => 1,
-        256..FIRST_LONG => WIDE_BYTES,
-        _ => LONG_BYTES,
+        1..FIRST_WIDE_SURPRISE => 1,
+        FIRST_WIDE_SURPRISE..FIRST_LONG_SURPRISE => WIDE_BYTES,
+        _ => MAX_BYTES,
     }
 }
 
@@ -47,6 +48,6 @@ pub fn read_surprise(bytes: &[u8]) -> Option<(u64, usize)> {
     if decisions != 0 {
         return Some((u64::from(decisions), WIDE_BYTES));
     }
-    let decisions = u64::from_le_bytes(bytes.get(WIDE_BYTES..LONG_BYTES)?.try_into().ok()?);
-    Some((decisions.max(1), LONG_BYTES))
+    let decisions = u64::from_le_bytes(bytes.get(WIDE_BYTES..MAX_BYTES)?.try_into().ok()?);
+    Some((decisions.max(1), MAX_BYTES))
 }

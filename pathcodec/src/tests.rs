@@ -1,9 +1,8 @@
 //! Folding and unfolding random paths through random code is the identity.
 
-use crate::advance::{Limit, Progress};
-use crate::code::{ending, Block, Code, NOWHERE};
-use crate::event::{action, Event, Position};
+use crate::code::Code;
 use crate::fold::{Folder, Room, Used};
+use crate::protocol::{action, ending, Block, Event, Limit, Position, Progress, NOWHERE};
 use crate::shadow::{depth_after, ShadowStack};
 use crate::source::{Path, Stop};
 use crate::surprises::{read_surprise, write_surprise};

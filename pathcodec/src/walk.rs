@@ -1,7 +1,7 @@
 //! Unfolding: from the streams of a path to the blocks that were executed.
 
-use crate::code::{ending, Block, Code, NOWHERE};
-use crate::event::{action, Event, Position};
+use crate::code::Code;
+use crate::protocol::{action, ending, Block, Event, Position, NOWHERE};
 use crate::shadow::ShadowStack;
 use crate::source::{Path, Stop};
 use crate::source::{Place, Source, Streams};

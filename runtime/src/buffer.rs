@@ -3,10 +3,10 @@
 //! Everything written here is read by the controller as it likes; nothing read here but the ring's tail, the slot's
 //! state, the filters and the replies comes from it while the target runs.
 
+mod directives;
 #[cfg(test)]
 pub mod fixture;
 mod ring;
-mod standing;
 mod wait_limit;
 
 pub use ring::RingWriter;
@@ -149,12 +149,12 @@ impl Shared {
         self.detaching() != 0
     }
 
-    /// The number of the controller's wish to detach; 0: it has none.
+    /// The number of the controller's attempt to detach; 0: there is none.
     pub fn detaching(&self) -> u32 {
         self.detach_ticket().load(Ordering::Acquire)
     }
 
-    /// Why it wishes that, as a `release_reason`.
+    /// Why it detaches, as a `release_reason`.
     pub fn detach_reason(&self) -> u16 {
         // SAFETY: the status page is mapped; the field is an aligned u32.
         let reason = unsafe { AtomicU32::from_ptr(&raw mut (*self.status()).detach_reason) }.load(Ordering::Acquire);
@@ -165,7 +165,7 @@ impl Shared {
         }
     }
 
-    /// Takes the controller's wish `ticket` to detach for given up. It may have another one by now.
+    /// Takes the controller's attempt `ticket` to detach for given up. There may be another one by now.
     pub fn forget_detaching(&self, ticket: u32) {
         let _ = self.detach_ticket().compare_exchange(ticket, 0, Ordering::AcqRel, Ordering::Relaxed);
     }

@@ -5,9 +5,11 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0xe0, 0xf4, 0x58, 0xc0, 0x27, 0xaf, 0x70, 0x78, 0xff, 0xd8, 0x81, 0x9f, 0xfd, 0xd9, 0x6a, 0x40, 0x88, 0xc5, 0x64,
-    0x70, 0x06, 0x3f, 0x11, 0x64, 0x4d, 0x03, 0xe4, 0xc5, 0x71, 0x43, 0x22, 0xa7,
+    0xc5, 0x7d, 0x1d, 0xd2, 0x8d, 0x8f, 0x66, 0x70, 0xef, 0x59, 0xa9, 0x9e, 0x48, 0xce, 0xa3, 0x65, 0x66, 0x3e, 0xf4,
+    0x3f, 0x69, 0x1e, 0x6d, 0x50, 0x60, 0x98, 0x6d, 0x02, 0x9c, 0x47, 0x22, 0x8e,
 ];
+/// the least that is mapped at once
+pub const PAGE_BYTES: u64 = 0x1000;
 
 /// every record, and every continuation of one, is one unit of this size
 pub const RECORD_BYTES: u64 = 0x40;
@@ -60,8 +62,10 @@ pub const PATH_UNLIMITED: u64 = 0xffffffffffffffff;
 pub const PATH_SURPRISES_OFFSET: u64 = 0x1000;
 /// mode full: where the buffer of symbols starts
 pub const PATH_SYMBOLS_OFFSET: u64 = 0x12000;
-/// size of either; a number may end up to 4,096 bytes behind it
+/// size of either; path_slack_bytes more may be in it
 pub const PATH_BUFFER_BYTES: u64 = 0x10000;
+/// mode full: what is written last into a buffer ends at most so far behind it
+pub const PATH_SLACK_BYTES: u64 = 0x10;
 /// modes counts and full: what a path takes of a thread's counters window; the first counter comes behind it
 pub const PATH_WINDOW_BYTES: u64 = 0x23000;
 /// mode region: blocks that a thread can have levels for; of what is translated later executions are counted and not
@@ -80,12 +84,18 @@ pub const REGION_NUMBERS_LEFT_CELL: u64 = 0x3;
 pub const REGION_WORDS_OFFSET: u64 = 0x1000;
 /// mode region: where the buffer of numbers starts
 pub const REGION_NUMBERS_OFFSET: u64 = 0x12000;
-/// size of either; what is written last may end up to 4,096 bytes behind it
+/// size of either; what is written last may end behind it, within buffer_guard_bytes
 pub const REGION_BUFFER_BYTES: u64 = 0x10000;
+/// modes full and region: so much behind each buffer of a path or of tags belongs to nothing else
+pub const BUFFER_GUARD_BYTES: u64 = 0x1000;
 /// mode region: what tags take of a thread's counters window; the first counter comes behind it
 pub const REGION_WINDOW_BYTES: u64 = 0x23000;
 /// the bits of a word from this one on are enum RegionWord, those below its value
 pub const REGION_KIND_SHIFT: u64 = 0x1c;
+/// in records: no fragment, no counter, no block of mode region
+pub const NO_INDEX: u32 = 0xffffffff;
+/// in records: paths have no number for this target
+pub const NO_SYMBOL: u16 = 0xffff;
 /// largest SessionHeader.busy_limit
 pub const MAX_BUSY_LIMIT: u64 = 0xfe;
 /// heartbeats for so long, and nothing else that was waited for: as if there were none, from then on
@@ -300,7 +310,7 @@ pub mod stage {
 /// code. fork: a region for a child, or 0 (with an argument: that region was not used); adopt, of the child: process id
 /// and the time stamp of the fork, 1 if it is followed. execve: path, directory (AT_FDCWD), flags; 1 if the controller
 /// waits for the program. execve_failed: it waits no longer. child: a region and the process id of who begins in it;
-/// answered when that has executed a program or ended. hold: enum HoldReason; the thread stands at the slot's
+/// answered when that has executed a program or ended. hold: enum HoldReason; the thread is stopped at the slot's
 /// held_registers, in front of the instruction at rip; enum HoldReply. mapping: an address; 1 if something is mapped
 /// from there on, the first of which is in request_answer: start, end, PROT_* bits, 1 if it is shared. trace: the
 /// number of a thread that the asking one is about to trace; and why that is to run natively, enum ReleaseReason; 1 if
@@ -321,7 +331,73 @@ pub mod request_kind {
     pub const WRITE: u32 = 11;
 }
 
-/// Why a thread stands still in the dispatcher: the controller holds the process, the thread has made the one step that
+/// What a value of a capture is: an integer, with a sign or without, of 8 to 64 bits; a floating-point number; bytes.
+pub mod capture_type {
+    pub const I8: u8 = 0;
+    pub const U8: u8 = 1;
+    pub const I16: u8 = 2;
+    pub const U16: u8 = 3;
+    pub const I32: u8 = 4;
+    pub const U32: u8 = 5;
+    pub const I64: u8 = 6;
+    pub const U64: u8 = 7;
+    pub const F32: u8 = 8;
+    pub const F64: u8 = 9;
+    pub const TEXT: u8 = 10;
+}
+
+/// What an instruction of a capture does with its operands a and b, values of instructions before it. A value may be
+/// missing: of memory that can't be read, of a division by 0, and of what is made of a missing one. constant:
+/// immediate. register, vector: number immediate of the architecture's; of a vector register the low half. context:
+/// CaptureContext. load: memory at a. string: bytes at a up to a zero byte, immediate at most. bytes: b bytes at a,
+/// immediate at most. literal: bytes of the program's data, from the immediate's lower half on, as many as its upper
+/// half says. convert: a, which is of type immediate. add to complement: arithmetic of type, which both operands are
+/// of. equal to less_equal: 1 or 0, an i32, of operands of type. logical_and, logical_or, logical_not: of i32; what the
+/// left one decides does not ask the right one. text_equal: 1 or 0.
+pub mod capture_operation {
+    pub const CONSTANT: u8 = 0;
+    pub const REGISTER: u8 = 1;
+    pub const VECTOR: u8 = 2;
+    pub const CONTEXT: u8 = 3;
+    pub const LOAD: u8 = 4;
+    pub const STRING: u8 = 5;
+    pub const BYTES: u8 = 6;
+    pub const LITERAL: u8 = 7;
+    pub const CONVERT: u8 = 8;
+    pub const ADD: u8 = 9;
+    pub const SUBTRACT: u8 = 10;
+    pub const MULTIPLY: u8 = 11;
+    pub const DIVIDE: u8 = 12;
+    pub const REMAINDER: u8 = 13;
+    pub const BIT_AND: u8 = 14;
+    pub const BIT_OR: u8 = 15;
+    pub const BIT_XOR: u8 = 16;
+    pub const SHIFT_LEFT: u8 = 17;
+    pub const SHIFT_RIGHT: u8 = 18;
+    pub const NEGATE: u8 = 19;
+    pub const COMPLEMENT: u8 = 20;
+    pub const EQUAL: u8 = 21;
+    pub const NOT_EQUAL: u8 = 22;
+    pub const LESS: u8 = 23;
+    pub const LESS_EQUAL: u8 = 24;
+    pub const LOGICAL_AND: u8 = 25;
+    pub const LOGICAL_OR: u8 = 26;
+    pub const LOGICAL_NOT: u8 = 27;
+    pub const TEXT_EQUAL: u8 = 28;
+}
+
+/// What a capture may ask about the place beside registers and memory: thread, process, processor, time stamp counter,
+/// how many calls are open, the thread's name.
+pub mod capture_context {
+    pub const TID: u8 = 0;
+    pub const PID: u8 = 1;
+    pub const CPU: u8 = 2;
+    pub const TIME: u8 = 3;
+    pub const DEPTH: u8 = 4;
+    pub const COMM: u8 = 5;
+}
+
+/// Why a thread is stopped in the dispatcher: the controller holds the process, the thread has made the one step that
 /// it was to make, or it came to a breakpoint.
 pub mod hold_reason {
     pub const ASKED: u32 = 1;
@@ -329,10 +405,12 @@ pub mod hold_reason {
     pub const BREAKPOINT: u32 = 3;
 }
 
-/// What a thread that stood still does next: it goes on, or executes one instruction and stands still again.
+/// What a thread that was stopped does next: it goes on, or executes one instruction and stops again. go_on_changed: it
+/// goes on with the registers that the slot has now.
 pub mod hold_reply {
     pub const GO_ON: u32 = 0;
     pub const STEP: u32 = 1;
+    pub const GO_ON_CHANGED: u32 = 2;
 }
 
 /// Numbered errors on the status page; error_detail says more as each one tells.
@@ -532,18 +610,18 @@ pub struct StatusPage {
     pub table_misses: u64,
     /// mode region: fragments made after the numbers of blocks were used up (written by: runtime)
     pub untagged_fragments: u64,
-    /// while not 0 threads that come to the dispatcher stand still there (RequestKind.hold) (written by:
+    /// while not 0 threads that come to the dispatcher are stopped there (RequestKind.hold) (written by:
     /// controller:live)
     pub hold_ticket: u32,
-    /// one more each time that breakpoints, filters, records_order or code were changed; every thread minds it before
-    /// it executes anything more (written by: controller:live)
-    pub wishes: u32,
+    /// one more each time that breakpoints, filters, records_order or code were changed; every thread carries that out
+    /// before it executes anything more (written by: controller:live)
+    pub directive_count: u32,
     /// how many breakpoints are valid (written by: controller:live)
     pub breakpoint_count: u32,
-    /// modes counts and full: whether the order of execution is recorded from now on; changed while all threads stand
-    /// still, with a wish (written by: controller:live)
+    /// modes counts and full: whether the order of execution is recorded from now on; changed while all threads are
+    /// stopped, with a directive (written by: controller:live)
     pub records_order: u32,
-    /// addresses of instructions in front of which threads stand still (RequestKind.hold) (written by: controller:live)
+    /// addresses of instructions in front of which threads stop (RequestKind.hold) (written by: controller:live)
     pub breakpoints: [u64; 32],
     /// mode full: bytes of paths a second that the process may record; 2^64 - 1: all of them (written by:
     /// controller:live)
@@ -554,18 +632,18 @@ pub struct StatusPage {
     pub excursions: u64,
     /// instructions executed there, which are not counted (written by: runtime)
     pub uncounted_instructions: u64,
-    /// enum ReleaseReason: why the controller wishes to detach; 0: because it was told to (written by: controller:live)
+    /// enum ReleaseReason: why the controller detaches; 0: because it was told to (written by: controller:live)
     pub detach_reason: u32,
-    /// 1: another process may write to the code whatever is protected, so all of it counts as writable; said with a
-    /// wish (written by: controller:live)
+    /// 1: another process may write to the code whatever is protected, so all of it counts as writable; told with a
+    /// directive (written by: controller:live)
     pub is_written: u32,
     /// addresses of pages of code that changed behind the process' back: the last ones told, page number N at index N
     /// modulo 32 (written by: controller:live)
     pub changed_pages: [u64; 32],
-    /// how many were ever told; said with a wish (written by: controller:live)
+    /// how many were ever told; told with a directive (written by: controller:live)
     pub changed_count: u32,
     /// the number of a task that shares the memory and is no thread of the process, which is to go on natively; 0:
-    /// none; said with a wish (written by: controller:live)
+    /// none; told with a directive (written by: controller:live)
     pub released_task: u32,
     /// zero (written by: runtime)
     pub reserved: [u8; 3232],
@@ -608,7 +686,7 @@ const _: () = assert!(core::mem::offset_of!(StatusPage, trust_ends) == 264);
 const _: () = assert!(core::mem::offset_of!(StatusPage, table_misses) == 272);
 const _: () = assert!(core::mem::offset_of!(StatusPage, untagged_fragments) == 280);
 const _: () = assert!(core::mem::offset_of!(StatusPage, hold_ticket) == 288);
-const _: () = assert!(core::mem::offset_of!(StatusPage, wishes) == 292);
+const _: () = assert!(core::mem::offset_of!(StatusPage, directive_count) == 292);
 const _: () = assert!(core::mem::offset_of!(StatusPage, breakpoint_count) == 296);
 const _: () = assert!(core::mem::offset_of!(StatusPage, records_order) == 300);
 const _: () = assert!(core::mem::offset_of!(StatusPage, breakpoints) == 304);
@@ -670,8 +748,11 @@ pub struct ThreadSlot {
     /// request hold: the program's rax rcx rdx rbx rsp rbp rsi rdi r8 to r15, rip and flags (written by:
     /// runtime:thread)
     pub held_registers: [u64; 18],
+    /// request hold: the low halves of the first vector registers, where functions have floating-point arguments and
+    /// results (written by: runtime:thread)
+    pub held_vectors: [u64; 8],
     /// zero (written by: runtime:thread)
-    pub reserved_more: [u8; 112],
+    pub reserved_more: [u8; 48],
 }
 const _: () = assert!(core::mem::size_of::<ThreadSlot>() == 512);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, state) == 0);
@@ -694,7 +775,8 @@ const _: () = assert!(core::mem::offset_of!(ThreadSlot, request_arguments) == 13
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, born_child) == 168);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, reserved) == 176);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, held_registers) == 256);
-const _: () = assert!(core::mem::offset_of!(ThreadSlot, reserved_more) == 400);
+const _: () = assert!(core::mem::offset_of!(ThreadSlot, held_vectors) == 400);
+const _: () = assert!(core::mem::offset_of!(ThreadSlot, reserved_more) == 464);
 
 /// Written by the controller into the target's private memory before the runtime runs; its address is in rdi at the
 /// image's entry.
@@ -804,7 +886,7 @@ pub struct ControlBlock {
     pub trap_action: u64,
     /// the pc of what has parked: behind the system call, the next after parked_pc, that makes the program's alternate
     /// stack the kernel's
-    pub standing_pc: u64,
+    pub handover_pc: u64,
     /// zero
     pub reserved_more: [u8; 16],
 }
@@ -825,7 +907,7 @@ const _: () = assert!(core::mem::offset_of!(ControlBlock, signal_stack_offset) =
 const _: () = assert!(core::mem::offset_of!(ControlBlock, tid_offset) == 84);
 const _: () = assert!(core::mem::offset_of!(ControlBlock, call_pc) == 88);
 const _: () = assert!(core::mem::offset_of!(ControlBlock, trap_action) == 96);
-const _: () = assert!(core::mem::offset_of!(ControlBlock, standing_pc) == 104);
+const _: () = assert!(core::mem::offset_of!(ControlBlock, handover_pc) == 104);
 const _: () = assert!(core::mem::offset_of!(ControlBlock, reserved_more) == 112);
 
 /// A thread's own state outside the runtime: given by the controller when it enters, by the runtime when it has parked.
@@ -854,7 +936,7 @@ pub struct ThreadState {
     pub call_code: u32,
     /// where its struct rseq is; 0: it has none
     pub rseq_area: u64,
-    /// what stands in front of its sequences' abort handlers
+    /// what stands in front of the abort handlers of its critical sections (rseq)
     pub rseq_signature: u32,
     /// selector of the code segment that it goes on in; 0: the one of 64-bit programs
     pub code_selector: u16,
@@ -899,8 +981,8 @@ pub struct FragmentRecord {
     /// its number, from 0, in the order of translation (written by: runtime:thread)
     pub fragment_id: u32,
     /// conditional: \[i\] taken, \[i+1\] not taken; indirect_jump, indirect_call: none, the sum of its dynamic edges;
-    /// return, none: \[i\]; jump, call, fall_through, syscall: \[i\]. 0xffffffff: no counters (coverage, or see flags).
-    /// A call that runs counts when it is made (written by: runtime:thread)
+    /// return, none: \[i\]; jump, call, fall_through, syscall: \[i\]. no_index: no counters (coverage, or see flags). A
+    /// call that runs counts when it is made (written by: runtime:thread)
     pub counter_index: u32,
     /// how often code at this address had changed before (written by: runtime:thread)
     pub code_version: u32,
@@ -917,7 +999,7 @@ pub struct FragmentRecord {
     /// so many counters behind its own, one for each way out, taken first: how often it was taken and is not to be
     /// added to what it leads to (written by: runtime:thread)
     pub n_misses: u8,
-    /// mode region: the number of its block, from 0; what is translated again keeps it. 0xffffffff: it is not tagged
+    /// mode region: the number of its block, from 0; what is translated again keeps it. no_index: it is not tagged
     /// (written by: runtime:thread)
     pub region_block: u32,
     /// zero (written by: runtime:thread)
@@ -976,18 +1058,18 @@ pub struct DynamicEdgeRecord {
     pub target_pc: u64,
     /// time stamp counter (written by: runtime:thread)
     pub tsc: u64,
-    /// the source fragment; 0xffffffff where there is none (written by: runtime:thread)
+    /// the source fragment; no_index where there is none (written by: runtime:thread)
     pub source_fragment_id: u32,
-    /// the target fragment; 0xffffffff where it is not translated yet (written by: runtime:thread)
+    /// the target fragment; no_index where it is not translated yet (written by: runtime:thread)
     pub target_fragment_id: u32,
-    /// its counter; 0xffffffff: none (coverage) (written by: runtime:thread)
+    /// its counter; no_index: none (coverage) (written by: runtime:thread)
     pub counter_index: u32,
     /// enum EdgeKind (written by: runtime:thread)
     pub edge_kind: u8,
     /// zero (written by: runtime:thread)
     pub reserved: [u8; 1],
     /// mode full: the number that paths have for this target of the branch or return at the source fragment's end;
-    /// 0xffff: none (written by: runtime:thread)
+    /// no_symbol: none (written by: runtime:thread)
     pub symbol: u16,
     /// zero (written by: runtime:thread)
     pub reserved_more: [u8; 16],

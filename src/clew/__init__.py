@@ -21,9 +21,22 @@ if TYPE_CHECKING:
     from clew.analysis.comparison.trace_diff import TraceDiff
     from clew.errors import ClewError
     from clew.recording.options.arguments import Text
+    from clew.recording.options.record_options import RecordOptions
+    from clew.sessions.session import Session
     from clew.trace import Trace
 
-__all__ = ["ClewError", "Trace", "TraceDiff", "__version__", "attach", "diff", "record"]
+__all__ = [
+    "ClewError",
+    "Session",
+    "Trace",
+    "TraceDiff",
+    "__version__",
+    "attach",
+    "attach_session",
+    "diff",
+    "record",
+    "spawn",
+]
 
 
 def record(
@@ -136,6 +149,72 @@ def attach(
     return Trace(result.output)
 
 
+def spawn(
+    command: Sequence[Text],
+    *,
+    mode: str = "counts",
+    budget: float | None = None,
+    output: Text | None = None,
+    include: str | Iterable[str] = (),
+    exclude: str | Iterable[str] = (),
+    environment: Mapping[str, Text] | Mapping[bytes, Text] | None = None,
+    follow: bool = True,
+) -> Session:
+    """Start `command`, a program and its arguments, stopped in front of its first instruction, and follow it.
+
+    The `Session` has it in its hands: `resume` lets it go, `on_call` has functions told of. What is recorded is thrown
+    away with the session unless there is an `output`; the rest is as for `record`. Raises ClewError.
+    """
+    import math
+
+    from clew.recording.options.arguments import parse_command, parse_environment
+    from clew.recording.session.launched import Launch
+    from clew.sessions.session import Session
+
+    words = parse_command(command)
+    variables = None if environment is None else parse_environment(environment)
+    options = _session_options(output, mode, budget, include, exclude, follow=follow)
+    return Session(lambda: Launch(words, environment=variables, pause_seconds=math.inf), options, is_spawned=True)
+
+
+def attach_session(
+    pid: int,
+    *,
+    mode: str = "counts",
+    budget: float | None = None,
+    output: Text | None = None,
+    include: str | Iterable[str] = (),
+    exclude: str | Iterable[str] = (),
+    follow: bool = True,
+) -> Session:
+    """Follow the running process `pid`, which runs on, in a `Session`; the rest is as for `spawn`. Raises ClewError."""
+    from clew.address import Pid
+    from clew.recording.session.attached import Attach
+    from clew.sessions.session import Session
+
+    options = _session_options(output, mode, budget, include, exclude, follow=follow)
+    return Session(lambda: Attach(Pid(pid), None), options, is_spawned=False)
+
+
+def _session_options(
+    output: Text | None,
+    mode: str,
+    budget: float | None,
+    include: str | Iterable[str],
+    exclude: str | Iterable[str],
+    *,
+    follow: bool,
+) -> RecordOptions:
+    from pathlib import Path
+
+    from clew.recording.options.arguments import parse_output
+    from clew.recording.options.record_options import parse_options
+
+    # Without a name: the session has a folder of its own.
+    path = Path() if output is None else parse_output(output)
+    return parse_options(path, mode=mode, budget=budget, include=include, exclude=exclude, follow=follow)
+
+
 def diff(a: Trace | Text, b: Trace | Text, *, merge: bool = False) -> TraceDiff:
     """Compare the traces `a` and `b`, opened or given by their paths.
 
@@ -163,6 +242,10 @@ def __getattr__(name: str) -> Any:
         from clew.trace import Trace
 
         return Trace
+    if name == "Session":
+        from clew.sessions.session import Session
+
+        return Session
     if name == "TraceDiff":
         from clew.analysis.comparison.trace_diff import TraceDiff
 

@@ -7,7 +7,8 @@ Runs in the controller. Knows no terminal: only `clew.cli` prints errors and exi
     │   ├── CommandNotFoundError   no such command
     │   ├── NotExecutableError     the command may not be executed, or is not a program of this machine
     │   ├── OutputExistsError      what is to be written is there already
-    │   └── FilterError            an --include or --exclude that means nothing
+    │   ├── FilterError            an --include or --exclude that means nothing
+    │   └── CaptureError           an expression that means nothing, or nothing where it is to be taken
     ├── ControlError               a running recording can't do what it is told
     ├── OutputError                a file could not be written: disk full, no permission
     ├── TargetError                something in or about the target failed
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AttachError",
     "BinaryError",
+    "CaptureError",
     "ClewError",
     "CommandNotFoundError",
     "ControlError",
@@ -114,6 +116,10 @@ class OutputExistsError(UsageError):
     def __init__(self, path: Path, way_out: str = "remove it, or choose another name with -o") -> None:
         super().__init__(f"{path}: exists already; {way_out}")
         self.path = path
+
+
+class CaptureError(UsageError):
+    """An expression means nothing, or nothing at the place where it is to be taken; says where in it."""
 
 
 class FilterError(UsageError):

@@ -24,8 +24,10 @@ from clew.process.runtime_image import load_runtime_image
 from clew.process.shared_memory import HeaderSettings, SharedFile, SharedLayout, SharedMemory
 from clew.protocol._constants import Mode
 from tests.e2e import runs
+from tests.e2e.forked import Process
 
 LIMIT_SECONDS = float(os.environ.get("CLEW_TEST_LIMIT", "60"))
+A_WHILE_TICKS = 8
 _SETTINGS = HeaderSettings(mode=Mode.COUNTS, drop_on_full=True)
 
 
@@ -41,7 +43,7 @@ class Look:
 class Target:
     """A running program, as `start` gives it."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, process: Process) -> None:
         self.process = process
         self.pid = process.pid
         self.output = b""
@@ -133,8 +135,18 @@ def start(*command: str | Path, ready: bytes = b"ready\n", **how: object) -> Ite
 
 def user_ticks(pid: int) -> int:
     """As `Target.user_ticks`, of any process."""
+    return read_ticks(pid)[0]
+
+
+def used_ticks(pid: int) -> int:
+    """For how long a process and its children that have ended ran at all."""
+    return sum(read_ticks(pid))
+
+
+def read_ticks(pid: int) -> list[int]:
+    """For how long a process ran outside of the kernel and in it, and its children that have ended."""
     # proc(5): the name, in parentheses, may hold anything; utime is the 14th field.
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11])
+    return [int(word) for word in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]]
 
 
 def is_pending(pid: int, number: int) -> bool:
@@ -152,6 +164,12 @@ def wait_for(is_so: Callable[[], bool]) -> None:
     while not is_so():
         assert time.monotonic() < deadline, "what was waited for did not come"
         time.sleep(0.005)
+
+
+def wait_for_a_while_of(pid: int) -> None:
+    """Wait until a process, with its children that have ended, has run for a while."""
+    before = used_ticks(pid)
+    wait_for(lambda: used_ticks(pid) >= before + A_WHILE_TICKS)
 
 
 def find_descendants(pid: int) -> list[int]:
@@ -183,16 +201,20 @@ def attach(pid: int, trace: Path, *options: str, seconds: float | None = 0.3) ->
     return runs.run(runs.clew_command("attach", "-o", trace, *duration, *options, str(pid)))
 
 
+def attach_while_it_runs(target: Target, trace: Path, *options: str) -> runs.Run:
+    """Attach by the command until the program, with its children, has run for a while under the runtime."""
+    with attaching(target.pid, trace, *options) as clew:
+        target.wait_for(lambda: clew.poll() is not None or target.is_attached())
+        wait_for_a_while_of(target.pid)
+        status, said = end_attaching(clew)
+    return runs.Run(status, b"", said.encode())
+
+
 @contextmanager
-def attaching(pid: int, trace: Path, *options: str, **how: Any) -> Iterator[subprocess.Popen[bytes]]:
+def attaching(pid: int, trace: Path, *options: str, **how: Any) -> Iterator[Process]:
     """`clew attach` at work; it is killed in the end if it has not ended."""
-    process = subprocess.Popen(
-        [os.fspath(word) for word in runs.clew_command("attach", "-o", trace, *options, str(pid))],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        env=runs.environment(),
-        **how,
-    )
+    command = runs.clew_command("attach", "-o", trace, *options, str(pid))
+    process = runs.start(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, **how)
     try:
         yield process
     finally:
@@ -202,7 +224,7 @@ def attaching(pid: int, trace: Path, *options: str, **how: Any) -> Iterator[subp
         process.stderr.close()
 
 
-def end_attaching(process: subprocess.Popen[bytes], number: int = signal.SIGINT) -> tuple[int, str]:
+def end_attaching(process: Process, number: int = signal.SIGINT) -> tuple[int, str]:
     """Tell `clew attach` to leave; its status and what it said."""
     process.send_signal(number)
     _, said = process.communicate(timeout=LIMIT_SECONDS)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -18,6 +19,7 @@ from clew.errors import ControlError
 from clew.recording.control.client import ControlClient
 from tests.e2e import runs
 from tests.e2e.attaching import LIMIT_SECONDS, Target, find_descendants, wait_for
+from tests.e2e.forked import Process
 
 __all__ = ["Controlled", "controlled"]
 
@@ -25,7 +27,7 @@ __all__ = ["Controlled", "controlled"]
 class Controlled(Target):
     """A recorded program; `target_pid` is its own number, `trace` where it is recorded."""
 
-    def __init__(self, process: subprocess.Popen[bytes], trace: Path) -> None:
+    def __init__(self, process: Process, trace: Path) -> None:
         super().__init__(process)
         self.trace = trace
         self.target_pid = 0
@@ -48,7 +50,7 @@ class Controlled(Target):
         wait_for(lambda: where.read_text().startswith("0 "))
 
     def pause_while_it_reads(self) -> dict[str, Any]:
-        """Have its threads stand still, all but the first one, which waits for a line."""
+        """Have its threads stop, all but the first one, which waits for a line."""
         self.wait_until_it_reads()
         return self.do("pause")
 
@@ -58,12 +60,12 @@ class Controlled(Target):
             return ControlClient.find(Pid(self.target_pid)).pid == self.target_pid
         return False
 
-    def standing(self) -> dict[int, dict[str, Any]]:
-        """The threads that stand still, by their numbers."""
+    def stopped(self) -> dict[int, dict[str, Any]]:
+        """The threads that are stopped, by their numbers."""
         return {thread["tid"]: thread for thread in self.do("status")["threads"]}
 
     def wait_for_stop(self, reason: str) -> dict[str, Any]:
-        """Wait until a thread stands still for this reason, and all others that run do, too; that thread."""
+        """Wait until a thread is stopped for this reason, and all others that run are, too; that thread."""
 
         def is_stopped() -> bool:
             status = self.do("status")
@@ -71,10 +73,10 @@ class Controlled(Target):
             return reason in reasons and all(one["system_call"] is not None for one in status["elsewhere"])
 
         wait_for(is_stopped)
-        return next(thread for thread in self.standing().values() if thread["reason"] == reason)
+        return next(thread for thread in self.stopped().values() if thread["reason"] == reason)
 
     def stop_at(self, place: str, line: str) -> dict[str, Any]:
-        """Tell the program a line that leads to `place`, and have a thread stand still there, once; that thread."""
+        """Tell the program a line that leads to `place`, and have a thread stop there, once; that thread."""
         self.do("break", place=place)
         self.tell(line)
         thread = self.wait_for_stop("breakpoint")
@@ -93,13 +95,8 @@ def controlled(
 ) -> Iterator[Controlled]:
     """Record `program` until it is ready to be controlled; clew and all below it are ended in the end."""
     words = runs.clew_command("record", "-q", "-o", trace, *options, "--", program, *arguments)
-    process = subprocess.Popen(
-        [*(runs.FIXED_LAYOUT if fixed_layout else ()), *(os.fspath(word) for word in words)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=runs.environment(),
-    )
+    command = [*(runs.FIXED_LAYOUT if fixed_layout else ()), *words]
+    process = runs.start(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     target = Controlled(process, trace)
     try:
         if "--pause" not in options:
@@ -109,8 +106,10 @@ def controlled(
         wait_for(target.is_controlled)
         yield target
     finally:
-        for pid in [*find_descendants(process.pid), process.pid]:
-            subprocess.run(["kill", "-KILL", str(pid)], stderr=subprocess.DEVNULL, check=False)
+        for pid in find_descendants(process.pid) if process.poll() is None else ():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        process.kill()
         process.wait(LIMIT_SECONDS)
         for stream in (process.stdin, process.stdout, process.stderr):
             assert stream is not None

@@ -5,8 +5,10 @@ Runs on the machine that tests. Does not know what is recorded. With CLEW_FORKED
 
 from __future__ import annotations
 
+import io
 import json
 import os
+import select
 import selectors
 import signal
 import socket
@@ -14,11 +16,135 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import IO, Any
 
-from tests.e2e.fork_server import MAX_REQUEST_BYTES
+from tests.e2e.fork_server import BEGUN, ENDED, MAX_REQUEST_BYTES
 
 SERVER = Path(__file__).with_name("fork_server.py")
+
+Stream = int | IO[Any] | None
+"""What a process is given for a standard stream, as `subprocess` has it."""
+
+
+class ForkedProcess:
+    """A command of clew's in a fork, in a session of its own, with what tests use of `subprocess.Popen`.
+
+    `returncode`, `stdin`, `stdout` and `stderr` are as that has them. It is no child of this process.
+    """
+
+    def __init__(self, words: Sequence[str], answers: socket.socket, streams: Sequence[IO[bytes] | None]) -> None:
+        self.returncode: int | Any = None
+        self.stdin, self.stdout, self.stderr = streams
+        self._words = words
+        self._answers = answers
+        self._output = {stream.fileno(): bytearray() for stream in streams[1:] if stream is not None}
+        self.pid = self._receive(BEGUN)
+
+    def poll(self) -> int | None:
+        """Its status, if it has ended."""
+        return self._look(0.0)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its status, when it has ended. subprocess.TimeoutExpired when that takes too long."""
+        status = self._look(timeout)
+        if status is None:
+            assert timeout is not None
+            raise subprocess.TimeoutExpired(self._words, timeout)
+        return status
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal, if it has not ended."""
+        if self.poll() is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """End it with SIGKILL."""
+        self.send_signal(signal.SIGKILL)
+
+    def communicate(self, input: bytes | None = None, timeout: float | None = None) -> tuple[bytes, bytes]:
+        """Write all of `input`, read stdout and stderr to their ends, wait for its end: what it wrote to both.
+
+        subprocess.TimeoutExpired when that takes too long; what was read till then is given the next time.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        is_done = self._exchange(input or b"", deadline)
+        left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
+        if not is_done or self._look(left) is None:
+            assert timeout is not None
+            raise subprocess.TimeoutExpired(self._words, timeout)
+        found = [b"" if stream is None else self._take(stream) for stream in (self.stdout, self.stderr)]
+        return found[0], found[1]
+
+    def __enter__(self) -> ForkedProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for stream in (self.stdout, self.stderr, self.stdin):
+            if stream is not None:
+                with suppress(BrokenPipeError):
+                    stream.close()
+        self.wait()
+
+    def _take(self, stream: IO[bytes]) -> bytes:
+        if stream.closed:
+            return b""
+        output = self._output.pop(stream.fileno())
+        stream.close()
+        return bytes(output)
+
+    def _look(self, timeout: float | None) -> int | None:
+        if self.returncode is None and select.select([self._answers], [], [], timeout)[0]:
+            self.returncode = self._receive(ENDED)
+            self._answers.close()
+        return self.returncode
+
+    def _receive(self, what: str) -> int:
+        answer = self._answers.recv(64).decode()
+        if not answer.startswith(what):
+            raise RuntimeError(f"clew {' '.join(self._words)}: told {answer!r} by its fork, and not that it has {what}")
+        return int(answer.removeprefix(what))
+
+    def _exchange(self, input: bytes, deadline: float | None) -> bool:
+        """Write all of `input`, and read what there is to read, until its ends; whether it came to them."""
+        rest = memoryview(input)
+        with selectors.DefaultSelector() as selector:
+            if self.stdin is not None and not self.stdin.closed:
+                with suppress(BrokenPipeError):
+                    self.stdin.flush()
+                os.set_blocking(self.stdin.fileno(), False)
+                selector.register(self.stdin, selectors.EVENT_WRITE)
+            for stream in (self.stdout, self.stderr):
+                if stream is not None and not stream.closed:
+                    selector.register(stream, selectors.EVENT_READ)
+            while selector.get_map():
+                ready = selector.select(None if deadline is None else max(deadline - time.monotonic(), 0.0))
+                if not ready and deadline is not None and time.monotonic() > deadline:
+                    return False
+                for key, _ in ready:
+                    if key.fd in self._output:
+                        assert isinstance(key.fileobj, io.BufferedReader)
+                        # What is in its buffer is given first.
+                        part = key.fileobj.read1(1 << 16)
+                        self._output[key.fd] += part
+                        if not part:
+                            selector.unregister(key.fileobj)
+                        continue
+                    try:
+                        rest = rest[os.write(key.fd, rest[:4096]) if rest else 0 :]
+                    except BrokenPipeError:
+                        rest = rest[:0]
+                    if not rest:
+                        selector.unregister(key.fileobj)
+                        assert self.stdin is not None
+                        with suppress(BrokenPipeError):
+                            self.stdin.close()
+        return True
+
+
+Process = subprocess.Popen[bytes] | ForkedProcess
 
 
 class ForkServer:
@@ -37,86 +163,35 @@ class ForkServer:
             )
         self._socket = ours
 
-    def run(
-        self, words: Sequence[str], stdin: bytes, folder: Path, timeout_seconds: float, *, fixed_layout: bool
-    ) -> tuple[int, bytes, bytes]:
-        """Run `clew WORDS` to its end: status as `subprocess` has it, stdout, stderr.
-
-        TimeoutError, with both so far, when it takes too long; its process group is killed then.
-        """
-        request = json.dumps({"words": words, "folder": os.fspath(folder), "fixed_layout": fixed_layout}).encode()
+    def start(
+        self, words: Sequence[str], folder: Path, streams: Sequence[Stream], *, fixed_layout: bool
+    ) -> ForkedProcess:
+        """Begin `clew WORDS`, with what it has for stdin, stdout and stderr."""
+        request = {"words": words, "folder": os.fspath(folder), "fixed_layout": fixed_layout}
         answers, its_answers = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        pipes = [os.pipe() for _ in range(3)]
-        (its_stdin, to_stdin), (from_stdout, its_stdout), (from_stderr, its_stderr) = pipes
-        with its_answers:
-            fds = [its_stdin, its_stdout, its_stderr]
-            socket.send_fds(self._socket, [request], [*fds, its_answers.fileno()])
-        for fd in fds:
-            os.close(fd)
-        output = {from_stdout: bytearray(), from_stderr: bytearray()}
-        with answers:
-            pid = self._receive(answers)
-            is_done = False
-            try:
-                is_done = _communicate(to_stdin, stdin, output, time.monotonic() + timeout_seconds)
-            finally:
-                if not is_done:
-                    os.killpg(pid, signal.SIGKILL)
-                    _communicate(-1, b"", output, time.monotonic() + timeout_seconds)
-                for fd in output:
-                    os.close(fd)
-            status = self._receive(answers)
-        stdout, stderr = map(bytes, output.values())
-        if not is_done:
-            raise TimeoutError(stdout, stderr)
-        return status, stdout, stderr
+        ours: list[IO[bytes] | None] = []
+        with its_answers, ExitStack() as its_streams:
+            fds = []
+            for number, stream in enumerate(streams):
+                ours.append(None)
+                if stream == subprocess.PIPE:
+                    reading, writing = os.pipe()
+                    ours[-1] = open(reading, "rb") if number else open(writing, "wb")  # noqa: SIM115
+                    fds.append(writing if number else reading)
+                    its_streams.callback(os.close, fds[-1])
+                elif stream == subprocess.DEVNULL:
+                    fds.append(os.open(os.devnull, os.O_RDWR))
+                    its_streams.callback(os.close, fds[-1])
+                else:
+                    assert not isinstance(stream, int), stream
+                    fds.append(number if stream is None else stream.fileno())
+            socket.send_fds(self._socket, [json.dumps(request).encode()], [*fds, its_answers.fileno()])
+        return ForkedProcess(words, answers, ours)
 
     def end(self) -> None:
-        """Fork no more; what was forked has ended."""
+        """Fork no more."""
         self._socket.close()
         self._process.wait()
-
-    def _receive(self, answers: socket.socket) -> int:
-        answer = answers.recv(64)
-        if not answer:
-            raise RuntimeError(f"the process that forks has ended: {self._process.wait()}")
-        return int(answer)
-
-
-def _communicate(to_stdin: int, stdin: bytes, output: dict[int, bytearray], deadline: float) -> bool:
-    """Write all of `stdin`, and add what there is to read to `output`, until its ends; whether it came to them."""
-    rest = memoryview(stdin)
-    with selectors.DefaultSelector() as selector:
-        if to_stdin >= 0:
-            os.set_blocking(to_stdin, False)
-            selector.register(to_stdin, selectors.EVENT_WRITE)
-        for fd in output:
-            selector.register(fd, selectors.EVENT_READ)
-        try:
-            while selector.get_map():
-                ready = selector.select(max(deadline - time.monotonic(), 0))
-                if not ready and time.monotonic() > deadline:
-                    return False
-                for key, _ in ready:
-                    if key.fd in output:
-                        part = os.read(key.fd, 1 << 16)
-                        output[key.fd] += part
-                        is_over = not part
-                    else:
-                        try:
-                            rest = rest[os.write(key.fd, rest[:4096]) if rest else 0 :]
-                        except BrokenPipeError:
-                            rest = rest[:0]
-                        is_over = not rest
-                    if is_over:
-                        selector.unregister(key.fd)
-                    if is_over and key.fd == to_stdin:
-                        os.close(to_stdin)
-                        to_stdin = -1
-        finally:
-            if to_stdin >= 0:
-                os.close(to_stdin)
-    return True
 
 
 _servers: dict[tuple[tuple[str, str], ...], ForkServer] = {}
@@ -131,6 +206,9 @@ def end_servers() -> None:
 def find_server(words: Sequence[str], environ: Mapping[str, str]) -> ForkServer | None:
     """Who runs these words of clew's; None where they have to be started anew."""
     if os.environ.get("CLEW_FORKED") == "0" or sum(map(len, words)) > MAX_REQUEST_BYTES // 8:
+        return None
+    # What is ignored is inherited, and by forks of another process is not.
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         return None
     key = tuple(environ.items())
     if key not in _servers:

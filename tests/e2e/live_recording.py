@@ -20,7 +20,7 @@ from clew.analysis.trace import Trace
 from clew.recording.control.client import ControlClient
 from tests.e2e.attaching import LIMIT_SECONDS
 from tests.e2e.live_client import LivePicture
-from tests.e2e.runs import Command, clew_command, environment
+from tests.e2e.runs import Command, clew_command, start
 from tests.programs.build import SOURCES, build_plain
 
 __all__ = ["LiveRecording", "build_new_code", "describe_picture", "describe_trace"]
@@ -36,14 +36,7 @@ class LiveRecording:
         # Not a pipe: nobody reads it while it runs.
         self._said = tempfile.TemporaryFile()  # noqa: SIM115
         recorder = clew_command(*words, "--view", "--port", "0", "--no-browser", "-o", trace, *options, *command)
-        self.process = subprocess.Popen(
-            [str(word) for word in recorder],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._said,
-            env=environment(),
-            start_new_session=True,
-        )
+        self.process = start(recorder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._said)
         limit = time.monotonic() + LIMIT_SECONDS
         while (found := _ADDRESS.search(self.said)) is None:
             if self.process.poll() is not None or time.monotonic() > limit:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from clew.analysis.invariants.check import check_invariants
 from clew.analysis.tables.arrays import TraceArrays
 from clew.analysis.tables.totals import summarize_trace
 from clew.store.trace import Trace
-from tests.e2e.forked import find_server
+from tests.e2e.forked import Process, Stream, find_server
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_SECONDS = 60.0
@@ -72,36 +73,57 @@ def run(
     timeout_seconds: float = TIMEOUT_SECONDS,
     environ: Mapping[str, str] | None = None,
 ) -> Run:
-    """Run a command to its end. TimeoutError, with its output so far, when it takes too long; it is ended then.
+    """Run a command to its end, as `start` begins it.
 
-    One of clew's, with the usual environment, is run by a fork of a process that has imported it.
+    TimeoutError, with its output so far, when it takes too long; it is ended then.
+    """
+    words = [os.fspath(word) for word in command]
+    pipe = subprocess.PIPE
+    process = start(command, stdin=pipe, stdout=pipe, stderr=pipe, cwd=cwd, environ=environ)
+    try:
+        stdout, stderr = process.communicate(stdin, timeout=timeout_seconds)
+    except BaseException as error:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        stdout, stderr = process.communicate()
+        if isinstance(error, subprocess.TimeoutExpired):
+            raise too_late(words, timeout_seconds, stdout, stderr) from None
+        raise
+    return Run.of(process.wait(), stdout, stderr)
+
+
+def start(
+    command: Command,
+    *,
+    stdin: Stream = None,
+    stdout: Stream = None,
+    stderr: Stream = None,
+    cwd: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    **how: Any,
+) -> Process:
+    """Begin a command, in a session of its own; its end is the caller's to wait for. `how` goes to `subprocess`.
+
+    One of clew's, with the usual environment and nothing else asked for, is a fork of a process that has imported it.
     """
     words = [os.fspath(word) for word in command]
     fixed_layout = tuple(words[: len(FIXED_LAYOUT)]) == FIXED_LAYOUT
     bare = words[len(FIXED_LAYOUT) :] if fixed_layout else words
-    server = find_server(bare, environment()) if environ is None and bare[: len(CLEW)] == CLEW else None
+    is_usual = environ is None and not how and bare[: len(CLEW)] == CLEW
+    server = find_server(bare, environment()) if is_usual else None
     if server is not None:
         folder = Path.cwd() if cwd is None else cwd
-        try:
-            return Run.of(*server.run(bare[len(CLEW) :], stdin, folder, timeout_seconds, fixed_layout=fixed_layout))
-        except TimeoutError as error:
-            raise too_late(words, timeout_seconds, *error.args) from None
-    process = subprocess.Popen(
+        return server.start(bare[len(CLEW) :], folder, (stdin, stdout, stderr), fixed_layout=fixed_layout)
+    return subprocess.Popen(
         words,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
         cwd=cwd,
         env=environment() if environ is None else dict(environ),
         start_new_session=True,
+        **how,
     )
-    try:
-        stdout, stderr = process.communicate(stdin, timeout=timeout_seconds)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        stdout, stderr = process.communicate()
-        raise too_late(words, timeout_seconds, stdout, stderr) from None
-    return Run.of(process.returncode, stdout, stderr)
 
 
 def too_late(words: Sequence[str], timeout_seconds: float, stdout: bytes, stderr: bytes) -> TimeoutError:

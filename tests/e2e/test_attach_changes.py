@@ -22,7 +22,16 @@ from clew.process.detach import detach
 from clew.process.runtime_image import load_runtime_image
 from clew.recording.control.client import ControlClient
 from tests.e2e import runs
-from tests.e2e.attaching import LIMIT_SECONDS, attach, attach_here, attaching, end_attaching, start, wait_for
+from tests.e2e.attaching import (
+    LIMIT_SECONDS,
+    attach,
+    attach_here,
+    attach_while_it_runs,
+    attaching,
+    end_attaching,
+    start,
+    wait_for,
+)
 
 CYCLES = int(os.environ.get("CLEW_CYCLES", "1000"))
 CYCLES_OF_ONE = 50
@@ -154,7 +163,7 @@ def test_a_failure_on_the_way_leaves_nothing(programs_to_attach: Path) -> None:
 
 def test_filters(programs_to_attach: Path, tmp_path: Path) -> None:
     with start(programs_to_attach / "threads") as target:
-        assert attach(target.pid, tmp_path / "out.clew", "--include", "threads").status == 0
+        assert attach_while_it_runs(target, tmp_path / "out.clew", "--include", "threads").status == 0
         assert target.end(number=signal.SIGTERM)[0] == 0
     recorded = runs.read(tmp_path / "out.clew")
     images = recorded.summary["processes"][0]["images"]
@@ -208,7 +217,7 @@ def test_leaving_again_after_it_was_given_up(programs_to_attach: Path) -> None:
         assert target.end(number=signal.SIGTERM)[0] == 0
 
 
-def test_a_sequence_about_to_be_announced(programs_to_attach: Path, tmp_path: Path) -> None:
+def test_a_critical_section_about_to_be_announced(programs_to_attach: Path, tmp_path: Path) -> None:
     """Attached between the instruction that names the descriptor and the one that announces it."""
     with start(programs_to_attach / "announcing", ready=b"\n") as target:
         if b"no rseq" in target.output:
@@ -274,7 +283,7 @@ def test_where_no_memory_becomes_executable(programs_to_attach: Path, tmp_path: 
     with start(sys.executable, "-I", "-S", "-c", NO_NEW_CODE, programs_to_attach / name) as target:
         mappings = target.look().mappings
         for cycle in range(2):
-            run = attach(target.pid, tmp_path / f"{cycle}.clew", seconds=0.5)
+            run = attach_while_it_runs(target, tmp_path / f"{cycle}.clew")
             assert run.status == 0, run.stderr
             assert not target.has_runtime()
         # The others map memory for their threads and children meanwhile.

@@ -46,17 +46,17 @@ def finish_well(target: Controlled) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_threads_stand_still_and_go_on(program: Path, tmp_path: Path, mode: str) -> None:
+def test_threads_stop_and_go_on(program: Path, tmp_path: Path, mode: str) -> None:
     with controlled(program, tmp_path / "out.clew", "--mode", mode) as target:
         for number in (3, 4):
             status = target.pause_while_it_reads()
             assert status["is_held"]
             assert len(status["threads"]) == 2, "those that compute"
             assert [one["system_call"] for one in status["elsewhere"]] == [0], "the first one reads"
-            where = {tid: thread["registers"] for tid, thread in target.standing().items()}
+            where = {tid: thread["registers"] for tid, thread in target.stopped().items()}
             target.tell(str(number))
-            wait_for(lambda: len(target.standing()) == 3)
-            after = {tid: thread["registers"] for tid, thread in target.standing().items()}
+            wait_for(lambda: len(target.stopped()) == 3)
+            after = {tid: thread["registers"] for tid, thread in target.stopped().items()}
             assert {tid: after[tid] for tid in where} == where
             assert not target.do("continue")["is_held"]
             target.read_until(f"did {number}\n".encode())
@@ -184,7 +184,7 @@ def test_what_is_recorded_changes_while_it_runs(program: Path, tmp_path: Path) -
     assert len(changes) >= 4
 
 
-def test_leaving_while_it_stands_still(program: Path, tmp_path: Path) -> None:
+def test_leaving_while_it_is_held(program: Path, tmp_path: Path) -> None:
     with controlled(program, tmp_path / "out.clew") as target:
         target.tell("5")
         target.read_until(b"did 5\n")
@@ -213,7 +213,7 @@ def test_the_target_goes_on_when_clew_is_killed(program: Path, tmp_path: Path) -
     with controlled(program, tmp_path / "out.clew") as target:
         target.do("pause")
         target.tell("6")
-        wait_for(lambda: len(target.standing()) == 3)
+        wait_for(lambda: len(target.stopped()) == 3)
         target.process.send_signal(signal.SIGKILL)
         target.read_until(b"did 6\n")
 

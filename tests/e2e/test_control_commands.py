@@ -53,14 +53,14 @@ class Typed:
         found: dict[str, Any] = next(one for one in processes if one["pid"] == self.pid)
         return found
 
-    def standing(self) -> dict[int, dict[str, Any]]:
-        """The threads that stand still, by their numbers."""
+    def stopped(self) -> dict[int, dict[str, Any]]:
+        """The threads that are stopped, by their numbers."""
         return {thread["tid"]: thread for thread in self.status()["threads"]}
 
     def wait_for_main(self, reason: str) -> dict[str, Any]:
-        """Until the first thread stands still for this reason, and all others do, too."""
-        wait_for(lambda: len(self.standing()) == 3 and self.standing()[self.pid]["reason"] == reason)
-        return self.standing()[self.pid]
+        """Until the first thread is stopped for this reason, and all others are, too."""
+        wait_for(lambda: len(self.stopped()) == 3 and self.stopped()[self.pid]["reason"] == reason)
+        return self.stopped()[self.pid]
 
     def call(self, n: int) -> None:
         """Have the program call its functions so often."""
@@ -91,7 +91,7 @@ def hold_and_step(typed: Typed, target: Controlled, step_over: str) -> None:
     """Pause, continue, break, delete, step and step over a call."""
     target.wait_until_it_reads()
     assert "is held" in typed("pause")
-    assert len(typed.standing()) == 2, "those that compute; the first one reads"
+    assert len(typed.stopped()) == 2, "those that compute; the first one reads"
     assert " runs\n" in typed("continue")
     typed("break", "outer")
     target.tell("2")
@@ -99,7 +99,7 @@ def hold_and_step(typed: Typed, target: Controlled, step_over: str) -> None:
     assert first["symbol"].endswith("!outer")
     typed("delete", "outer")
     assert typed.status()["breakpoints"] == []
-    others = {tid: thread["registers"] for tid, thread in typed.standing().items() if tid != typed.pid}
+    others = {tid: thread["registers"] for tid, thread in typed.stopped().items() if tid != typed.pid}
     thread, n_calls = first, 0
     # To its return, each instruction but what it calls.
     while (instruction := typed.instruction_at(thread)).text != "ret":
@@ -110,8 +110,8 @@ def hold_and_step(typed: Typed, target: Controlled, step_over: str) -> None:
         thread = typed.wait_for_main("stepped")
         assert rip_of(thread) == behind, instruction.text
         if not is_call and n_calls == 0:
-            standing = typed.standing()
-            assert {tid: standing[tid]["registers"] for tid in others} == others, "a step moves one thread alone"
+            stopped = typed.stopped()
+            assert {tid: stopped[tid]["registers"] for tid in others} == others, "a step moves one thread alone"
     assert n_calls == 1, "counted"
     assert thread["registers"]["rsp"] == first["registers"]["rsp"]
     typed("continue")

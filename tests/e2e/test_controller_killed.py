@@ -78,12 +78,8 @@ def test_a_call_whose_tracer_dies(programs_to_attach: Path, die: Callable[[Stopp
 )
 def test_a_shell_goes_on(tmp_path: Path, seed: int) -> None:
     """Whatever it runs just then: not begun, in the hands of clew, or under the runtime."""
-    with subprocess.Popen(
-        [os.fspath(word) for word in runs.clew_command("record", "-o", tmp_path / "t", "--", "sh", "-c", COMMANDS)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=runs.environment(),
-    ) as recorder:
+    command = runs.clew_command("record", "-o", tmp_path / "t", "--", "sh", "-c", COMMANDS)
+    with runs.start(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as recorder:
         # From when there is a target on: a clew that is killed before leaves none.
         children = Path(f"/proc/{recorder.pid}/task/{recorder.pid}/children")
         wait_for(lambda: bool(children.read_text()))

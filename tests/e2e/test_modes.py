@@ -248,7 +248,7 @@ def change_all_the_time(
     """Record a command and change the recording until it ends: how often, and status and output."""
     n_changes = 0
     recorded = runs.clew_command("record", "-q", "-o", trace, *options, "--", *command)
-    with subprocess.Popen(recorded, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=runs.environment()) as process:
+    with runs.start(recorded, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         while process.poll() is None:
             time.sleep(numbers.random() / 10)
             with suppress(ControlError):

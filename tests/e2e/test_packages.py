@@ -73,9 +73,9 @@ def _build(target: str, sources: Path, into: Path, environment: dict[str, str]) 
 def test_the_source_distribution_has_the_page_and_what_the_rest_is_built_from(source_distribution: Path) -> None:
     with tarfile.open(source_distribution) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    assert {"src/clew/_page/index.html", "hatch_build.py", "pyproject.toml", "runtime/Cargo.lock"} <= names
+    assert {"src/clew/_page/index.html", "hatch_build.py", "pyproject.toml", "Cargo.toml", "Cargo.lock"} <= names
     assert any(name.startswith("src/clew/_page/assets/") and name.endswith(".js") for name in names)
-    assert not [name for name in names if name.startswith(("web/", "src/clew/_runtime", "runtime/target"))]
+    assert not [name for name in names if name.startswith(("web/", "src/clew/_runtime", "target/"))]
     assert not [name for name in names if "node_modules" in name]
 
 

@@ -23,6 +23,7 @@ from clew.recording.following.snapshot import SNAPSHOT_NAME
 from clew.store.path_file import PathFile
 from tests.e2e import runs
 from tests.e2e.attaching import attach, start, user_ticks, wait_for
+from tests.e2e.forked import Process
 from tests.e2e.test_transparency import STDIN
 from tests.programs.build import BIN, Program, catalogue, find
 
@@ -88,12 +89,12 @@ def test_paths_of_short_threads_share_files(tmp_path: Path) -> None:
 
 
 @contextmanager
-def spinning(folder: Path, *options: str) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+def spinning(folder: Path, *options: str) -> Iterator[tuple[Process, Path]]:
     """A recording in mode full of a program that is busy until a file is there; and that file."""
     stop = folder / "stop"
     target = ("/usr/bin/python3", "-I", "-S", "-c", SPIN, str(stop))
     command = runs.clew_command("record", "-q", "-o", folder / "t", "--mode", "full", *options, "--", *target)
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, env=runs.environment(), start_new_session=True)
+    process = runs.start(command, stdout=subprocess.PIPE)
     try:
         assert process.stdout is not None and process.stdout.readline() == b"ready\n"
         yield process, stop
@@ -153,7 +154,7 @@ def test_programs_of_one_process_have_paths_of_their_own(tmp_path: Path) -> None
         trace.path(process_id=1000)
 
 
-def recover_without(process: subprocess.Popen[bytes], trace: Path) -> None:
+def recover_without(process: Process, trace: Path) -> None:
     """What a clew that was killed wrote is made whole, while its target goes on."""
     process.wait()
     recovered = runs.run(runs.clew_command("recover", trace))
@@ -193,7 +194,7 @@ def test_a_controller_killed_before_it_kept_counters(tmp_path: Path) -> None:
 
 @pytest.mark.stress
 def test_losses_are_told_in_their_place(programs_to_attach: Path, tmp_path: Path) -> None:
-    """A controller that stands still, and a target that does not wait: some of its path is lost, none of its code."""
+    """A controller that is stopped, and a target that does not wait: some of its path is lost, none of its code."""
     options = ("record", "-q", "-o", tmp_path / "t", "--mode", "full", "--on-full", "drop")
     with start(*runs.clew_command(*options, "--", programs_to_attach / "busy"), env=runs.environment()) as recorder:
         time.sleep(1)

@@ -1,4 +1,4 @@
-"""How long a target waits for a controller that has no time, or stands still: nothing is lost that need not be."""
+"""How long a target waits for a controller that has no time, or is stopped: nothing is lost that need not be."""
 
 from __future__ import annotations
 
@@ -8,14 +8,25 @@ import subprocess
 import time
 from pathlib import Path
 
+from clew.process.shared_memory import MEMFD_NAME, SharedLayout
 from clew.protocol._constants import FULL_WAIT_SECONDS
+from clew.protocol.layout import field_offset
 from clew.recording.options.record_options import RecordOptions
 from clew.recording.session.interrupts import InterruptGuard
 from clew.recording.session.launched import Launch
 from clew.recording.session.session import start_session
 from tests.e2e import runs
+from tests.e2e.attaching import wait_for
 
 LONGER_SECONDS = FULL_WAIT_SECONDS + 2
+
+
+def read_heartbeat(pid: int) -> int:
+    """How often a recording process has told its first target's runtime that it is there."""
+    shared = next(fd for fd in Path(f"/proc/{pid}/fd").iterdir() if os.readlink(fd).startswith(f"/memfd:{MEMFD_NAME}"))
+    with shared.open("rb") as file:
+        word = os.pread(file.fileno(), 4, SharedLayout().status_offset + field_offset("StatusPage", "heartbeat"))
+    return int.from_bytes(word, "little")
 
 
 def test_a_controller_without_time_is_waited_for(tmp_path: Path) -> None:
@@ -39,29 +50,24 @@ def test_a_controller_that_was_stopped_goes_on_where_it_can(tmp_path: Path) -> N
         "child(); child()\n"
     )
     target = ["/usr/bin/python3", "-I", "-S", "-c", script]
-    recorder = subprocess.Popen(
-        runs.clew_command("record", "-q", "-o", tmp_path / "t", "--", *target),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        env=runs.environment(),
-        text=True,
-    )
+    command = runs.clew_command("record", "-q", "-o", tmp_path / "t", "--", *target)
+    recorder = runs.start(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert recorder.stdin is not None and recorder.stdout is not None
 
-    def turn(line: str) -> None:
+    def turn() -> None:
         assert recorder.stdin is not None
-        recorder.stdin.write(line)
+        recorder.stdin.write(b"\n")
         recorder.stdin.flush()
 
     try:
-        assert recorder.stdout.readline() == "ready\n"
+        assert recorder.stdout.readline() == b"ready\n"
         os.kill(recorder.pid, signal.SIGSTOP)
-        turn("\n")
-        assert recorder.stdout.readline() == "gone\n"
+        turn()
+        assert recorder.stdout.readline() == b"gone\n"
+        heartbeat = read_heartbeat(recorder.pid)
         os.kill(recorder.pid, signal.SIGCONT)
-        # Its heart beats again.
-        time.sleep(2)
-        turn("\n")
+        wait_for(lambda: read_heartbeat(recorder.pid) != heartbeat)
+        turn()
         assert recorder.wait(60) == 0
     finally:
         recorder.kill()

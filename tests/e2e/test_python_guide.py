@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 
 import clew
+from clew.sessions.call_probes import CallProbe
+from clew.sessions.calls import Call
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDE = ROOT / "docs/python.md"
@@ -20,7 +22,7 @@ EXAMPLES = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"),
 PUBLIC = [getattr(clew, name) for name in clew.__all__ if name != "__version__"]
 METHODS = [
     (kind, name)
-    for kind in (clew.Trace, clew.TraceDiff)
+    for kind in (clew.Session, clew.Trace, clew.TraceDiff, Call, CallProbe)
     for name, _ in inspect.getmembers(kind)
     if not name.startswith("_")
 ]

@@ -16,32 +16,38 @@ import pytest
 from clew.address import Pid
 from clew.process import ptrace
 from tests.e2e import runs
-from tests.e2e.attaching import LIMIT_SECONDS, attach, find_descendants, has_shared_memory, is_pending, start, wait_for
+from tests.e2e.attaching import (
+    LIMIT_SECONDS,
+    attach,
+    find_descendants,
+    has_shared_memory,
+    is_pending,
+    start,
+    wait_for,
+    wait_for_a_while_of,
+)
+from tests.e2e.forked import Process
 
 IN_IT = "runtime in it"
 WALL = 0x40000000
+TOGETHER_SECONDS = 0.2
+"""Signals that are sent one after the other within this time may come at the same time."""
 
 
 @contextmanager
-def recording(trace: Path, *command: str | Path, **how: Any) -> Iterator[subprocess.Popen[bytes]]:
+def recording(trace: Path, *command: str | Path, **how: Any) -> Iterator[Process]:
     """`clew record` at work; whatever is left of it and its targets in the end is killed."""
     words = runs.clew_command("record", "-o", trace, "--", *command)
-    # A process group of its own, which is not interrupted with the tests.
-    process = subprocess.Popen(
-        [os.fspath(word) for word in words],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        env=runs.environment(),
-        start_new_session=True,
-        **how,
-    )
+    # In a process group of its own, which is not interrupted with the tests.
+    null = subprocess.DEVNULL
+    process = runs.start(words, stdin=null, stdout=null, stderr=subprocess.PIPE, **how)
     try:
         yield process
     finally:
         assert process.stderr is not None
         # Targets in sessions of their own have clew's stderr still.
-        for pid in [process.pid, *find_holders(process.stderr.fileno())]:
+        process.kill()
+        for pid in find_holders(process.stderr.fileno()):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         process.communicate()
@@ -57,7 +63,7 @@ def find_holders(fd: int) -> list[int]:
     return found
 
 
-def tell_to_leave(process: subprocess.Popen[bytes], *numbers: int) -> tuple[int, str]:
+def tell_to_leave(process: Process, *numbers: int) -> tuple[int, str]:
     for number in numbers:
         process.send_signal(number)
         # Another one of the same number would be one with it.
@@ -66,6 +72,23 @@ def tell_to_leave(process: subprocess.Popen[bytes], *numbers: int) -> tuple[int,
     # Until its end: the targets have the same stderr still.
     wait_for(lambda: process.poll() is not None)
     return process.returncode, os.read(process.stderr.fileno(), 1 << 20).decode()
+
+
+def begin_to_leave(process: Process, pid: int) -> None:
+    """Send SIGTERM until clew tries to leave a process: two that come at the same time may be one."""
+
+    def is_told() -> bool:
+        process.send_signal(signal.SIGTERM)
+        deadline = time.monotonic() + TOGETHER_SECONDS
+        while not is_traced(pid) and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.005)
+        return is_traced(pid) or process.poll() is not None
+
+    wait_for(is_told)
+
+
+def is_traced(pid: int) -> bool:
+    return "\nTracerPid:\t0\n" not in Path(f"/proc/{pid}/status").read_text()
 
 
 def test_a_shell_and_its_commands(tmp_path: Path) -> None:
@@ -98,7 +121,7 @@ def test_a_program_recorded_from_its_start(programs_to_attach: Path, tmp_path: P
         wait_for(lambda: out.exists() and b"ready" in out.read_bytes())
         wait_for(lambda: len(find_descendants(process.pid)) == 1)
         pid = int((tmp_path / "pid").read_text())
-        time.sleep(0.3)
+        wait_for_a_while_of(pid)
         status, said = tell_to_leave(process, signal.SIGINT)
         assert (status, IN_IT in said) == (0, False), said
         assert not has_shared_memory(pid)
@@ -118,7 +141,7 @@ def test_descendants_that_run_on_at_a_signal(programs_to_attach: Path, tmp_path:
         wait_for(lambda: out.exists() and b"ready" in out.read_bytes())
         wait_for(lambda: len(find_descendants(process.pid)) == 1)
         (child,) = find_descendants(process.pid)
-        time.sleep(0.2)
+        wait_for_a_while_of(child)
         status, said = tell_to_leave(process, number)
         assert (status, IN_IT in said) == (5, False), said
         assert not has_shared_memory(child)
@@ -151,10 +174,7 @@ def test_who_can_not_be_left_stays_recorded_and_runs_on(programs_to_attach: Path
         pipe.write(b"g")
         wait_for(lambda: len(find_descendants(process.pid)) == 2)
         pid, _ = find_descendants(process.pid)
-        for _ in range(2):
-            process.send_signal(signal.SIGTERM)
-            time.sleep(0.05)
-        time.sleep(0.5)
+        begin_to_leave(process, pid)
         status, said = tell_to_leave(process, signal.SIGTERM)
         assert (status, IN_IT in said) == (128 + signal.SIGTERM, True), said
         assert has_shared_memory(pid)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e import runs
+from tests.e2e.forked import Process
 
 BUSY = """import sys, os
 print('ready', flush=True)
@@ -29,10 +30,10 @@ def stop(tmp_path: Path) -> Iterator[Path]:
     path.touch()
 
 
-def start_busy(trace: Path, stop: Path) -> subprocess.Popen[bytes]:
+def start_busy(trace: Path, stop: Path) -> Process:
     """A recording of a program that runs until `stop` is there; it has begun."""
     command = runs.clew_command("record", "-q", "-o", trace, "--", sys.executable, "-S", "-c", BUSY, stop)
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, env=runs.environment(), start_new_session=True)
+    process = runs.start(command, stdout=subprocess.PIPE)
     assert process.stdout is not None and process.stdout.readline() == b"ready\n"
     return process
 

@@ -202,7 +202,7 @@ def test_what_a_busy_thread_did_until_clew_was_killed_too(tmp_path: Path) -> Non
     path = tmp_path / "trace.clew"
     program = compile_spin(tmp_path, "pause()")
     command = runs.clew_command("record", "-q", "-o", path, "--mode", "region", "--", program)
-    process = subprocess.Popen(command, env=runs.environment(), start_new_session=True)
+    process = runs.start(command)
     limit = time.monotonic() + 60
     try:
         # The second one was begun when the thread was long busy.

@@ -15,7 +15,7 @@ import pytest
 
 from clew.analysis.trace import Trace
 from clew.protocol._constants import ExitKind
-from clew.recording.assembly.records import ParsedRecords, parse_records
+from clew.recording.assembly.records.records import ParsedRecords, parse_records
 from clew.recording.reading.journal_reader import JournalReader
 from clew.store.names import JOURNAL_NAME
 from tests.e2e import runs

@@ -17,6 +17,7 @@ from clew.analysis.replay.replay_tags import TagReplay
 from clew.analysis.trace import Trace
 from clew.errors import UsageError
 from clew.protocol._generated import TickKind
+from clew.protocol.words import EXIT_WORDS
 from clew.server import replay_answers
 from clew.server.container import decode_container
 from clew.server.replay_answers import ProcessReplays
@@ -119,7 +120,7 @@ def test_steps_forth_and_back_restore_the_state(served: ServedTrace) -> None:
 def test_searches_find_what_a_look_at_all_blocks_finds(served: ServedTrace) -> None:
     replay = replay_of(served)
     blocks = read_all(served, replay)
-    exits = np.array(replay.graph.arrays.BLOCK_EXITS)[replay.graph.exit_kind[blocks]]
+    exits = np.array(EXIT_WORDS)[replay.graph.exit_kind[blocks]]
     places = {
         Sought.CALL: np.flatnonzero(np.isin(exits, ["call", "indirect_call"])),
         Sought.SYSTEM_CALL: np.flatnonzero(exits == "syscall"),

@@ -1,4 +1,4 @@
-"""What /proc says of a process that waits for the controller, which stands still meanwhile: to the program it runs."""
+"""What /proc says of a process that waits for the controller, which is stopped meanwhile: to the program it runs."""
 
 from __future__ import annotations
 

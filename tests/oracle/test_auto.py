@@ -17,7 +17,7 @@ from clew.protocol._generated import GapReason, PathEventKind
 from clew.store.columns import Array, to_numpy
 from tests.e2e import runs
 from tests.e2e.controlled import controlled
-from tests.oracle.steps import single_step
+from tests.oracle.steps import SteppedOnce
 from tests.oracle.test_paths import stepped_instructions
 from tests.oracle.truth import Decoder, Truth
 from tests.programs.build import BIN, build_one, find
@@ -63,10 +63,10 @@ def thinned(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def stepped(tmp_path_factory: pytest.TempPathFactory) -> tuple[runs.Run, list[tuple[int, bytes]]]:
+def stepped(step_once: SteppedOnce) -> tuple[runs.Run, list[tuple[int, bytes]]]:
     """A short run: what it printed, and its instructions, address and bytes."""
     build_one(find(PROGRAM.name))
-    printed, steps = single_step([PROGRAM, "200"], tmp_path_factory.mktemp("stepped"))
+    printed, steps = step_once([PROGRAM, "200"])
     return printed, list(stepped_instructions(Truth(steps)))
 
 

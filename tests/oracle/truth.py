@@ -16,6 +16,7 @@ from capstone import x86_const as x86
 
 from tests.oracle.steps import StepKind, Steps
 
+MAX_INSTRUCTION_BYTES = 15
 FAULTS = {4, 7, 8, 11}  # SIGILL, SIGBUS, SIGFPE, SIGSEGV
 
 _LOOPS = {
@@ -72,6 +73,10 @@ class EdgeKey:
         return f"{self.source} -> {self.target} {self.kind}"
 
 
+_known: dict[bytes, tuple[int, str, bool]] = {}
+"""By the bytes that an instruction is the start of: its size, its flow, and whether it is repeated."""
+
+
 class Decoder:
     """capstone, and what it says of one instruction's flow."""
 
@@ -81,10 +86,16 @@ class Decoder:
 
     def decode(self, pc: int, code: bytes) -> Instruction:
         """The instruction at the start of `code`; one of no bytes when there is none."""
-        found = next(self._capstone.disasm(code, pc, count=1), None)
-        if found is None:
-            return Instruction(pc, b"", "none", False)
-        return Instruction(pc, bytes(found.bytes), self._flow(found), self._is_repeated(found))
+        # All that is told but the address is of the bytes alone, of which programs have much in common.
+        window = code[:MAX_INSTRUCTION_BYTES]
+        if window not in _known:
+            found = next(self._capstone.disasm(window, pc, count=1), None)
+            if found is None:
+                _known[window] = 0, "none", False
+            else:
+                _known[window] = found.size, self._flow(found), self._is_repeated(found)
+        size_bytes, flow, is_repeated = _known[window]
+        return Instruction(pc, window[:size_bytes], flow, is_repeated)
 
     def _is_repeated(self, found: capstone.CsInsn) -> bool:
         return found.id in _STRINGS and found.prefix[0] in (x86.X86_PREFIX_REP, x86.X86_PREFIX_REPNE)

@@ -18,7 +18,7 @@ ROOT = Path(hatch_build.__file__).parent
 # Leaves "FOLDER: ARGUMENTS" as either crate's product, or fails where the crate holds a file "broken".
 CARGO = """#!/bin/sh
 test ! -e broken || exit 101
-made=${CARGO_TARGET_DIR:-target}/release
+made=${CARGO_TARGET_DIR:-../target}/release
 mkdir -p "$made"
 for product in clew-runtime libclew_pathcodec.so; do echo "$(basename "$PWD"): $*" > "$made/$product"; done
 """
@@ -62,7 +62,7 @@ def test_cargos_own_variable_says_where_it_builds(root: Path, monkeypatch: pytes
     for crate in CRATES:
         assert build_crate(crate, root).read_text().startswith(crate.folder)
         assert (root / crate.folder / target / "release" / crate.product).is_file()
-        assert not (root / crate.folder / "target").exists()
+        assert not (root / "target").exists()
 
 
 def test_the_file_is_replaced_not_written_over(root: Path) -> None:

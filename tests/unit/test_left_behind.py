@@ -53,6 +53,8 @@ def run_tests(folder: Path, content: str, mark: str, *options: str, **how: Any) 
     command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.left_behind", "-p", "no:cacheprovider", *options]
     environ = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}", "LEFT": mark}
     environ |= {"CLEW_LEFT_SECONDS": "2", "CLEW_LEFT_ALONE": "1" if content == LEAVES else "0"}
+    # Most of what it takes is to import the plugins that are installed, none of which is wanted.
+    environ |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     environ = {name: value for name, value in environ.items() if not name.startswith("PYTEST_XDIST")}
     (folder / "pytest.ini").write_text("[pytest]\n")
     return subprocess.run(
@@ -60,7 +62,7 @@ def run_tests(folder: Path, content: str, mark: str, *options: str, **how: Any) 
     )
 
 
-@pytest.mark.parametrize("options", [(), ("-n", "2")], ids=["alone", "spread"])
+@pytest.mark.parametrize("options", [(), ("-p", "xdist", "-n", "2")], ids=["alone", "spread"])
 def test_what_is_left_is_told(tmp_path: Path, options: tuple[str, ...]) -> None:
     mark = f"{os.getpid():06d}"[-6:]
     left = [Path(f"/dev/shm/clew-left-{mark}"), Path(f"/tmp/exec_script.{mark}")]

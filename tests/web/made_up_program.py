@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from clew.analysis.tables.arrays import TraceArrays
+from clew.protocol.words import EDGE_WORDS
 from clew.store.columns import Array
 
 __all__ = ["BLOCK_BYTES", "EXITS", "IMAGES", "START_NS", "Program"]
@@ -249,7 +249,7 @@ class Program:
         parts.append((none[:, 0], self.first_block[roots], "start", none[:, 0], np.eye(self.n_threads, dtype=_INT)))
 
         self.exit, self.target = exits, target
-        words = TraceArrays.EDGE_KINDS
+        words = EDGE_WORDS
         executed = np.concatenate([part[4] for part in parts], axis=1)
         kept = np.flatnonzero(executed.any(axis=0))
         self.edges = {

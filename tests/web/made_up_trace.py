@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from clew.analysis.tables.arrays import TraceArrays
+from clew.protocol.words import EDGE_WORDS
 from clew.store import columns
 from clew.store.columns import Array
 from clew.store.schema import SCHEMAS
@@ -185,7 +185,7 @@ def _make_edges(program: Program) -> pa.Table:
         edge_id=np.arange(len(source)),
         source_block_id=columns.numbers(source, pa.int64(), source < 0),
         target_block_id=program.edges["target"],
-        kind=columns.words(program.edges["kind"], TraceArrays.EDGE_KINDS),
+        kind=columns.words(program.edges["kind"], EDGE_WORDS),
         callee_block_id=columns.numbers(callee, pa.int64(), callee < 0),
     )
 

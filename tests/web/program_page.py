@@ -27,9 +27,9 @@ class ProgramPage(RecordedPage):
         return self.page.get_by_role("group", name="Program", exact=True)
 
     @property
-    def standing(self) -> Locator:
-        """The threads that stand still."""
-        return self.page.get_by_role("group", name="Threads that stand still").get_by_role("radio")
+    def stopped(self) -> Locator:
+        """The threads that are stopped."""
+        return self.page.get_by_role("group", name="Stopped threads").get_by_role("radio")
 
     def wait_for(self, state: str) -> None:
         """Until the panel says that the program is in this state."""

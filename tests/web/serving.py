@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from clew.server.container import decode_container
 from clew.store.columns import Array
-from tests.e2e.runs import clew_command, environment
+from tests.e2e.runs import clew_command, start
 
 __all__ = ["Answer", "Server"]
 
@@ -55,14 +55,8 @@ class Server:
         self.names = [trace.stem for trace in traces]
         # Not a pipe: nobody reads what it says while it runs.
         self._said = tempfile.TemporaryFile()  # noqa: SIM115
-        self.process = subprocess.Popen(
-            [str(word) for word in clew_command("view", "--port", "0", "--no-browser", *options, *traces)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=self._said,
-            env=environment(),
-            start_new_session=True,
-        )
+        command = clew_command("view", "--port", "0", "--no-browser", *options, *traces)
+        self.process = start(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._said)
         found = _ADDRESS.fullmatch(self._read_line())
         if found is None:
             self.stop(signal.SIGKILL)

@@ -94,6 +94,27 @@ def test_functions_are_chosen_with_keys_alone(viewer: Viewer) -> None:
     viewer.wait_for_state(view="function")
 
 
+def test_threads_are_chosen_with_keys_alone_and_the_help_says_how(viewer: Viewer) -> None:
+    page = viewer.open("small", view="processes")
+    tree = page.get_by_role("treegrid", name="Processes and threads")
+    tree.focus()
+    chosen = viewer.main("processes").get_by_role("status")
+    for keys, words in (
+        (("Home", "ArrowDown", "Space"), "thread 1000"),
+        (("ArrowDown", "Control+Enter"), "2 threads"),
+        (("ArrowDown", "Shift+Enter"), "3 threads"),
+        (("Control+Space",), "2 threads"),
+        (("End", "Enter"), "thread 1003"),
+    ):
+        for key in keys:
+            page.keyboard.press(key)
+        expect(chosen).to_contain_text(words)
+    page.keyboard.press("?")
+    told = page.get_by_role("dialog").get_by_role("region", name="Processes", exact=True)
+    for key in ("Space", "Ctrl Enter", "Page ↓", "End"):
+        expect(told.get_by_text(key, exact=True)).to_be_visible()
+
+
 @pytest.mark.glance
 def test_every_picture_has_its_facts_as_text(viewer: Viewer) -> None:
     """Beside each canvas that is not decoration there is a table or a list, and it has a name."""

@@ -200,6 +200,12 @@ def test_a_stretch_of_time_is_chosen_in_the_chart(viewer: Viewer) -> None:
     assert last - first < (end - start) / 5
     page.get_by_role("button", name="a stretch of time").click()
     expect(_table(viewer)).to_have_attribute("aria-rowcount", str(len(_calls()) + 1))
+    # One that was only begun is left.
+    chart.focus()
+    page.keyboard.press("ArrowRight")
+    expect(chart).not_to_have_attribute("aria-valuetext", "all of time")
+    page.keyboard.press("Escape")
+    expect(chart).to_have_attribute("aria-valuetext", "all of time")
 
 
 def test_a_link_shows_the_same_calls(viewer: Viewer, open_viewer: OpenViewer) -> None:

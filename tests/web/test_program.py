@@ -61,16 +61,16 @@ def test_pausing_the_program_holds_it(open_program: Open) -> None:
     page = live.page
     live.press("Pause program")
     live.wait_for("held")
-    expect(live.standing).to_have_count(2)
-    expect(live.panel.get_by_role("list", name="Threads that do not stand still")).to_contain_text("waits in read")
+    expect(live.stopped).to_have_count(2)
+    expect(live.panel.get_by_role("list", name="Other threads")).to_contain_text("waits in read")
     rates = page.locator(".live-threads .count")
     page.wait_for_function(
         "() => [...document.querySelectorAll('.live-threads .count')].every((one) => one.textContent.startsWith('0/s'))"
     )
     executed = rates.all_inner_texts()
     live.recording.say("3")
-    # The third comes back from its call, and stands still, too.
-    expect(live.standing).to_have_count(3)
+    # The third comes back from its call, and stops, too.
+    expect(live.stopped).to_have_count(3)
     page.locator("canvas[data-layout-state]").focus()
     assert [text.partition("s, ")[2] for text in rates.all_inner_texts()[1:]] == [
         text.partition("s, ")[2] for text in executed[1:]
@@ -79,7 +79,7 @@ def test_pausing_the_program_holds_it(open_program: Open) -> None:
     page.keyboard.press("F8")
     live.wait_for("running")
     assert live.recording.hear() == "did 3"
-    expect(live.standing).to_have_count(0)
+    expect(live.stopped).to_have_count(0)
     expect(rates.nth(1)).not_to_have_text(executed[1])
     expect(live.entries_of("counted")).to_have_text("3")
     live.end()
@@ -238,7 +238,7 @@ def test_a_budget_is_set_before_the_first_instruction(open_program: Open) -> Non
     live.press("Pause program")
     live.wait_for("held")
     expect(live.panel.locator("label").first).to_contain_text("paused at ld-linux")
-    expect(live.page.locator(".live-status")).to_contain_text("The program stands still")
+    expect(live.page.locator(".live-status")).to_contain_text("The program is stopped")
     expect(live.page.locator(".live-status")).to_contain_text(re.compile(r"\d s since the recording began"))
     live.add_breakpoint("outer")
     live.panel.get_by_role("button", name="Delete the breakpoint at controlled!outer").wait_for()

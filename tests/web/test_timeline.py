@@ -146,7 +146,7 @@ def test_what_was_only_counted_is_hatched(viewer: Viewer) -> None:
 
 
 def test_what_was_lost_is_hatched_and_said(open_viewer: OpenViewer, serve: Serve) -> None:
-    """The recorder stood still for most of the program's time. Steps lead up to what was lost, and behind it."""
+    """The recorder was stopped for most of the program's time. Steps lead up to what was lost, and behind it."""
     trace = Trace(find_trace("losses"))
     stretches = trace.path().stretches
     # There may be several, and nothing between two of them.

@@ -2,16 +2,18 @@
 //!
 //! Pure: writes into a buffer, knows the address the buffer will run at.
 
+use crate::context::addresses::CachePc;
+
 /// A piece of memory that code is written to.
 struct Section<'a> {
     buffer: &'a mut [u8],
     /// Address of the buffer's first byte when it runs.
-    base: u64,
+    base: CachePc,
     position: usize,
 }
 
 impl Section<'_> {
-    fn address(&self) -> u64 {
+    fn address(&self) -> CachePc {
         self.base + self.position as u64
     }
 }
@@ -28,8 +30,8 @@ pub struct Sections<'a> {
 impl<'a> Sections<'a> {
     /// Writes to `hot`, which runs at `hot_base`, and to `cold`, which runs at `cold_base`.
     pub fn new(hot: &'a mut [u8], hot_base: u64, cold: &'a mut [u8], cold_base: u64) -> Sections<'a> {
-        let hot = Section { buffer: hot, base: hot_base, position: 0 };
-        let cold = Section { buffer: cold, base: cold_base, position: 0 };
+        let hot = Section { buffer: hot, base: CachePc::from_raw(hot_base), position: 0 };
+        let cold = Section { buffer: cold, base: CachePc::from_raw(cold_base), position: 0 };
         Sections { sections: [hot, cold], is_cold: false, overflowed: false }
     }
 
@@ -53,7 +55,7 @@ impl<'a> Sections<'a> {
     }
 
     /// Where the next byte runs.
-    pub fn address(&self) -> u64 {
+    pub fn address(&self) -> CachePc {
         self.section().address()
     }
 
@@ -81,9 +83,9 @@ impl<'a> Sections<'a> {
     }
 
     /// Writes again over what was written at `address`.
-    pub fn patch(&mut self, address: u64, bytes: &[u8]) {
+    pub fn patch(&mut self, address: CachePc, bytes: &[u8]) {
         for section in &mut self.sections {
-            let start = address.wrapping_sub(section.base) as usize;
+            let start = section.base.distance_to(address) as usize;
             if start < section.position {
                 if let Some(target) = section.buffer.get_mut(start..start + bytes.len()) {
                     target.copy_from_slice(bytes);

@@ -3,16 +3,15 @@
 
 extern crate std;
 use super::{RingWriter, Shared};
-use crate::protocol::{self, mode, SessionHeader};
+use crate::protocol::{self, mode, SessionHeader, PAGE_BYTES};
 use crate::sys::calls::mmap;
 use crate::sys::heap;
 use crate::sys::kernel::{MAP_ANONYMOUS, MAP_NORESERVE, MAP_PRIVATE, PROT_READ, PROT_WRITE};
 use std::sync::OnceLock;
 
-const PAGE: u64 = 0x1000;
 const RING_BYTES: u64 = 0x1_0000;
 const COUNTER_BYTES: u64 = 0x10_0000;
-const FILTERS_OFFSET: u64 = 4 * PAGE;
+const FILTERS_OFFSET: u64 = 4 * PAGE_BYTES;
 const RINGS_OFFSET: u64 = 0x4_0000;
 const TOTAL_BYTES: u64 = RINGS_OFFSET + RING_BYTES + COUNTER_BYTES;
 const HEAP_BYTES: u64 = 64 << 30;
@@ -33,8 +32,8 @@ pub fn shared() -> Shared {
             (*header).version = protocol::VERSION;
             (*header).schema_hash = protocol::SCHEMA_HASH;
             (*header).total_bytes = TOTAL_BYTES;
-            (*header).status_offset = PAGE;
-            (*header).slots_offset = 3 * PAGE;
+            (*header).status_offset = PAGE_BYTES;
+            (*header).slots_offset = 3 * PAGE_BYTES;
             (*header).filters_offset = FILTERS_OFFSET;
             (*header).rings_offset = RINGS_OFFSET;
             (*header).ring_bytes = RING_BYTES as u32;

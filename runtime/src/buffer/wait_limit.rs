@@ -1,4 +1,4 @@
-//! Waiting for the controller, which may have no time, stand still, or be gone.
+//! Waiting for the controller, which may have no time, be stopped, or be gone.
 
 use crate::buffer::Shared;
 use crate::protocol;

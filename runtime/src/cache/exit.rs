@@ -1,19 +1,27 @@
 //! Ways out of fragments: exits, and the pads of indirect branches.
 
+use crate::context::addresses::CachePc;
+use crate::context::numbers::{number, CounterId, ExitId, FragmentId};
+
+number! {
+    /// A pad, by the order in which pads were made.
+    PadId
+}
+
 /// A linkable way out of a fragment or pad.
 #[derive(Clone, Copy)]
 pub struct Exit {
     /// Where it leads.
     pub target: u64,
     /// Address of the jump's 32-bit displacement.
-    pub patch: u64,
+    pub patch: CachePc,
     /// What the jump leads to while it is not linked.
-    pub stub: u64,
+    pub stub: CachePc,
     /// The fragment it leaves: its own or, of a pad, the source's.
-    pub fragment: u32,
+    pub fragment: FragmentId,
     /// Linked to this fragment.
-    pub linked_to: u32,
-    pub next_incoming: u32,
+    pub linked_to: FragmentId,
+    pub next_incoming: ExitId,
     pub kind: ExitType,
     /// From inside a restartable sequence to its inside.
     pub is_inside: bool,
@@ -24,12 +32,12 @@ pub struct Exit {
     /// By which of its entries the jump enters what it is linked to.
     pub entry: Entry,
     /// What counts how often it was taken and did not lead to `follower` past what counts that one; `NONE`: it is no leader.
-    pub misses: u32,
+    pub misses: CounterId,
     /// The fragment whose executions follow from it (instrument/counts/leaders.rs).
-    pub follower: u32,
+    pub follower: FragmentId,
     /// The pad it belongs to.
-    pub pad: u32,
-    pub counter: u32,
+    pub pad: PadId,
+    pub counter: CounterId,
 }
 
 /// How a fragment is entered.
@@ -84,19 +92,19 @@ pub enum ExitType {
     /// In front of a fragment's code: the dispatcher is to decide about its tag (mode region). Never linked.
     Region,
     /// At the start of a fragment in a restartable sequence, which the thread did not announce so. Never linked.
-    SequenceEntry,
+    RseqEntry,
     /// Out of a restartable sequence by the kernel's hand; belongs to no fragment. Never linked.
-    SequenceAbort,
+    RseqAbort,
 }
 
 /// The way from one indirect branch site to one target: verifies the target, counts, goes on.
 #[derive(Clone, Copy)]
 pub struct Pad {
     pub target: u64,
-    pub cache_start: u64,
-    pub source_fragment: u32,
-    pub exit: u32,
-    pub counter: u32,
+    pub cache_start: CachePc,
+    pub source_fragment: FragmentId,
+    pub exit: ExitId,
+    pub counter: CounterId,
     /// What it writes into the path (mode full).
     pub symbol: Option<u16>,
     /// Which symbols a return's has (instrument/order/symbols.rs).
@@ -104,5 +112,5 @@ pub struct Pad {
     /// No longer valid: its target was replaced.
     pub is_dead: bool,
     /// The pad of the same branch that was made before it.
-    pub before: u32,
+    pub before: PadId,
 }

@@ -4,11 +4,13 @@
 //! either way is right, because the stub leads to the same place through the dispatcher.
 
 extern crate alloc;
-use super::fragment::NONE;
+use super::fragment::NO_INTERRUPT;
 use super::slab::Unit;
 use super::views::writable;
 use super::Cache;
-use crate::cache::exit::{Entry, Exit, ExitType};
+use crate::cache::exit::{Entry, Exit, ExitType, PadId};
+use crate::context::addresses::CachePc;
+use crate::context::numbers::{CounterId, ExitId, FragmentId};
 use crate::cpu::emit::Emitter;
 use crate::cpu::patching;
 use alloc::vec::Vec;
@@ -19,16 +21,19 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 pub static UNDELIVERED: AtomicU32 = AtomicU32::new(0);
 
 /// Makes a linkable branch lead to `target`.
-fn set_displacement(patch: u64, target: u64) {
+fn set_displacement(patch: CachePc, target: CachePc) {
     // SAFETY: the displacement is the end of an aligned word of the cache, which the runtime may write there.
-    unsafe { patching::set_displacement(writable(patch - patching::WORD_OFFSET) as *mut u64, patch, target) };
+    unsafe {
+        let word = writable(patch.raw() - patching::WORD_OFFSET) as *mut u64;
+        patching::set_displacement(word, patch.raw(), target.raw());
+    }
 }
 
 impl Cache {
     /// Makes an exit lead straight to a fragment. `false` if that needed memory and there was none.
-    pub fn link(&mut self, exit_id: u32, fragment_id: u32) -> bool {
+    pub fn link(&mut self, exit_id: ExitId, fragment_id: FragmentId) -> bool {
         let exit = *self.exit(exit_id);
-        if exit.linked_to != NONE
+        if exit.linked_to != FragmentId::NONE
             || matches!(
                 exit.kind,
                 ExitType::Interrupted
@@ -38,21 +43,21 @@ impl Cache {
                     | ExitType::Stale
                     | ExitType::Relayout
                     | ExitType::Region
-                    | ExitType::SequenceEntry
-                    | ExitType::SequenceAbort
+                    | ExitType::RseqEntry
+                    | ExitType::RseqAbort
             )
         {
             return true;
         }
         let is_led = exit.follower == fragment_id;
-        if exit.follower != NONE && !is_led {
+        if exit.follower != FragmentId::NONE && !is_led {
             // What is counted for its follower leads nowhere else.
             return true;
         }
         if !is_led {
-            self.exit_mut(exit_id).misses = NONE;
+            self.exit_mut(exit_id).misses = CounterId::NONE;
         }
-        let goes_round = self.fragment(fragment_id).leader == NONE && self.are_in_one_loop(&exit, fragment_id);
+        let goes_round = self.fragment(fragment_id).leader == ExitId::NONE && self.are_in_one_loop(&exit, fragment_id);
         let start = match exit.kind {
             ExitType::FloatState | ExitType::Native => Some(exit.stub),
             _ if is_led || goes_round => self.led_entry(fragment_id, exit.entry),
@@ -63,7 +68,7 @@ impl Cache {
         let Some(start) = start.map(|start| start + u64::from(inner_offset)) else {
             return false;
         };
-        let distance = start.wrapping_sub(exit.patch + 4) as i64;
+        let distance = (exit.patch + 4).distance_to(start);
         if distance == i64::from(distance as i32) {
             set_displacement(exit.patch, start);
         } else {
@@ -90,18 +95,18 @@ impl Cache {
 
     /// Whether an exit leaves a fragment of the hot loop that `fragment_id` is in, too, and has what is kept around it at hand: what
     /// writes a surprise loses that.
-    pub fn are_in_one_loop(&self, exit: &Exit, fragment_id: u32) -> bool {
+    pub fn are_in_one_loop(&self, exit: &Exit, fragment_id: FragmentId) -> bool {
         let head = self.fragment(fragment_id).loop_head;
-        head != NONE && self.fragment(exit.fragment).loop_head == head && !exit.is_surprise
+        head != FragmentId::NONE && self.fragment(exit.fragment).loop_head == head && !exit.is_surprise
     }
 
     /// Where a fragment is entered so, made now if it is not there yet. `None`: that needed memory and there was none.
-    fn entry(&mut self, fragment_id: u32, entry: Entry) -> Option<u64> {
+    fn entry(&mut self, fragment_id: FragmentId, entry: Entry) -> Option<CachePc> {
         let fragment = *self.fragment(fragment_id);
         match entry {
             Entry::Plain => Some(fragment.plain_entry),
-            Entry::Lending if fragment.counted_entry != 0 => Some(fragment.counted_entry),
-            Entry::Lending if fragment.lending_entry != 0 => Some(fragment.lending_entry),
+            Entry::Lending if fragment.counted_entry != CachePc::NOWHERE => Some(fragment.counted_entry),
+            Entry::Lending if fragment.lending_entry != CachePc::NOWHERE => Some(fragment.lending_entry),
             Entry::Lending => {
                 let address = self.make_thunk(fragment.app_pc, fragment_id, |emitter| {
                     emitter.take_back_lent();
@@ -110,7 +115,7 @@ impl Cache {
                 self.fragment_mut(fragment_id).lending_entry = address;
                 Some(address)
             }
-            Entry::Call if fragment.call_entry != 0 => Some(fragment.call_entry),
+            Entry::Call if fragment.call_entry != CachePc::NOWHERE => Some(fragment.call_entry),
             Entry::Call => {
                 let further = self.entry(fragment_id, Entry::Lending)?;
                 let keeps_shadow = self.keeps_shadow;
@@ -125,11 +130,11 @@ impl Cache {
     }
 
     /// Where its leaders enter a fragment, past what counts it, and a loop itself. `None`: as above.
-    fn led_entry(&mut self, fragment_id: u32, entry: Entry) -> Option<u64> {
+    fn led_entry(&mut self, fragment_id: FragmentId, entry: Entry) -> Option<CachePc> {
         let fragment = *self.fragment(fragment_id);
         let code = fragment.cache_start + fragment.code_offset();
         let index = usize::from(entry != Entry::Plain);
-        if fragment.led_entries[index] != 0 {
+        if fragment.led_entries[index] != CachePc::NOWHERE {
             return Some(fragment.led_entries[index]);
         }
         let address = self.enter_as(fragment_id, entry, code)?;
@@ -138,16 +143,16 @@ impl Cache {
     }
 
     /// As `entry`, but that a fragment which asks whether it is tagged does not do so. Not by a call.
-    pub fn entry_behind_question(&mut self, fragment_id: u32, entry: Entry) -> Option<u64> {
+    pub fn entry_behind_question(&mut self, fragment_id: FragmentId, entry: Entry) -> Option<CachePc> {
         let fragment = *self.fragment(fragment_id);
         match fragment.behind_question {
-            0 => self.entry(fragment_id, entry),
+            CachePc::NOWHERE => self.entry(fragment_id, entry),
             further => self.enter_as(fragment_id, entry, further),
         }
     }
 
     /// Where `code` of a fragment, which runs as that does, is entered as `entry` says; not by a call. `None`: as above.
-    fn enter_as(&mut self, fragment_id: u32, entry: Entry, code: u64) -> Option<u64> {
+    fn enter_as(&mut self, fragment_id: FragmentId, entry: Entry, code: CachePc) -> Option<CachePc> {
         let fragment = *self.fragment(fragment_id);
         match entry {
             Entry::Plain if fragment.is_lending => self.make_thunk(fragment.app_pc, fragment_id, |emitter| {
@@ -163,7 +168,7 @@ impl Cache {
     }
 
     /// A jump to a fragment's entry `target`, in reach of the jump at `address`.
-    fn make_far_jump(&mut self, address: u64, fragment_id: u32, target: u64) -> Option<u64> {
+    fn make_far_jump(&mut self, address: CachePc, fragment_id: FragmentId, target: CachePc) -> Option<CachePc> {
         let room = self.slabs.room_for_jump(address)?;
         // SAFETY: nothing uses the room yet; the lock is held.
         let mut emitter = unsafe { room.emitter() };
@@ -174,7 +179,7 @@ impl Cache {
 
     /// Code that leads to a fragment, near the code at `app_pc`. Returns where it is: in the cold part, as it leads from hot code to
     /// what is not hot, and would stand between two hot blocks that follow each other.
-    fn make_thunk(&mut self, app_pc: u64, fragment_id: u32, emit: impl FnOnce(&mut Emitter)) -> Option<u64> {
+    fn make_thunk(&mut self, app_pc: u64, fragment_id: FragmentId, emit: impl FnOnce(&mut Emitter)) -> Option<CachePc> {
         let room = self.slabs.room_near(app_pc)?;
         // SAFETY: nothing uses the room yet; the lock is held.
         let mut emitter = unsafe { room.emitter() };
@@ -187,20 +192,20 @@ impl Cache {
     /// Makes an indirect branch try `pad` first; `None`: it goes straight on to the branch table. No signal needs to undo
     /// this: an indirect branch is interrupted in front of it, a pad at its end, and for other targets the table holds
     /// nothing as long as there is such a pad.
-    pub fn try_first(&mut self, fragment_id: u32, pad: Option<u32>) {
+    pub fn try_first(&mut self, fragment_id: FragmentId, pad: Option<PadId>) {
         let exit = *self.exit(self.fragment(fragment_id).first_try);
-        if exit.patch == 0 {
+        if exit.patch == CachePc::NOWHERE {
             // A branch that a thread came by before its code was given up.
             return;
         }
         set_displacement(exit.patch, pad.map_or(exit.stub, |id| self.pad(id).cache_start));
-        self.fragment_mut(fragment_id).first_pad = pad.unwrap_or(NONE);
+        self.fragment_mut(fragment_id).first_pad = pad.unwrap_or(PadId::NONE);
     }
 
     /// Makes an exit lead to its stub again.
-    pub fn unlink_exit(&mut self, exit_id: u32) {
+    pub fn unlink_exit(&mut self, exit_id: ExitId) {
         let exit = *self.exit(exit_id);
-        if exit.linked_to == NONE {
+        if exit.linked_to == FragmentId::NONE {
             return;
         }
         set_displacement(exit.patch, exit.stub);
@@ -210,7 +215,7 @@ impl Cache {
             self.fragment_mut(target).incoming = exit.next_incoming;
         } else {
             let mut walk = self.fragment(target).incoming;
-            while walk != NONE {
+            while walk != ExitId::NONE {
                 let next = self.exit(walk).next_incoming;
                 if next == exit_id {
                     self.exit_mut(walk).next_incoming = exit.next_incoming;
@@ -220,19 +225,20 @@ impl Cache {
             }
         }
         let exit = self.exit_mut(exit_id);
-        exit.linked_to = NONE;
-        exit.next_incoming = NONE;
+        exit.linked_to = FragmentId::NONE;
+        exit.next_incoming = ExitId::NONE;
         self.n_unlinks += 1;
     }
 
     /// Makes what leads to a fragment lead past what counts its executions, from now on.
-    pub fn enter_behind_heat(&mut self, fragment_id: u32) {
+    pub fn enter_behind_heat(&mut self, fragment_id: FragmentId) {
         let fragment = self.fragment_mut(fragment_id);
-        fragment.plain_entry += u64::from(core::mem::take(&mut fragment.heat_bytes));
+        let heat_bytes = core::mem::take(&mut fragment.heat_bytes);
+        fragment.plain_entry = fragment.plain_entry + u64::from(heat_bytes);
         fragment.counts_heat = false;
         let mut incoming = Vec::new();
         let mut exit_id = self.fragment(fragment_id).incoming;
-        while exit_id != NONE {
+        while exit_id != ExitId::NONE {
             incoming.push(exit_id);
             exit_id = self.exit(exit_id).next_incoming;
         }
@@ -243,8 +249,8 @@ impl Cache {
 
     /// Puts what is on the list of `before`, which is out of use, on that of the fragment that came in its place: it leads to no
     /// code, but counted ways to the same.
-    pub fn hand_over_incoming(&mut self, before: u32, id: u32) {
-        while self.fragment(before).incoming != NONE {
+    pub fn hand_over_incoming(&mut self, before: FragmentId, id: FragmentId) {
+        while self.fragment(before).incoming != ExitId::NONE {
             let exit_id = self.fragment(before).incoming;
             let first = self.fragment(id).incoming;
             let exit = self.exit_mut(exit_id);
@@ -258,9 +264,9 @@ impl Cache {
 
     /// Points all jumps to a fragment at their stubs. They stay on its list, until each is linked to what came in its place:
     /// if the code changes before, they are known to have counted ways to the old one.
-    pub fn bypass(&self, fragment_id: u32) {
+    pub fn bypass(&self, fragment_id: FragmentId) {
         let mut exit_id = self.fragment(fragment_id).incoming;
-        while exit_id != NONE {
+        while exit_id != ExitId::NONE {
             let exit = self.exit(exit_id);
             set_displacement(exit.patch, exit.stub);
             exit_id = exit.next_incoming;
@@ -269,11 +275,11 @@ impl Cache {
 
     /// Points the jumps of a fragment at their stubs, so that the next way out leads into the dispatcher; the lists stay,
     /// `relink_after_interrupt` restores. Called by the signal handler: stores only.
-    pub fn interrupt(&self, fragment_id: u32) {
+    pub fn interrupt(&self, fragment_id: FragmentId) {
         let fragment = self.fragment(fragment_id);
-        for exit_id in fragment.first_exit..fragment.first_exit + u32::from(fragment.n_exits) {
+        for exit_id in fragment.exits() {
             let exit = self.exit(exit_id);
-            if exit.patch != 0 && exit.kind != ExitType::FirstTry {
+            if exit.patch != CachePc::NOWHERE && exit.kind != ExitType::FirstTry {
                 set_displacement(exit.patch, exit.stub);
             }
         }
@@ -281,24 +287,24 @@ impl Cache {
     }
 
     /// As `interrupt`, for the one exit of a pad.
-    pub fn interrupt_pad(&self, pad_id: u32) {
+    pub fn interrupt_pad(&self, pad_id: PadId) {
         let exit = self.exit(self.pad(pad_id).exit);
         set_displacement(exit.patch, exit.stub);
     }
 
-    fn set_interrupt_patch(&self, fragment_id: u32, value: u64) {
+    fn set_interrupt_patch(&self, fragment_id: FragmentId, value: u64) {
         let fragment = self.fragment(fragment_id);
-        if fragment.interrupt_offset != NONE {
+        if fragment.interrupt_offset != NO_INTERRUPT {
             let address = fragment.cache_start + u64::from(fragment.interrupt_offset);
             // SAFETY: eight aligned bytes of the fragment: a whole instruction starts there, before and after.
-            unsafe { AtomicU64::from_ptr(writable(address) as *mut u64) }.store(value, Ordering::SeqCst);
+            unsafe { AtomicU64::from_ptr(writable(address.raw()) as *mut u64) }.store(value, Ordering::SeqCst);
         }
     }
 
     /// Undoes `interrupt`: jumps lead where their exits are linked.
-    pub fn relink_after_interrupt(&mut self, fragment_id: u32) {
+    pub fn relink_after_interrupt(&mut self, fragment_id: FragmentId) {
         let fragment = *self.fragment(fragment_id);
-        for exit_id in fragment.first_exit..fragment.first_exit + u32::from(fragment.n_exits) {
+        for exit_id in fragment.exits() {
             self.restore_exit(exit_id);
         }
         self.set_interrupt_patch(fragment_id, fragment.interrupt_original);
@@ -308,9 +314,9 @@ impl Cache {
     }
 
     /// Makes an exit's jump lead where the exit says, if that is still in use.
-    pub fn restore_exit(&mut self, exit_id: u32) {
+    pub fn restore_exit(&mut self, exit_id: ExitId) {
         let linked_to = self.exit(exit_id).linked_to;
-        if linked_to != NONE && self.fragment(linked_to).is_valid {
+        if linked_to != FragmentId::NONE && self.fragment(linked_to).is_valid {
             self.unlink_exit(exit_id);
             self.link(exit_id, linked_to);
         }

@@ -8,21 +8,23 @@ pub mod exit;
 pub mod fragment;
 pub mod links;
 pub mod pairs;
-pub mod sequences;
+pub mod rseq;
 pub mod slab;
 pub mod slabs;
 pub mod table;
 pub mod views;
 
-pub use exit::{Entry, Exit, Pad};
-pub use fragment::{Fragment, COUNTED_AT_EXITS, NONE};
+pub use exit::{Entry, Exit, Pad, PadId};
+pub use fragment::{Fragment, COUNTED_AT_EXITS, NO_INTERRUPT};
 pub use slab::Unit;
 pub use slabs::Slabs;
 
+use crate::context::addresses::CachePc;
+use crate::context::numbers::{CounterId, ExitId, FragmentId};
 use crate::sys::heap::Arena;
 use core::ops::Range;
 use pairs::PairTable;
-use sequences::Sequences;
+use rseq::Rseqs;
 use table::PcTable;
 
 /// The whole cache of a process.
@@ -34,17 +36,17 @@ pub struct Cache {
     /// Where each instruction of each fragment went: see `fragment::MapEntry`.
     pub map: Arena<fragment::MapEntry>,
     /// Fragments by application address.
-    pub by_pc: PcTable,
+    pub by_pc: PcTable<FragmentId>,
     /// Call fragments by return address: the fragment whose landing expects it.
-    pub landings: PcTable,
+    pub landings: PcTable<FragmentId>,
     /// First fragment of each page of code; the others follow by `next_in_page`.
-    pub by_page: PcTable,
+    pub by_page: PcTable<FragmentId>,
     /// How often code at an address was replaced by other bytes; absent: never.
-    pub versions: PcTable,
+    pub versions: PcTable<FragmentId>,
     /// Fragments with an indirect branch by their site index.
-    pub sites: PcTable,
+    pub sites: PcTable<FragmentId>,
     pub pairs: PairTable,
-    pub sequences: Sequences,
+    pub rseqs: Rseqs,
     /// Calls push onto a shadow stack, and landings compare (mode full).
     pub keeps_shadow: bool,
     /// Sites given out so far.
@@ -67,7 +69,7 @@ impl Cache {
             versions: PcTable::new(),
             sites: PcTable::new(),
             pairs: PairTable::new(),
-            sequences: Sequences::new(),
+            rseqs: Rseqs::new(),
             keeps_shadow: false,
             n_sites: 0,
             n_links: 0,
@@ -84,13 +86,13 @@ impl Cache {
             *table = PcTable::new();
         }
         self.pairs.clear();
-        self.sequences.forget_all();
+        self.rseqs.forget_all();
     }
 
     /// Unlinks everything: every way out of translated code leads into the dispatcher.
     pub fn unlink_all(&mut self) {
-        for id in 0..self.fragments.len() as u32 {
-            while self.fragment(id).incoming != NONE {
+        for id in self.fragment_ids() {
+            while self.fragment(id).incoming != ExitId::NONE {
                 self.unlink_exit(self.fragment(id).incoming);
             }
         }
@@ -99,37 +101,47 @@ impl Cache {
 
     /// The cache's memory in `left` is about to go: nothing writes to it any more. No fragment there may be in use, and no exit linked.
     pub fn forget_memory(&mut self, left: &Range<u64>) {
-        for exit in self.exits.as_mut_slice().iter_mut().filter(|exit| left.contains(&exit.patch)) {
-            exit.patch = 0;
+        for exit in self.exits.as_mut_slice().iter_mut().filter(|exit| left.contains(&exit.patch.raw())) {
+            exit.patch = CachePc::NOWHERE;
         }
         for fragment in self.fragments.as_mut_slice() {
-            if left.contains(&(fragment.cache_start + u64::from(fragment.interrupt_offset))) {
-                fragment.interrupt_offset = NONE;
+            if left.contains(&(fragment.cache_start.raw() + u64::from(fragment.interrupt_offset))) {
+                fragment.interrupt_offset = NO_INTERRUPT;
             }
         }
-        self.sequences.forget_memory(left);
+        self.rseqs.forget_memory(left);
     }
 
-    pub fn fragment(&self, id: u32) -> &Fragment {
-        &self.fragments.as_slice()[id as usize]
+    /// The numbers of all fragments, in use or not.
+    pub fn fragment_ids(&self) -> impl Iterator<Item = FragmentId> + use<> {
+        (0..self.fragments.len() as u32).map(FragmentId::from_raw)
+    }
+
+    /// The number that the next fragment will have.
+    pub fn next_fragment(&self) -> FragmentId {
+        FragmentId::from_raw(self.fragments.len() as u32)
+    }
+
+    pub fn fragment(&self, id: FragmentId) -> &Fragment {
+        &self.fragments.as_slice()[id.raw() as usize]
     }
 
     /// `id` where that is a fragment that holds the application's `app_pc`; else `NONE`.
-    pub fn holder(&self, id: u32, app_pc: u64) -> u32 {
-        if id == NONE {
-            return NONE;
+    pub fn holder(&self, id: FragmentId, app_pc: u64) -> FragmentId {
+        if id == FragmentId::NONE {
+            return FragmentId::NONE;
         }
         let fragment = self.fragment(id);
         let end = fragment.app_pc + u64::from(fragment.app_size);
         if (fragment.app_pc..end).contains(&app_pc) {
             id
         } else {
-            NONE
+            FragmentId::NONE
         }
     }
 
-    pub fn fragment_mut(&mut self, id: u32) -> &mut Fragment {
-        &mut self.fragments.as_mut_slice()[id as usize]
+    pub fn fragment_mut(&mut self, id: FragmentId) -> &mut Fragment {
+        &mut self.fragments.as_mut_slice()[id.raw() as usize]
     }
 
     /// Which instruction of a fragment starts at `app_pc`. Lock-free: called by the signal handler.
@@ -153,13 +165,13 @@ impl Cache {
 
     /// The counter that a fragment left in front of `app_pc` had incremented by then, although it did not run to its end, and what an
     /// execution adds to it: 1, but where a leader counted -1 to what is less.
-    pub fn counted_too_early(&self, fragment: &Fragment, app_pc: u64) -> Option<(u32, i64)> {
-        let is_counted = fragment.counter != NONE
+    pub fn counted_too_early(&self, fragment: &Fragment, app_pc: u64) -> Option<(CounterId, i64)> {
+        let is_counted = fragment.counter != CounterId::NONE
             && fragment.count_before != COUNTED_AT_EXITS
             && app_pc != fragment.end()
             && self.instruction_index(fragment, app_pc) >= u32::from(fragment.count_before);
         is_counted.then(|| match fragment.leader {
-            NONE => (fragment.counter, 1),
+            ExitId::NONE => (fragment.counter, 1),
             leader => (self.exit(leader).misses, -1),
         })
     }
@@ -173,20 +185,38 @@ impl Cache {
 
     /// The exit of a fragment by which its conditional branch is taken.
     pub fn taken_exit(&self, fragment: &Fragment) -> Option<&Exit> {
-        let first = fragment.first_exit as usize;
-        let exits = &self.exits.as_slice()[first..first + fragment.n_exits as usize];
-        exits.iter().find(|exit| exit.kind == exit::ExitType::Taken)
+        self.exits_of(fragment).iter().find(|exit| exit.kind == exit::ExitType::Taken)
     }
 
-    pub fn exit(&self, id: u32) -> &Exit {
-        &self.exits.as_slice()[id as usize]
+    /// A fragment's exits, in the order in which they were emitted.
+    pub fn exits_of(&self, fragment: &Fragment) -> &[Exit] {
+        let first = fragment.first_exit.raw() as usize;
+        &self.exits.as_slice()[first..first + fragment.n_exits as usize]
     }
 
-    pub fn exit_mut(&mut self, id: u32) -> &mut Exit {
-        &mut self.exits.as_mut_slice()[id as usize]
+    pub fn exit(&self, id: ExitId) -> &Exit {
+        &self.exits.as_slice()[id.raw() as usize]
     }
 
-    pub fn pad(&self, id: u32) -> &Pad {
-        &self.pads.as_slice()[id as usize]
+    pub fn exit_mut(&mut self, id: ExitId) -> &mut Exit {
+        &mut self.exits.as_mut_slice()[id.raw() as usize]
+    }
+
+    /// The number that the next exit will have.
+    pub fn next_exit(&self) -> ExitId {
+        ExitId::from_raw(self.exits.len() as u32)
+    }
+
+    pub fn pad(&self, id: PadId) -> &Pad {
+        &self.pads.as_slice()[id.raw() as usize]
+    }
+
+    pub fn pad_mut(&mut self, id: PadId) -> &mut Pad {
+        &mut self.pads.as_mut_slice()[id.raw() as usize]
+    }
+
+    /// The number that the next pad will have.
+    pub fn next_pad(&self) -> PadId {
+        PadId::from_raw(self.pads.len() as u32)
     }
 }

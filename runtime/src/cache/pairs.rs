@@ -4,6 +4,9 @@
 //! `is_used` is stored last and looked at first, because every number is a possible target: a program may have code at address
 //! zero. Entries never move inside a table; a grown table is a new one, the old stays readable.
 
+use super::exit::PadId;
+use crate::context::addresses::CachePc;
+use crate::context::numbers::{FragmentId, SiteId};
 use crate::sys::heap::Arena;
 
 /// As the gate reads it: 32 bytes.
@@ -11,27 +14,49 @@ use crate::sys::heap::Arena;
 #[derive(Clone, Copy)]
 pub struct PairEntry {
     pub target: u64,
-    pub site: u32,
+    pub site: SiteId,
     /// 0: the entry is free.
     pub is_used: u32,
     /// Cache address of the pad; 0 while there is none.
-    pub pad: u64,
-    /// The pad's number; of a fragment's verified entry, which takes the place of one, the fragment's and `VERIFIED`.
-    pub pad_id: u64,
+    pub pad: CachePc,
+    /// What is at that address.
+    pub way: PairWay,
 }
 
 const _: () = assert!(size_of::<PairEntry>() == 32);
-/// See `PairEntry::pad_id`.
-pub const VERIFIED: u64 = 1 << 32;
+
+/// What an indirect branch or return goes through.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PairWay {
+    Pad(PadId),
+    /// This fragment's verified entry, which takes the place of a pad.
+    Verified(FragmentId),
+    /// What follows a call.
+    Landing,
+}
+
+/// What came of setting a way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Insertion {
+    /// The table is where it was, as it is whenever it has an entry for the pair already.
+    InPlace,
+    /// The threads must learn the table's new place.
+    TableMoved,
+    NoMemory,
+}
 
 impl PairEntry {
     /// The fragment whose verified entry it is.
-    pub fn verified_fragment(&self) -> Option<u32> {
-        (self.pad_id & VERIFIED != 0).then_some(self.pad_id as u32)
+    pub fn verified_fragment(&self) -> Option<FragmentId> {
+        match self.way {
+            PairWay::Verified(id) => Some(id),
+            PairWay::Pad(_) | PairWay::Landing => None,
+        }
     }
 }
 
-const EMPTY: PairEntry = PairEntry { target: 0, site: 0, is_used: 0, pad: 0, pad_id: 0 };
+const EMPTY: PairEntry =
+    PairEntry { target: 0, site: SiteId::RETURNS, is_used: 0, pad: CachePc::NOWHERE, way: PairWay::Landing };
 /// Tables, the smallest first: 2^12, 2^14, ... entries; all of them take their addresses when first used.
 const TABLES: usize = 7;
 
@@ -80,9 +105,9 @@ impl PairTable {
         self.used = 0;
     }
 
-    fn place_of(entries: &[PairEntry], site: u32, target: u64) -> usize {
+    fn place_of(entries: &[PairEntry], site: SiteId, target: u64) -> usize {
         let mask = entries.len() - 1;
-        let key = target.wrapping_add(u64::from(site));
+        let key = target.wrapping_add(u64::from(site.raw()));
         let mut index = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & mask;
         while entries[index].is_used != 0 && (entries[index].target != target || entries[index].site != site) {
             index = (index + 1) & mask;
@@ -90,21 +115,20 @@ impl PairTable {
         index
     }
 
-    /// The pad's number.
-    pub fn find(&self, site: u32, target: u64) -> Option<PairEntry> {
+    /// The way from a site to a target.
+    pub fn find(&self, site: SiteId, target: u64) -> Option<PairEntry> {
         let entries = self.tables[self.current].as_slice();
         let entry = entries[Self::place_of(entries, site, target)];
         (entry.is_used != 0).then_some(entry)
     }
 
-    /// Sets a pad. Returns whether the table moved, so that the threads must learn its place, which it does for none that it has an
-    /// entry for; `None`: memory is used up.
-    pub fn insert(&mut self, site: u32, target: u64, pad: u64, pad_id: u64) -> Option<bool> {
-        let mut moved = false;
+    /// Sets a way, which is at `pad`.
+    pub fn insert(&mut self, site: SiteId, target: u64, pad: CachePc, way: PairWay) -> Insertion {
+        let mut insertion = Insertion::InPlace;
         if (self.used + 1) * 2 > self.tables[self.current].len() && self.find(site, target).is_none() {
             let next = self.current + 1;
             if next == TABLES || !self.fill(next) {
-                return None;
+                return Insertion::NoMemory;
             }
             for index in 0..self.tables[self.current].len() {
                 let entry = self.tables[self.current].as_slice()[index];
@@ -115,7 +139,7 @@ impl PairTable {
                 }
             }
             self.current = next;
-            moved = true;
+            insertion = Insertion::TableMoved;
         }
         let entries = self.tables[self.current].as_mut_slice();
         let place = Self::place_of(entries, site, target);
@@ -129,10 +153,10 @@ impl PairTable {
             (&raw mut entry.site).write_volatile(site);
             (&raw mut entry.target).write_volatile(target);
             (&raw mut entry.pad).write_volatile(pad);
-            (&raw mut entry.pad_id).write_volatile(pad_id);
+            (&raw mut entry.way).write_volatile(way);
             (&raw mut entry.is_used).write_volatile(1);
         }
-        Some(moved)
+        insertion
     }
 }
 
@@ -153,7 +177,7 @@ mod tests {
         assert!(pairs.initialize());
         let before = pairs.location();
         let mut n = 0;
-        while pairs.insert(0, 0x1000 + n, 1, 1) == Some(false) {
+        while pairs.insert(SiteId::RETURNS, 0x1000 + n, CachePc::from_raw(1), PairWay::Landing) == Insertion::InPlace {
             n += 1;
         }
         let after = pairs.location();
@@ -162,15 +186,27 @@ mod tests {
         // One more would move the table again, but none of these is more.
         while (pairs.used + 1) * 2 <= pairs.tables[pairs.current].len() {
             n += 1;
-            assert_eq!(pairs.insert(0, 0x1000 + n, 1, 1), Some(false));
+            assert_eq!(
+                pairs.insert(SiteId::RETURNS, 0x1000 + n, CachePc::from_raw(1), PairWay::Landing),
+                Insertion::InPlace
+            );
         }
-        assert_eq!(pairs.insert(0, 0x1000, 2, 2), Some(false));
-        assert_eq!((pairs.location(), pairs.find(0, 0x1000).map(|entry| entry.pad)), (after, Some(2)));
+        assert_eq!(pairs.insert(SiteId::RETURNS, 0x1000, CachePc::from_raw(2), PairWay::Landing), Insertion::InPlace);
+        assert_eq!(
+            (pairs.location(), pairs.find(SiteId::RETURNS, 0x1000).map(|entry| entry.pad)),
+            (after, Some(CachePc::from_raw(2)))
+        );
         for target in [0, u64::MAX] {
             let used = pairs.used;
-            assert!(pairs.find(3, target).is_none());
-            assert!([4, 5].map(|pad| pairs.insert(3, target, pad, pad)).iter().all(Option::is_some));
-            assert_eq!((pairs.find(3, target).map(|entry| entry.pad), pairs.used), (Some(5), used + 1));
+            assert!(pairs.find(SiteId::from_raw(3), target).is_none());
+            assert!([4, 5]
+                .map(|pad| pairs.insert(SiteId::from_raw(3), target, CachePc::from_raw(pad), PairWay::Landing))
+                .iter()
+                .all(|one| *one != Insertion::NoMemory));
+            assert_eq!(
+                (pairs.find(SiteId::from_raw(3), target).map(|entry| entry.pad), pairs.used),
+                (Some(CachePc::from_raw(5)), used + 1)
+            );
         }
     }
 }

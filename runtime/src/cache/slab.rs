@@ -3,8 +3,11 @@
 //! It has a hot part, whose code runs straight on, a cold part for what runs seldom, and for each an index of units
 //! (what starts where), so that the signal handler finds what a cache address belongs to without a lock. All grow up.
 
+use super::exit::PadId;
 use super::views::writable;
 use super::views::SLAB_BYTES;
+use crate::context::addresses::CachePc;
+use crate::context::numbers::FragmentId;
 use crate::cpu::emit::Emitter;
 use core::ops::Range;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -30,19 +33,19 @@ pub(super) const REACH: u64 = 0x7800_0000;
 /// What lies at an address of the cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unit {
-    Fragment(u32),
-    Pad(u32),
+    Fragment(FragmentId),
+    Pad(PadId),
     /// A far jump to this fragment.
-    Thunk(u32),
+    Thunk(FragmentId),
     /// The enclosure of a restartable sequence.
-    Sequence(u32),
+    Enclosure(u32),
 }
 
 /// Room for one unit: where its hot and its cold part start, and how large these may be.
 #[derive(Clone, Copy)]
 pub struct Room {
-    pub hot: u64,
-    pub(super) cold: u64,
+    pub hot: CachePc,
+    pub(super) cold: CachePc,
     hot_bytes: u64,
     cold_bytes: u64,
 }
@@ -51,7 +54,7 @@ impl Room {
     /// Begins so many bytes later, at most `MAX_PADDING`.
     pub fn leave_out(&mut self, bytes: u64) {
         let bytes = bytes.min(MAX_PADDING).min(self.hot_bytes);
-        self.hot += bytes;
+        self.hot = self.hot + bytes;
         self.hot_bytes -= bytes;
     }
 
@@ -63,11 +66,11 @@ impl Room {
         // SAFETY: so many bytes were found unused in the slab, which is unmapped only when nothing is put into it any more.
         let (hot, cold) = unsafe {
             (
-                core::slice::from_raw_parts_mut(writable(self.hot) as *mut u8, self.hot_bytes as usize),
-                core::slice::from_raw_parts_mut(writable(self.cold) as *mut u8, self.cold_bytes as usize),
+                core::slice::from_raw_parts_mut(writable(self.hot.raw()) as *mut u8, self.hot_bytes as usize),
+                core::slice::from_raw_parts_mut(writable(self.cold.raw()) as *mut u8, self.cold_bytes as usize),
             )
         };
-        Emitter::new(hot, self.hot, cold, self.cold)
+        Emitter::new(hot, self.hot.raw(), cold, self.cold.raw())
     }
 }
 
@@ -179,7 +182,12 @@ impl Slab {
             && cold_used + cold_bytes <= HOT_INDEX_OFFSET
             && index_end(&hot.n_units, HOT_INDEX_OFFSET, n_left) <= COLD_INDEX_OFFSET
             && index_end(&cold.n_units, COLD_INDEX_OFFSET, 0) <= SLAB_BYTES;
-        let room = Room { hot: self.start + hot_used, cold: self.start + cold_used, hot_bytes, cold_bytes };
+        let room = Room {
+            hot: CachePc::from_raw(self.start + hot_used),
+            cold: CachePc::from_raw(self.start + cold_used),
+            hot_bytes,
+            cold_bytes,
+        };
         has_room.then_some(room)
     }
 
@@ -205,10 +213,10 @@ impl Slab {
         let entry = unsafe { &*self.entry_pointer(is_cold, low - 1) };
         let number = entry.what & 0x3fff_ffff;
         let unit = match entry.what >> 30 {
-            0 => Unit::Fragment(number),
-            1 => Unit::Pad(number),
-            2 => Unit::Thunk(number),
-            _ => Unit::Sequence(number),
+            0 => Unit::Fragment(FragmentId::from_raw(number)),
+            1 => Unit::Pad(PadId::from_raw(number)),
+            2 => Unit::Thunk(FragmentId::from_raw(number)),
+            _ => Unit::Enclosure(number),
         };
         Some(Found { unit, start: self.start + u64::from(entry.offset), is_cold })
     }

@@ -4,6 +4,8 @@ extern crate alloc;
 use super::slab::{Found, Room, Slab, Unit, COLD_ROOM_BYTES, GONE, HOT_ROOM_BYTES, JUMP_ROOM_BYTES, REACH};
 use super::views::{map, unmap};
 use crate::cache::views::SLAB_BYTES;
+use crate::context::addresses::CachePc;
+use crate::protocol::PAGE_BYTES;
 use crate::sys::heap::Arena;
 use crate::sys::kernel::MAP_FIXED_NOREPLACE;
 use alloc::vec::Vec;
@@ -94,30 +96,30 @@ impl Slabs {
     }
 
     /// Room for a jump that a jump at `address` in the cache can lead to. `None`: there is none.
-    pub fn room_for_jump(&mut self, address: u64) -> Option<Room> {
-        let near = |slab: &&Slab| !slab.is_leaving && slab.reaches(address);
+    pub fn room_for_jump(&mut self, address: CachePc) -> Option<Room> {
+        let near = |slab: &&Slab| !slab.is_leaving && slab.reaches(address.raw());
         let found = self.iter().rev().filter(near).find_map(|slab| slab.room(JUMP_ROOM_BYTES, 0));
-        found.or_else(|| self.make_near(address)?.room(JUMP_ROOM_BYTES, 0))
+        found.or_else(|| self.make_near(address.raw())?.room(JUMP_ROOM_BYTES, 0))
     }
 
     /// Takes room: the unit there has so many bytes in the hot and in the cold part.
     pub fn commit(&mut self, room: Room, hot_bytes: u64, cold_bytes: u64, unit: Unit) {
-        let Some(slab) = self.list.as_slice().iter().find(|slab| slab.contains(room.hot)) else {
+        let Some(slab) = self.list.as_slice().iter().find(|slab| slab.contains(room.hot.raw())) else {
             return;
         };
         let what = match unit {
-            Unit::Fragment(id) => id,
-            Unit::Pad(id) => id | 1 << 30,
-            Unit::Thunk(id) => id | 2 << 30,
-            Unit::Sequence(index) => index | 3 << 30,
+            Unit::Fragment(id) => id.raw(),
+            Unit::Pad(id) => id.raw() | 1 << 30,
+            Unit::Thunk(id) => id.raw() | 2 << 30,
+            Unit::Enclosure(index) => index | 3 << 30,
         };
         // A unit starts right where the one before ends with a linkable jump, so that the jump can become a no-op.
         let end = |start: u64, size: u64| (start - slab.start + size).next_multiple_of(8);
         if cold_bytes != 0 {
-            slab.append(true, room.cold, what, end(room.cold, cold_bytes));
+            slab.append(true, room.cold.raw(), what, end(room.cold.raw(), cold_bytes));
         }
         if hot_bytes != 0 {
-            slab.append(false, room.hot, what, end(room.hot, hot_bytes));
+            slab.append(false, room.hot.raw(), what, end(room.hot.raw(), hot_bytes));
         }
     }
 
@@ -224,6 +226,6 @@ impl Slabs {
 
 /// Where slabs may be above the libraries, which end at `high_end`, and below where the stack grows.
 fn above_libraries(high_end: u64, stack_floor: u64, steps: u64) -> impl Iterator<Item = u64> {
-    let first = high_end.next_multiple_of(0x1000) + GAP;
+    let first = high_end.next_multiple_of(PAGE_BYTES) + GAP;
     (0..steps).map(move |k| first + k * SLAB_BYTES).filter(move |start| start + SLAB_BYTES < stack_floor)
 }

@@ -1,4 +1,4 @@
-//! A hash table from addresses to small numbers, with open addressing.
+//! A hash table from addresses to numbers of things, with open addressing.
 
 extern crate alloc;
 use alloc::vec;
@@ -6,22 +6,22 @@ use alloc::vec::Vec;
 
 /// A place of the table. Every number is a possible key (a program may branch to any), so none of them says that it is free.
 #[derive(Clone, Copy)]
-struct Place {
+struct Place<V> {
     key: u64,
-    value: u32,
-    is_used: bool,
+    /// `None`: it is free.
+    value: Option<V>,
 }
 
-const FREE: Place = Place { key: 0, value: 0, is_used: false };
-
-/// u64 keys to u32 values. Under the runtime's lock.
-pub struct PcTable {
-    entries: Vec<Place>,
+/// u64 keys to small values. Under the runtime's lock.
+pub struct PcTable<V> {
+    entries: Vec<Place<V>>,
     used: usize,
 }
 
-impl PcTable {
-    pub const fn new() -> PcTable {
+impl<V: Copy> PcTable<V> {
+    const FREE: Place<V> = Place { key: 0, value: None };
+
+    pub const fn new() -> PcTable<V> {
         PcTable { entries: Vec::new(), used: 0 }
     }
 
@@ -36,30 +36,29 @@ impl PcTable {
     fn place_of(&self, key: u64) -> usize {
         let mask = self.entries.len() - 1;
         let mut index = self.home_of(key);
-        while self.entries[index].is_used && self.entries[index].key != key {
+        while self.entries[index].value.is_some() && self.entries[index].key != key {
             index = (index + 1) & mask;
         }
         index
     }
 
-    pub fn find(&self, key: u64) -> Option<u32> {
+    pub fn find(&self, key: u64) -> Option<V> {
         if self.entries.is_empty() {
             return None;
         }
-        let entry = self.entries[self.place_of(key)];
-        entry.is_used.then_some(entry.value)
+        self.entries[self.place_of(key)].value
     }
 
     /// Sets the value of `key`.
-    pub fn insert(&mut self, key: u64, value: u32) {
+    pub fn insert(&mut self, key: u64, value: V) {
         if (self.used + 1) * 2 > self.entries.len() {
             self.grow();
         }
         let place = self.place_of(key);
-        if !self.entries[place].is_used {
+        if self.entries[place].value.is_none() {
             self.used += 1;
         }
-        self.entries[place] = Place { key, value, is_used: true };
+        self.entries[place] = Place { key, value: Some(value) };
     }
 
     /// Forgets `key`.
@@ -69,18 +68,18 @@ impl PcTable {
         }
         let mask = self.entries.len() - 1;
         let mut hole = self.place_of(key);
-        if !self.entries[hole].is_used {
+        if self.entries[hole].value.is_none() {
             return;
         }
         self.used -= 1;
         // Move later entries of the run back over the hole.
         let mut index = hole;
         loop {
-            self.entries[hole] = FREE;
+            self.entries[hole] = Self::FREE;
             loop {
                 index = (index + 1) & mask;
                 let entry = self.entries[index];
-                if !entry.is_used {
+                if entry.value.is_none() {
                     return;
                 }
                 let home = self.home_of(entry.key);
@@ -95,9 +94,9 @@ impl PcTable {
 
     fn grow(&mut self) {
         let size = (self.entries.len() * 2).max(1024);
-        let old = core::mem::replace(&mut self.entries, vec![FREE; size]);
+        let old = core::mem::replace(&mut self.entries, vec![Self::FREE; size]);
         for entry in old {
-            if entry.is_used {
+            if entry.value.is_some() {
                 let place = self.place_of(entry.key);
                 self.entries[place] = entry;
             }

@@ -1,5 +1,7 @@
 //! Where what lies in a thread's private block; the table of it is in `context`.
 
+use super::numbers::{CounterId, SiteId};
+use crate::context::numbers::FragmentId;
 use crate::protocol;
 
 pub const BRANCH_TABLE_OFFSET: u64 = 0x1_0000;
@@ -37,7 +39,7 @@ pub const PRIVATE_BYTES: u64 = 0x4a_0000;
 /// and nothing above: who pushes more finds out by a fault (cpu::signal::faults).
 pub const SHADOW_OFFSET: u64 = 0x50_1000;
 
-pub const SHADOW_BYTES: u64 = clew_pathcodec::shadow::MAX_DEPTH as u64 * 8;
+pub const SHADOW_BYTES: u64 = clew_pathcodec::protocol::MAX_DEPTH * 8;
 
 /// Behind the counters window (mode `full`): what counters and shadow stack were at the last checkpoint.
 pub const KEPT_COUNTERS_OFFSET: u64 = protocol::THREAD_COUNTERS_OFFSET + 0x200_0000;
@@ -57,19 +59,19 @@ pub const SITE_OVERFLOW: u32 = MAX_SITES - 1;
 /// Set in `site` by returns: the rest is the fragment's number.
 pub const SITE_RETURN: u32 = 0x8000_0000;
 
-/// In a block: counter `index`.
-pub fn counter_offset(index: u32) -> u32 {
-    protocol::THREAD_COUNTERS_OFFSET as u32 + index * 8
+/// In a block: a counter.
+pub fn counter_offset(counter: CounterId) -> u32 {
+    protocol::THREAD_COUNTERS_OFFSET as u32 + counter.raw() * 8
 }
 
 /// In a block: the cell that tells how hot a fragment is.
-pub fn heat_offset(fragment: u32) -> u32 {
-    HEAT_OFFSET as u32 + fragment % HEAT_CELLS * 2
+pub fn heat_offset(fragment: FragmentId) -> u32 {
+    HEAT_OFFSET as u32 + fragment.raw() % HEAT_CELLS * 2
 }
 
 /// In a block: a site's first branch table entry.
-pub fn branch_table_offset(site_index: u32) -> u32 {
-    BRANCH_TABLE_OFFSET as u32 + site_index * 8
+pub fn branch_table_offset(site: SiteId) -> u32 {
+    BRANCH_TABLE_OFFSET as u32 + site.raw() * 8
 }
 
 const _: () = assert!(protocol::THREAD_STRIDE_BYTES.is_power_of_two());

@@ -14,25 +14,29 @@
 //! | `FRAME_OFFSET` | a signal frame that the runtime builds for itself |
 //! | `THREAD_COUNTERS_OFFSET` | the window onto this thread's counters in the shared memory |
 
+pub mod addresses;
 pub mod call;
+pub mod hold;
 pub mod layout;
+pub mod numbers;
 pub mod path;
 pub mod process;
-pub mod sequence;
+pub mod rseq;
 pub mod signals;
-pub mod standing;
 pub mod stepping;
 
+use crate::context::numbers::FragmentId;
 use crate::cpu::context::{shown_details, FaultDetails, Gate, Registers, Vector};
 use crate::sys::kernel::{MEMORY_FAULTS, SEGV_BIT};
 use call::Call;
 use core::sync::atomic::{AtomicU32, Ordering};
+use hold::Hold;
 use layout::{branch_table_offset, counter_offset, heat_offset};
+use numbers::{CounterId, SiteId};
 use path::Path;
 use process::Process;
-use sequence::Sequence;
+use rseq::Rseq;
 use signals::{Signals, PENDING_SIGNAL};
-use standing::Standing;
 use stepping::Stepping;
 
 /// What a thread's translated code, gates and dispatcher share. Only the thread itself writes it, from translated code,
@@ -46,7 +50,7 @@ pub struct ThreadContext {
     pub signals: Signals,
     pub stepping: Stepping,
     pub call: Call,
-    pub sequence: Sequence,
+    pub rseq: Rseq,
     pub path: Path,
     pub process: Process,
     pub tid: u32,
@@ -55,7 +59,7 @@ pub struct ThreadContext {
     /// How often room had been made in the address space when the thread came to the dispatcher last (dispatch/life/room.rs).
     pub rooms_seen: u32,
     /// What the controller has the thread do (dispatch/apart/hold.rs).
-    pub standing: Standing,
+    pub hold: Hold,
     /// What the block's next thread finds in it.
     pub left: Left,
 }
@@ -136,17 +140,17 @@ impl ThreadContext {
     }
 
     /// The counter's address in this thread's window.
-    pub fn counter(&self, index: u32) -> *mut u64 {
-        (self.self_address + counter_offset(index) as u64) as *mut u64
+    pub fn counter(&self, counter: CounterId) -> *mut u64 {
+        (self.self_address + counter_offset(counter) as u64) as *mut u64
     }
 
     /// The cell that tells how hot a fragment is: it comes to zero when that is enough.
-    pub fn heat(&self, fragment: u32) -> *mut u16 {
+    pub fn heat(&self, fragment: FragmentId) -> *mut u16 {
         (self.self_address + u64::from(heat_offset(fragment))) as *mut u16
     }
 
     /// The branch table entry of a target at a site.
-    pub fn branch_entry(&self, site_index: u32, target: u64) -> *mut u64 {
-        (self.self_address + branch_table_offset(site_index) as u64 + (target & 0xffff) * 8) as *mut u64
+    pub fn branch_entry(&self, site: SiteId, target: u64) -> *mut u64 {
+        (self.self_address + branch_table_offset(site) as u64 + (target & 0xffff) * 8) as *mut u64
     }
 }

@@ -1,8 +1,15 @@
 //! What a thread's context keeps of the birth of threads and processes.
 
-/// `Process::is_process`: whether its parent waits until it is gone from the memory (vfork).
-pub const WAITED_FOR: u32 = 1;
-pub const NOT_WAITED_FOR: u32 = 2;
+/// Whether a thread is a process of its own that shares this one's memory.
+#[repr(u32)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Sharing {
+    /// It is a thread of this process. What a zeroed context has.
+    Thread = 0,
+    /// Its parent waits until it is gone from the memory (vfork).
+    WaitedFor,
+    NotWaitedFor,
+}
 
 /// The thread as a child, and as the parent of one.
 #[repr(C)]
@@ -12,8 +19,7 @@ pub struct Process {
     pub parent_tid: u32,
     /// For the child of a fork under way: its region, the clone's flags, and when the fork was made.
     pub child_region: u32,
-    /// Not 0: the thread is a process of its own that shares this one's memory: `WAITED_FOR` or `NOT_WAITED_FOR`.
-    pub is_process: u32,
+    pub sharing: Sharing,
     pub child_flags: u64,
     pub fork_tsc: u64,
 }

@@ -1,5 +1,6 @@
 //! What a thread's context keeps of signals and faults: what waits to be delivered, masks, and the way out of handlers.
 
+use crate::context::numbers::FragmentId;
 use crate::cpu::context::FaultDetails;
 use crate::sys::kernel::{SigInfo, SigStack, UNDEFERRED_SIGNALS};
 
@@ -24,7 +25,7 @@ pub struct Signals {
     /// The application's mask when the pending signal came.
     pub pending_mask: u64,
     /// Exit whose fragment was unlinked for the pending signal; `u32::MAX` none.
-    pub unlinked_fragment: u32,
+    pub unlinked_fragment: FragmentId,
     pub stack: SigStack,
     /// A fault waits to be delivered; goes before `pending`.
     pub fault_pending: u32,

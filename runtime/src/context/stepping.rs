@@ -1,5 +1,7 @@
 //! What a thread's context keeps of instructions that the processor executes one by one: native ones, breakpoints, code that is not followed.
 
+use super::numbers::CounterId;
+
 /// `Stepping::breakpoint_once`.
 pub const MEETS_ONCE: u32 = 1;
 pub const MET_ONCE: u32 = 2;
@@ -35,7 +37,7 @@ pub struct Stepping {
     pub is_in_probe: u32,
     /// `MEETS_ONCE` where that is to execute the instruction as well, `MET_ONCE` once it has; and what counts that.
     pub breakpoint_once: u32,
-    pub breakpoint_counter: u32,
+    pub breakpoint_counter: CounterId,
     /// The program goes on with the trap flag set, and the instruction it comes to is not done yet (signal/stepping.rs).
     pub is_fresh: u32,
     /// The thread's mask without that instruction.

@@ -1,9 +1,10 @@
 //! Pages of code that the program may write and that are protected, so that no write to them goes unseen.
 
 extern crate alloc;
+use crate::protocol::PAGE_BYTES;
 use alloc::vec::Vec;
 
-pub const PAGE_BITS: u32 = 12;
+pub const PAGE_BITS: u32 = PAGE_BYTES.trailing_zeros();
 
 /// Page numbers, sorted.
 pub struct TrustedPages {

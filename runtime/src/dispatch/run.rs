@@ -2,8 +2,10 @@
 
 use crate::buffer::{RingWriter, Shared};
 use crate::cache::exit::ExitType;
-use crate::cache::{Entry, NONE};
+use crate::cache::Entry;
+use crate::context::addresses::CachePc;
 use crate::context::call::RESTART_DUE;
+use crate::context::numbers::{ExitId, FragmentId, SiteId};
 use crate::context::ThreadContext;
 use crate::cpu::decode::addresses::is_in_kernel_page;
 use crate::cpu::dispatch::excursion;
@@ -19,7 +21,7 @@ use crate::dispatch::apart::{breakpoints, hold, probe_ends, probe_returns, writt
 use crate::dispatch::calls::rewind::{leave_syscall, rewind_call, rewind_syscall};
 use crate::dispatch::calls::{memory, results, syscalls};
 use crate::dispatch::flow::find::find_or_build;
-use crate::dispatch::flow::{exits, indirect, landings, linking, paths, regions, sequences};
+use crate::dispatch::flow::{exits, indirect, landings, linking, paths, regions, rseq};
 use crate::dispatch::life::{attach, detach, execute, hidden, release, room};
 use crate::dispatch::signals::{delivery, masks, natively, raise, signal_calls};
 use crate::instrument::request::Arrival;
@@ -33,7 +35,7 @@ use crate::thread::{path, THREADS};
 
 /// Entered from the gates. Returns the cache address at which the thread goes on.
 pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
-    let mut link = NONE;
+    let mut link = ExitId::NONE;
     context.signals.doubtful_pc = 0;
     context.set_returning(0);
     context.signals.returned_to = 0;
@@ -42,10 +44,10 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
     }
     path::note_that_it_tells_first(context);
     let is_call_allowed = core::mem::take(&mut context.call.is_allowed) != 0;
-    context.sequence.plain = 0;
+    context.rseq.plain = 0;
     if reason == REASON_EXIT && context.path.has_tags {
         if let Some(address) = regions::decide_alone(context) {
-            return address;
+            return address.raw();
         }
     }
     match reason {
@@ -92,12 +94,12 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
     }
     let address = resume(context, link);
     context.registers.load_modes();
-    address
+    address.raw()
 }
 
 /// A system call, which the gate has left to the dispatcher. The exit to link, or where in the gate the thread goes on, which
 /// makes the call.
-pub fn take_call(context: &mut ThreadContext) -> Result<u32, u64> {
+pub fn take_call(context: &mut ThreadContext) -> Result<ExitId, u64> {
     let exit_id = context.gate.exit_id;
     let next = leave_syscall(context);
     let before = context.registers.overwritten();
@@ -121,7 +123,7 @@ pub fn take_call(context: &mut ThreadContext) -> Result<u32, u64> {
         syscalls::Outcome::SignalFirst => {
             context.registers.put_back(before);
             rewind_syscall(context);
-            Ok(NONE)
+            Ok(ExitId::NONE)
         }
     }
 }
@@ -129,15 +131,15 @@ pub fn take_call(context: &mut ThreadContext) -> Result<u32, u64> {
 /// Delivers what waits, then finds the fragment at the context's pc. `link` is the exit that may be linked to it.
 ///
 /// Never gives an address of the program's own: where it has no code that is known, the fault comes by `fault_natively`.
-pub fn resume(context: &mut ThreadContext, link: u32) -> u64 {
+pub fn resume(context: &mut ThreadContext, link: ExitId) -> CachePc {
     let mut link = link;
     room::note_arrival(context);
     breakpoints::count_met(context);
     // SAFETY: `shared` is set before any thread runs and never changes.
     let shared = unsafe { ENGINE.peek() }.shared;
     paths::flush_due(context, link);
-    if context.sequence.aborted != 0 {
-        sequences::count_abort(context);
+    if context.rseq.aborted != 0 {
+        rseq::count_abort(context);
     }
     loop {
         if results::is_trapped(context) {
@@ -145,8 +147,8 @@ pub fn resume(context: &mut ThreadContext, link: u32) -> u64 {
         }
         if context.signals.fault_pending != 0 || context.is_signal_waiting() && !probe_returns::is_inside(context) {
             linking::note_first_exit(context, link);
-            link = NONE;
-            sequences::settle(context);
+            link = ExitId::NONE;
+            rseq::settle(context);
             if context.signals.fault_pending == 0 && context.is_step_due() {
                 raise::raise_step(context);
             }
@@ -154,10 +156,10 @@ pub fn resume(context: &mut ThreadContext, link: u32) -> u64 {
         }
         match wait_or_go_on(context, shared, link) {
             Next::Code => {}
-            Next::CodeAlone => link = NONE,
+            Next::CodeAlone => link = ExitId::NONE,
             Next::Again => continue,
             Next::AgainAlone => {
-                link = NONE;
+                link = ExitId::NONE;
                 continue;
             }
         }
@@ -186,7 +188,7 @@ pub fn resume(context: &mut ThreadContext, link: u32) -> u64 {
                 continue;
             }
         }
-        link = NONE;
+        link = ExitId::NONE;
     }
 }
 
@@ -195,15 +197,15 @@ pub enum Next {
     /// The code at its pc: the exit that it came by may be linked to it; or may not.
     Code,
     CodeAlone,
-    /// The thread stood still: all is to be asked again.
+    /// The thread was stopped: all is to be asked again.
     Again,
     /// It was somewhere else meanwhile.
     AgainAlone,
 }
 
-/// Does what is asked of the thread by others before it executes code again: it parks, stands still, is released, goes on where no code is
+/// Does what is asked of the thread by others before it executes code again: it parks, stops, is released, goes on where no code is
 /// translated.
-pub fn wait_or_go_on(context: &mut ThreadContext, shared: Shared, link: u32) -> Next {
+pub fn wait_or_go_on(context: &mut ThreadContext, shared: Shared, link: ExitId) -> Next {
     if detach::is_asked(context) {
         linking::note_first_exit(context, link);
         detach::park(context);
@@ -211,14 +213,14 @@ pub fn wait_or_go_on(context: &mut ThreadContext, shared: Shared, link: u32) -> 
     }
     if let Some(reason) = hold::reason(context, shared) {
         linking::note_first_exit(context, link);
-        hold::stand(context, shared, reason);
+        hold::stop(context, shared, reason);
         return Next::Again;
     }
     if hold::is_to_leave(context, shared) {
         linking::note_first_exit(context, link);
         release::release(context, release_reason::TRACED);
     }
-    hold::mind(context, shared);
+    hold::carry_out(context, shared);
     if context.registers.are_foreign() {
         excursion::go_on(context);
         return Next::AgainAlone;
@@ -226,8 +228,8 @@ pub fn wait_or_go_on(context: &mut ThreadContext, shared: Shared, link: u32) -> 
     if context.path.is_due {
         paths::go_on_if_between(context, link);
         if context.path.is_due {
-            // Single instructions are none of a sequence.
-            sequences::settle(context);
+            // Single instructions are none of a critical section.
+            rseq::settle(context);
         }
     }
     if !is_in_kernel_page(context.registers.pc) {
@@ -245,23 +247,23 @@ pub fn wait_or_go_on(context: &mut ThreadContext, shared: Shared, link: u32) -> 
 pub fn find_to_resume(
     engine: &mut Engine,
     context: &mut ThreadContext,
-    link: u32,
+    link: ExitId,
     n_changes: &mut u64,
-) -> Result<u64, BuildError> {
+) -> Result<CachePc, BuildError> {
     *n_changes = engine.ranges.n_changes;
     if !paths::is_of_mode(engine, context) {
         return Err(BuildError::OtherMode);
     }
     let writer = writer_of(context, engine.shared);
     if engine.cache.by_pc.find(context.registers.pc).is_none() {
-        sequences::learn_announced(engine, &writer, context);
+        rseq::learn_announced(engine, &writer, context);
     }
     if hold::goes_alone(context, engine) {
         let id = hold::go_alone(engine, &writer, context)?;
         return Ok(enter_alone(engine, &writer, context, link, id));
     }
     let arrival = match link {
-        NONE => Arrival::Other,
+        ExitId::NONE => Arrival::Other,
         _ if engine.cache.exit(link).kind == ExitType::Call => Arrival::Call,
         _ => Arrival::Exit(link),
     };
@@ -269,44 +271,57 @@ pub fn find_to_resume(
     if context.path.is_on {
         paths::tell_changes(engine, &writer, context);
     }
-    if link != NONE {
+    if link != ExitId::NONE {
         linking::link_exit(engine, &writer, context, link, id);
         landings::follow_landing(engine, context, link);
     }
-    if link != NONE && engine.cache.exit(link).skips_question && engine.cache.fragment(id).behind_question != 0 {
+    if link != ExitId::NONE
+        && engine.cache.exit(link).skips_question
+        && engine.cache.fragment(id).behind_question != CachePc::NOWHERE
+    {
         // The same block goes on.
         return engine.cache.entry_behind_question(id, Entry::Plain).ok_or(BuildError::OutOfMemory);
     }
     let fragment = engine.cache.fragment(id);
-    let is_plain = context.sequence.plain != 0;
+    let is_plain = context.rseq.plain != 0;
     Ok(fragment.plain_entry + if is_plain { u64::from(fragment.inner_offset) } else { 0 })
 }
 
 /// The same where that takes no look at the program's memory, which takes system calls while the program blocks faults.
-pub fn find_known(context: &mut ThreadContext, link: u32, n_changes: &mut u64) -> Option<Result<u64, BuildError>> {
+pub fn find_known(
+    context: &mut ThreadContext,
+    link: ExitId,
+    n_changes: &mut u64,
+) -> Option<Result<CachePc, BuildError>> {
     if context.signals.blocks_faults == 0 {
         return None;
     }
     let mut engine = ENGINE.lock();
     let id = engine.cache.by_pc.find(context.registers.pc)?;
-    let is_linked = link == NONE || engine.cache.exit(link).linked_to == id;
+    let is_linked = link == ExitId::NONE || engine.cache.exit(link).linked_to == id;
     let is_known = is_linked && !hold::goes_alone(context, &engine);
     is_known.then(|| find_to_resume(&mut engine, context, link, n_changes))
 }
 
 /// Where fragment `id` is entered, that is for the calling thread alone; exit `link` is not linked to it.
-pub fn enter_alone(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadContext, link: u32, id: u32) -> u64 {
+pub fn enter_alone(
+    engine: &mut Engine,
+    writer: &RingWriter,
+    context: &mut ThreadContext,
+    link: ExitId,
+    id: FragmentId,
+) -> CachePc {
     let site = engine.cache.fragment(id).site;
-    if site != NONE {
+    if site != SiteId::NONE {
         THREADS.lock().reach_site(site);
     }
     if context.path.is_on {
         paths::tell_changes(engine, writer, context);
     }
-    if link != NONE && engine.tells_links() && engine.cache.exit(link).linked_to == NONE {
+    if link != ExitId::NONE && engine.tells_links() && engine.cache.exit(link).linked_to == FragmentId::NONE {
         engine.write_link(writer, link, id);
     }
-    let goes_on = link != NONE && engine.cache.exit(link).skips_question;
+    let goes_on = link != ExitId::NONE && engine.cache.exit(link).skips_question;
     let behind = if goes_on { engine.cache.entry_behind_question(id, Entry::Plain) } else { None };
     behind.unwrap_or(engine.cache.fragment(id).plain_entry)
 }

@@ -5,6 +5,7 @@
 //! one. Branches that are linked need their place in an aligned word all the same (`Emitter::jump_condition_linkable`), so no-ops go
 //! in front of the loop, or else in front of both.
 
+use super::branch_way::BranchWay;
 use super::plan::Plan;
 use super::Engine;
 use crate::cache::slab::MAX_PADDING;
@@ -38,7 +39,7 @@ impl Engine {
         let (Ending::Conditional(_) | Ending::Jump(_)) = ending else {
             return 0;
         };
-        let Some(successor) = straight_way(block.end(), ending, plan.branch.is_taken_straight) else {
+        let Some(successor) = straight_way(block.end(), ending, plan.branch.straight) else {
             return 0;
         };
         let (inserted, is_known) = plan.insertions.size_bytes();
@@ -80,9 +81,9 @@ impl Engine {
 }
 
 /// Where a block mostly goes.
-fn straight_way(end: u64, ending: Ending, is_taken_straight: Option<bool>) -> Option<u64> {
+fn straight_way(end: u64, ending: Ending, straight: Option<BranchWay>) -> Option<u64> {
     match ending {
-        Ending::Conditional(target) => is_taken_straight.map(|is_taken| if is_taken { target } else { end }),
+        Ending::Conditional(target) => straight.map(|way| if way == BranchWay::Taken { target } else { end }),
         Ending::Jump(target) => Some(target),
         _ => None,
     }

@@ -4,6 +4,7 @@ use super::output::{IndirectWay, Output};
 use super::plan::{Guard, Plan};
 use super::{BuildError, Engine};
 use crate::cache::exit::{Entry, ExitType};
+use crate::context::addresses::CachePc;
 use crate::context::layout::heat_offset;
 use crate::cpu::emit::{BRANCH_BYTES, WORD_BYTES};
 use crate::cpu::instrument::counting::{emit_count, emit_rewrite, may_stand_before};
@@ -20,21 +21,21 @@ use crate::protocol::error_code;
 /// Where a fragment can be entered: addresses, 0 where it can't (see `cache::Fragment`).
 #[derive(Clone, Copy, Default)]
 pub struct Entries {
-    pub plain: u64,
-    pub lending: u64,
-    pub call: u64,
-    pub verified: u64,
-    pub counted: u64,
+    pub plain: CachePc,
+    pub lending: CachePc,
+    pub call: CachePc,
+    pub verified: CachePc,
+    pub counted: CachePc,
 }
 
 /// What the emitted code is made of.
 pub struct Emitted {
-    pub start: u64,
+    pub start: CachePc,
     pub entries: Entries,
     /// Bytes of what counts its heat.
     pub heat_bytes: u8,
     /// Where it goes on behind the question whether it is tagged, or 0.
-    pub behind_question: u64,
+    pub behind_question: CachePc,
     pub exit_offset: u64,
     /// Application offset of the last instruction.
     pub last_offset: u64,
@@ -46,14 +47,16 @@ impl Engine {
     pub fn emit_plan(&mut self, block: &Block, plan: &Plan, out: &mut Output) -> Result<Emitted, BuildError> {
         let start = out.emitter.address();
         let entries = self.emit_entries(block, plan, out);
-        let (mut heat_bytes, mut behind_question) = (0, 0);
+        let (mut heat_bytes, mut behind_question) = (0, CachePc::NOWHERE);
         for guard in plan.guards.iter().flatten() {
             let before = out.emitter.address();
             self.emit_guard(*guard, block, plan, out)?;
             match guard {
                 Guard::Compare { .. } => {}
                 Guard::Heat => heat_bytes = (out.emitter.address() - before) as u8,
-                Guard::Tag(_) => behind_question = if block.is_writable { 0 } else { out.emitter.address() },
+                Guard::Tag(_) => {
+                    behind_question = if block.is_writable { CachePc::NOWHERE } else { out.emitter.address() }
+                }
             }
         }
         let n_done = self.emit_instructions(block, plan, out)?;
@@ -110,7 +113,7 @@ impl Engine {
         entries.plain = emitter.address();
         if is_lending {
             emitter.lend();
-            entries.counted = if enters_apart { emitter.address() } else { 0 };
+            entries.counted = if enters_apart { emitter.address() } else { CachePc::NOWHERE };
         }
         if is_led {
             emit_count(emitter, plan.body_counter, plan.are_dead_at_start, is_lending);

@@ -1,15 +1,16 @@
 //! Ways out of fragments: linkable jumps with their stubs.
 
-use crate::cache::exit::{Entry, Exit, ExitType};
-use crate::cache::fragment::NONE;
+use crate::cache::exit::{Entry, Exit, ExitType, PadId};
+use crate::context::addresses::CachePc;
 use crate::context::layout::heat_offset;
+use crate::context::numbers::{CounterId, ExitId, FragmentId};
 use crate::cpu::emit::{Emitter, ZERO};
 
 /// Exits of a fragment or pad under construction: at most eight (code that may be written, a call through a register, with two
 /// ways back of it, and the question of mode `region`).
 pub struct ExitList {
     /// Number that the first one will have.
-    first: u32,
+    first: ExitId,
     /// How jumps leave from now on.
     pub entry: Entry,
     /// Calls push onto the shadow stack.
@@ -20,25 +21,30 @@ pub struct ExitList {
 
 pub const BLANK: Exit = Exit {
     target: 0,
-    patch: 0,
-    stub: 0,
-    fragment: NONE,
-    linked_to: NONE,
-    next_incoming: NONE,
+    patch: CachePc::NOWHERE,
+    stub: CachePc::NOWHERE,
+    fragment: FragmentId::NONE,
+    linked_to: FragmentId::NONE,
+    next_incoming: ExitId::NONE,
     kind: ExitType::Jump,
     is_inside: false,
     is_surprise: false,
     skips_question: false,
     entry: Entry::Plain,
-    misses: NONE,
-    follower: NONE,
-    pad: NONE,
-    counter: NONE,
+    misses: CounterId::NONE,
+    follower: FragmentId::NONE,
+    pad: PadId::NONE,
+    counter: CounterId::NONE,
 };
 
 impl ExitList {
-    pub fn new(first: usize, keeps_shadow: bool) -> ExitList {
-        ExitList { first: first as u32, entry: Entry::Plain, keeps_shadow, exits: [BLANK; 8], length: 0 }
+    pub fn new(first: ExitId, keeps_shadow: bool) -> ExitList {
+        ExitList { first, entry: Entry::Plain, keeps_shadow, exits: [BLANK; 8], length: 0 }
+    }
+
+    /// The number of the first one.
+    pub fn first(&self) -> ExitId {
+        self.first
     }
 
     pub fn as_slice(&self) -> &[Exit] {
@@ -50,7 +56,7 @@ impl ExitList {
     }
 
     /// Emits a linkable jump to `target`. It leads nowhere until `emit_stubs`.
-    pub fn emit_jump(&mut self, emitter: &mut Emitter, kind: ExitType, target: u64, counter: u32) {
+    pub fn emit_jump(&mut self, emitter: &mut Emitter, kind: ExitType, target: u64, counter: CounterId) {
         let patch = emitter.jump_linkable();
         self.add(Exit { target, patch, kind, counter, ..BLANK });
     }
@@ -61,13 +67,13 @@ impl ExitList {
     }
 
     /// As `emit_jump`, to what is no block of its own for those who tag blocks.
-    pub fn emit_continuation(&mut self, emitter: &mut Emitter, kind: ExitType, target: u64, counter: u32) {
+    pub fn emit_continuation(&mut self, emitter: &mut Emitter, kind: ExitType, target: u64, counter: CounterId) {
         self.emit_jump(emitter, kind, target, counter);
         self.exits[self.length - 1].skips_question = true;
     }
 
     /// Emits a linkable call of `target`; the return address is where the processor wants it.
-    pub fn emit_call(&mut self, emitter: &mut Emitter, target: u64, counter: u32) {
+    pub fn emit_call(&mut self, emitter: &mut Emitter, target: u64, counter: CounterId) {
         let patch = emitter.call_linkable();
         self.add(Exit { target, patch, kind: ExitType::Call, counter, ..BLANK });
         self.exits[self.length - 1].entry = Entry::Call;
@@ -80,33 +86,33 @@ impl ExitList {
     }
 
     /// Emits the place of a jump that leads straight on until it is made to lead to a pad. Returns the exit's number.
-    pub fn emit_first_try(&mut self, emitter: &mut Emitter) -> u32 {
+    pub fn emit_first_try(&mut self, emitter: &mut Emitter) -> ExitId {
         let patch = emitter.jump_linkable();
         emitter.skip_jump(patch);
         self.add(Exit { patch, stub: emitter.address(), kind: ExitType::FirstTry, ..BLANK });
-        self.first + self.length as u32 - 1
+        self.first.plus(self.length as u32 - 1)
     }
 
     /// Emits what counts how often the fragment runs, and leaves in front of `pc` when it is hot. Changes flags.
-    pub fn emit_heat(&mut self, emitter: &mut Emitter, fragment: u32, pc: u64) {
+    pub fn emit_heat(&mut self, emitter: &mut Emitter, fragment: FragmentId, pc: u64) {
         emitter.count_heat(heat_offset(fragment));
         self.emit_condition(emitter, ZERO, ExitType::Relayout, pc);
     }
 
     /// Adds an exit without a jump of its own: it is entered at its stub only. Returns its number.
-    pub fn add_stub_only(&mut self, kind: ExitType, target: u64) -> u32 {
+    pub fn add_stub_only(&mut self, kind: ExitType, target: u64) -> ExitId {
         self.add(Exit { target, kind, ..BLANK });
-        self.first + self.length as u32 - 1
+        self.first.plus(self.length as u32 - 1)
     }
 
     /// What leads to the exit added last has counted with this counter.
-    pub fn count_with(&mut self, counter: u32) {
+    pub fn count_with(&mut self, counter: CounterId) {
         self.exits[self.length - 1].counter = counter;
     }
 
     /// The number that the next exit will have.
-    pub fn next_id(&self) -> u32 {
-        self.first + self.length as u32
+    pub fn next_id(&self) -> ExitId {
+        self.first.plus(self.length as u32)
     }
 
     fn add(&mut self, exit: Exit) {
@@ -115,7 +121,7 @@ impl ExitList {
     }
 
     /// Emits what a stub does, in place.
-    pub fn emit_stub_jump(emitter: &mut Emitter, id: u32) {
+    pub fn emit_stub_jump(emitter: &mut Emitter, id: ExitId) {
         emitter.leave_by(id);
     }
 
@@ -123,11 +129,11 @@ impl ExitList {
     pub fn emit_stubs_here(&mut self, emitter: &mut Emitter, before: impl Fn(&mut Emitter, &Exit)) {
         for index in 0..self.length {
             let exit = &mut self.exits[index];
-            if exit.patch != 0 {
+            if exit.patch != CachePc::NOWHERE {
                 exit.stub = emitter.address();
                 emitter.bind(exit.patch);
                 before(emitter, exit);
-                Self::emit_stub_jump(emitter, self.first + index as u32);
+                Self::emit_stub_jump(emitter, self.first.plus(index as u32));
             }
         }
     }
@@ -141,7 +147,7 @@ impl ExitList {
                 continue;
             }
             exit.stub = emitter.address();
-            if exit.patch != 0 {
+            if exit.patch != CachePc::NOWHERE {
                 emitter.bind(exit.patch);
             }
             if exit.entry == Entry::Call {
@@ -150,7 +156,7 @@ impl ExitList {
             if exit.entry != Entry::Plain {
                 emitter.take_back_lent();
             }
-            Self::emit_stub_jump(emitter, self.first + index as u32);
+            Self::emit_stub_jump(emitter, self.first.plus(index as u32));
         }
         emitter.set_cold(false);
     }

@@ -3,23 +3,25 @@
 //! Gathering asks the engine, and takes numbers from it: counters, a cell for the decision. The plan itself asks nobody
 //! (instrument/plan.rs).
 
+use super::branch_way::BranchWay;
 use super::counts::counters::Counters;
 use super::kinds::{hash, kind_of};
 use super::order::decisions::PathFacts;
 use super::request::{Arrival, Request};
 use super::Engine;
 use crate::buffer::RingWriter;
-use crate::cache::fragment::{Fragment, Habit, NONE};
+use crate::cache::fragment::{Fragment, Habit};
+use crate::context::numbers::{BlockNumber, CounterId, ExitId, FragmentId};
 use crate::cpu::decode::flags;
 use crate::cpu::decode::scratch;
-use crate::cpu::instrument::counting::is_taken_straight;
+use crate::cpu::instrument::counting::find_straight_way;
 use crate::decode::{Block, Ending};
 use crate::instrument::counts::loops::Round;
 
 /// What a plan is made from, beside the block's instructions.
 pub struct Facts {
     /// The number that the fragment will have.
-    pub id: u32,
+    pub id: FragmentId,
     pub request: Request,
     pub ending: Ending,
     /// The exit kind of its record.
@@ -33,10 +35,10 @@ pub struct Facts {
     pub before: Option<Fragment>,
     pub counters: Counters,
     /// The exit that it follows from, or `NONE` (instrument/counts/leaders.rs), and how far back that goes.
-    pub leader: u32,
+    pub leader: ExitId,
     pub rank: u8,
     /// Which way of a conditional branch goes straight on; `None`: both do.
-    pub is_taken_straight: Option<bool>,
+    pub straight: Option<BranchWay>,
     /// That way leads to code that lies somewhere already.
     pub leads_back: bool,
     /// It is the straight way that is counted with both (instrument/plan.rs).
@@ -59,8 +61,8 @@ pub struct Facts {
     /// Code that is compared counts how often that held.
     pub counts_trust: bool,
     /// The number of its block, and the fragment that had it last, or `NONE` (mode region).
-    pub region_block: u32,
-    pub region_before: u32,
+    pub region_block: BlockNumber,
+    pub region_before: FragmentId,
 }
 
 impl Facts {
@@ -73,7 +75,7 @@ impl Facts {
     }
 
     pub fn is_led(&self) -> bool {
-        self.leader != NONE
+        self.leader != ExitId::NONE
     }
 }
 
@@ -95,21 +97,21 @@ impl Engine {
             _ => block.count() - 1,
         };
         let habit = before.map(|before| before.habit);
-        let is_taken_straight = is_taken_straight(block, habit);
-        let leads_back = is_taken_straight.is_some_and(|is_taken| self.leads_back(block, ending, is_taken, is_hot));
+        let straight = find_straight_way(block, habit);
+        let leads_back = straight.is_some_and(|way| self.leads_back(block, ending, way, is_hot));
         let mut counters = self.plan_counters(&request, block, ending, kind);
         if is_hot {
             self.plan_misses(block, ending, ending != whole, &mut counters);
         }
         let find_leader = |before: Fragment| self.find_leader(request.arrival, block, ending, &before, &counters);
-        let leader = before.map_or(NONE, find_leader);
-        counters.is_led = leader != NONE;
+        let leader = before.map_or(ExitId::NONE, find_leader);
+        counters.is_led = leader != ExitId::NONE;
         let are_dead_at_end = self.are_flags_dead_after(block, ending);
         let is_called = request.arrival == Arrival::Call || before.is_some_and(|before| before.is_called);
         let path = self.path_facts(block, ending);
         let (region_block, region_before) = self.number_block(block.pc, code_hash, counters.is_counted());
         Facts {
-            id: self.cache.fragments.len() as u32,
+            id: self.cache.next_fragment(),
             request,
             ending,
             kind,
@@ -119,9 +121,9 @@ impl Engine {
             before,
             leader,
             rank: self.rank_behind(leader, before.as_ref()),
-            is_taken_straight,
+            straight,
             leads_back,
-            counts_straight: self.counts_straight(block, ending, is_taken_straight, leads_back, habit, &counters),
+            counts_straight: self.counts_straight(block, ending, straight, leads_back, habit, &counters),
             are_dead_at_end,
             path,
             round: before.map_or(Round::No, |before| self.round_of(block, ending, &before, leader, is_called)),
@@ -174,16 +176,16 @@ impl Engine {
         &self,
         block: &Block,
         ending: Ending,
-        is_taken_straight: Option<bool>,
+        straight: Option<BranchWay>,
         leads_back: bool,
         habit: Option<Habit>,
         counters: &Counters,
     ) -> bool {
-        let (Ending::Conditional(target), Some(is_taken)) = (ending, is_taken_straight) else {
+        let (Ending::Conditional(target), Some(way)) = (ending, straight) else {
             return false;
         };
-        let straight = if is_taken { target } else { block.end() };
-        let counts_both = counters.main != NONE && counters.second != NONE;
+        let straight = if way == BranchWay::Taken { target } else { block.end() };
+        let counts_both = counters.main != CounterId::NONE && counters.second != CounterId::NONE;
         let is_seldom_aside = habit.is_some_and(|habit| habit.is_one_sided);
         leads_back || is_seldom_aside || counts_both && !flags::dead_at(&self.ranges, block.pc, straight)
     }

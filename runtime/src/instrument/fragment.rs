@@ -10,8 +10,10 @@ use super::request::Request;
 use super::{BuildError, Engine};
 use crate::buffer::RingWriter;
 use crate::cache::exit::ExitType;
-use crate::cache::fragment::{Fragment, Habit, NONE};
+use crate::cache::fragment::{Fragment, Habit, NO_INTERRUPT};
 use crate::cache::Unit;
+use crate::context::addresses::CachePc;
+use crate::context::numbers::FragmentId;
 use crate::cpu::patching::interrupt_words;
 use crate::cpu::sys::clock::ticks;
 use crate::decode::{decode_block, Block, Ending};
@@ -19,7 +21,7 @@ use crate::protocol::{error_code, exit_kind};
 
 impl Engine {
     /// Translates the block that is asked for.
-    pub fn build(&mut self, writer: &RingWriter, request: Request) -> Result<u32, BuildError> {
+    pub fn build(&mut self, writer: &RingWriter, request: Request) -> Result<FragmentId, BuildError> {
         let mut block = core::mem::take(&mut self.block);
         let result = match decode_block(&mut block, &self.ranges, request.pc) {
             Ok(_) if block.meets_breakpoint => Err(BuildError::Breakpoint),
@@ -27,7 +29,7 @@ impl Engine {
                 if block.is_writable {
                     self.drop_overwritten(writer, &block);
                 }
-                self.build_around_sequences(writer, request, &mut block, ending)
+                self.build_around_rseqs(writer, request, &mut block, ending)
             }
             Err(reason) => Err(BuildError::NoCode(reason)),
         };
@@ -42,7 +44,7 @@ impl Engine {
         request: Request,
         block: &mut Block,
         ending: Ending,
-    ) -> Result<u32, BuildError> {
+    ) -> Result<FragmentId, BuildError> {
         let Some(mut room) = self.cache.slabs.room_near(block.pc) else {
             self.shared.report_error(error_code::NO_SLAB, [block.pc, 0, 0, 0]);
             return Err(BuildError::OutOfMemory);
@@ -50,11 +52,11 @@ impl Engine {
         let facts = self.gather(writer, request, block, ending);
         let plan = Plan::of(block, facts);
         if plan.facts.is_hot() && !plan.has_call_entry && !plan.has_verified_entry {
-            room.leave_out(self.loop_padding(room.hot, block, &plan));
+            room.leave_out(self.loop_padding(room.hot.raw(), block, &plan));
         }
         // SAFETY: nothing uses the room yet; the lock is held.
         let mut emitter = unsafe { room.emitter() };
-        let mut exits = ExitList::new(self.cache.exits.len(), self.cache.keeps_shadow);
+        let mut exits = ExitList::new(self.cache.next_exit(), self.cache.keeps_shadow);
         let mut map = MapBuilder::new(block, plan.is_lending);
         let mut out = Output { emitter: &mut emitter, exits: &mut exits, map: &mut map };
         let emitted = self.emit_plan(block, &plan, &mut out)?;
@@ -63,7 +65,7 @@ impl Engine {
         let id = plan.facts.id;
         self.region_blocks.note(plan.facts.region_block, id);
         self.cache.slabs.commit(room, size, cold_size, Unit::Fragment(id));
-        if emitted.entries.verified != 0 {
+        if emitted.entries.verified != CachePc::NOWHERE {
             self.cache.link(fragment.first_exit, id);
         }
         self.publish(writer, block, id, plan.facts.kind, plan.facts.ending, &plan.counters);
@@ -92,7 +94,7 @@ impl Engine {
         }
         let interrupted = exits.as_slice().iter().find(|exit| exit.kind == ExitType::Interrupted);
         let (interrupt_original, interrupt_patch) = match interrupted.zip(emitted.indirect.interrupt_at) {
-            Some((exit, position)) => interrupt_words(emitted.start + position as u64, exit.stub),
+            Some((exit, position)) => interrupt_words(emitted.start.raw() + position as u64, exit.stub.raw()),
             None => (0, 0),
         };
         let code_version = self.version_of(block.pc, facts.code_hash);
@@ -102,7 +104,7 @@ impl Engine {
         let fragment = Fragment {
             cache_size: size as u32,
             code_version,
-            first_exit: first_exit.unwrap_or(0) as u32,
+            first_exit: exits.first(),
             n_exits: exits.as_slice().len() as u8,
             map_start: map_start.unwrap_or(0) as u32,
             map_length: map.entries.len() as u16,
@@ -140,7 +142,7 @@ fn describe(block: &Block, plan: &Plan, emitted: &Emitted) -> Fragment {
         decides_before: plan.decides_before,
         counter: plan.body_counter,
         is_included: plan.counters.is_counted(),
-        interrupt_offset: emitted.indirect.interrupt_at.map_or(NONE, |position| position as u32),
+        interrupt_offset: emitted.indirect.interrupt_at.map_or(NO_INTERRUPT, |position| position as u32),
         site: emitted.indirect.site,
         dropped_bytes: if let Ending::Return(dropped) = facts.ending { dropped } else { 0 },
         first_try: emitted.indirect.first_try,
@@ -156,7 +158,7 @@ fn describe(block: &Block, plan: &Plan, emitted: &Emitted) -> Fragment {
         is_lending: plan.is_lending,
         leader: facts.leader,
         rank: facts.rank,
-        loop_head: plan.in_loop.map_or(NONE, |one| one.head),
+        loop_head: plan.in_loop.map_or(FragmentId::NONE, |one| one.head),
         keeps_counter: plan.in_loop.is_some_and(|one| one.is_kept),
         kept_cell: plan.kept_cell(),
         is_indirect_target: facts.is_indirect_target,

@@ -5,6 +5,7 @@
 //! instruction behind it is come to, in the thread that does, with the thread's own block in reach.
 
 extern crate alloc;
+use crate::context::numbers::CounterId;
 use crate::cpu::emit::Emitter;
 use crate::cpu::instrument::counting::CountPlace;
 use alloc::boxed::Box;
@@ -65,7 +66,7 @@ impl Insertions {
 /// A counter that is incremented.
 pub struct Count {
     pub place: CountPlace,
-    pub counter: u32,
+    pub counter: CounterId,
 }
 
 impl Inserted for Count {

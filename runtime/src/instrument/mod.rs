@@ -4,6 +4,7 @@
 
 pub mod alignment;
 pub mod branch_plan;
+pub mod branch_way;
 pub mod change;
 pub mod counts;
 pub mod emission;
@@ -25,14 +26,15 @@ pub mod tags;
 
 extern crate alloc;
 use crate::buffer::{RingWriter, Shared};
-use crate::cache::{Cache, NONE};
+use crate::cache::Cache;
+use crate::context::numbers::{CounterId, FragmentId};
 use crate::cpu::features::Features;
 use crate::cpu::translate::Mangler;
 use crate::decode::{Block, NoCode, Ranges};
 use crate::protocol;
 use crate::sys::lock::Lock;
 use alloc::collections::BTreeMap;
-use change::stops::{ProbeCode, Wishes};
+use change::stops::{Directives, ProbeCode};
 use change::trust::Trust;
 use indirect::pads::DynamicEdge;
 use order::decisions::DecisionCells;
@@ -72,7 +74,7 @@ pub struct Engine {
     /// Fragments that may be looked at to find warm ones (instrument/change/relayout.rs).
     looks_saved: u32,
     /// Counters of edges that the dispatcher counts itself.
-    edges: BTreeMap<DynamicEdge, u32>,
+    edges: BTreeMap<DynamicEdge, CounterId>,
     /// What paths have to tell (mode full).
     pub path_log: PathLog,
     /// By address of a return: how often it led elsewhere than its call (instrument/indirect/strays.rs).
@@ -83,8 +85,8 @@ pub struct Engine {
     pub symbols: Symbols,
     /// The blocks that tags are about (mode region).
     pub region_blocks: RegionBlocks,
-    /// What the controller wished while the program ran.
-    pub wishes: Wishes,
+    /// What the controller told all threads while the program ran.
+    pub directives: Directives,
     /// By address: what is executed where the program or another set a breakpoint.
     probe_codes: BTreeMap<u64, ProbeCode>,
     counters_used: u32,
@@ -111,7 +113,7 @@ impl Engine {
             decision_cells: DecisionCells::new(),
             symbols: Symbols::new(),
             region_blocks: RegionBlocks::new(),
-            wishes: Wishes::new(),
+            directives: Directives::new(),
             probe_codes: BTreeMap::new(),
             counters_used: 0,
             instructions_translated: 0,
@@ -132,16 +134,16 @@ impl Engine {
     }
 
     /// Gives out `n` consecutive counters; `NONE` when they are used up.
-    pub fn take_counters(&mut self, n: u32) -> u32 {
+    pub fn take_counters(&mut self, n: u32) -> CounterId {
         let limit = (self.shared.header().counter_bytes / 8) as u32;
         if self.counters_used + n > limit {
             self.shared.report_error(protocol::error_code::COUNTERS_FULL, [u64::from(limit), 0, 0, 0]);
-            return NONE;
+            return CounterId::NONE;
         }
         let first = self.counters_used;
         self.counters_used += n;
         self.shared.set(crate::status_field!(counters_used), u64::from(self.counters_used));
-        first
+        CounterId::from_raw(first)
     }
 
     /// Says on the status page how much memory is in use.
@@ -152,7 +154,7 @@ impl Engine {
     }
 
     /// The fragment at `pc`, made now if there is none yet.
-    pub fn fragment_at(&mut self, writer: &RingWriter, pc: u64) -> Result<u32, BuildError> {
+    pub fn fragment_at(&mut self, writer: &RingWriter, pc: u64) -> Result<FragmentId, BuildError> {
         if let Some(id) = self.cache.by_pc.find(pc) {
             return Ok(id);
         }

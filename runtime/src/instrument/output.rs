@@ -2,6 +2,7 @@
 
 use super::exits::ExitList;
 use super::instruction_map::MapBuilder;
+use crate::context::numbers::{ExitId, SiteId};
 use crate::cpu::emit::Emitter;
 
 /// What code is written to, and noted in.
@@ -16,7 +17,7 @@ pub struct Output<'a, 'b> {
 pub struct IndirectWay {
     /// Cache offset where it can be interrupted.
     pub interrupt_at: Option<usize>,
-    pub site: u32,
+    pub site: SiteId,
     /// The exit to the pad that is tried first.
-    pub first_try: u32,
+    pub first_try: ExitId,
 }

@@ -5,11 +5,13 @@
 //! none of them.
 
 use super::branch_plan::BranchPlan;
+use super::branch_way::BranchWay;
 use super::counts::counters::Counters;
 use super::facts::Facts;
 use super::insertions::{Count, Insertions};
 use super::order::decisions::PathPlan;
-use crate::cache::fragment::{COUNTED_AT_EXITS, NONE};
+use crate::cache::fragment::COUNTED_AT_EXITS;
+use crate::context::numbers::{BlockNumber, CounterId};
 use crate::cpu::instrument::counting::{are_flags_dead_at_start, CountPlace, KEPT_COUNTER};
 use crate::decode::{Block, Ending};
 use crate::instrument::counts::loops::LoopPlan;
@@ -23,7 +25,7 @@ pub enum Guard {
     /// It is counted how often the fragment runs (instrument/change/relayout.rs).
     Heat,
     /// Is this block tagged now (mode region)?
-    Tag(u32),
+    Tag(BlockNumber),
 }
 
 /// The plan of one fragment.
@@ -31,7 +33,7 @@ pub struct Plan {
     pub facts: Facts,
     pub counters: Counters,
     /// What counts the block inside, or would if it followed from nothing; `NONE`: its ways out count.
-    pub body_counter: u32,
+    pub body_counter: CounterId,
     /// The instruction before which that, and the decision, are counted, or `COUNTED_AT_EXITS`.
     pub count_before: u16,
     pub decides_before: u16,
@@ -52,13 +54,14 @@ impl Plan {
     pub fn of(block: &Block, facts: Facts) -> Plan {
         let mut counters = facts.counters;
         let both = both_in_block(block, &facts);
-        let body_counter = both.map_or(counters.main, |(_, is_taken)| counters.count_both(is_taken));
+        let body_counter = both.map_or(counters.main, |(_, way)| counters.count_both(way));
         let place = count_place(block, &facts, both);
-        let cell = facts.path.map_or(NONE, |path| path.cell);
-        let in_loop = LoopPlan::of(facts.round, facts.id, if place.is_some() { body_counter } else { NONE }, cell);
+        let cell = facts.path.map_or(CounterId::NONE, |path| path.cell);
+        let in_loop =
+            LoopPlan::of(facts.round, facts.id, if place.is_some() { body_counter } else { CounterId::NONE }, cell);
         let is_kept = in_loop.is_some_and(|one| one.is_kept);
         let place = if is_kept { place.map(|place| place.kept_in(KEPT_COUNTER)) } else { place };
-        let kept_cell = in_loop.map_or(NONE, |one| one.cell);
+        let kept_cell = in_loop.map_or(CounterId::NONE, |one| one.cell);
         let path = facts.path.map(|path| PathPlan::of(path, decision_place(block, &facts), kept_cell));
         let decision = path.and_then(|path| Some((path.place?, path.cell)));
         let is_lending = is_kept || facts.lends;
@@ -66,7 +69,7 @@ impl Plan {
         let has_verified_entry = is_lending && !facts.is_called && facts.is_indirect_target && facts.shares_entry;
         let mut insertions = Insertions::new();
         for (place, counter) in place.map(|place| (place, body_counter)).into_iter().chain(decision) {
-            if counter != NONE {
+            if counter != CounterId::NONE {
                 insertions.add(place.before, Count { place, counter });
             }
         }
@@ -81,9 +84,9 @@ impl Plan {
             guards: guards_of(block, &facts),
             insertions,
             branch: BranchPlan {
-                is_taken_straight: facts.is_taken_straight,
+                straight: facts.straight,
                 leads_back: facts.leads_back,
-                is_taken_counted: both.map(|(_, is_taken)| is_taken),
+                counts_both: both.map(|(_, way)| way),
                 path,
             },
             in_loop: in_loop.filter(|one| one.is_kept || !has_call_entry && !has_verified_entry),
@@ -97,8 +100,8 @@ impl Plan {
     }
 
     /// What a register has all around the loop that it is in, or `NONE`.
-    pub fn kept_cell(&self) -> u32 {
-        self.in_loop.map_or(NONE, |one| one.cell)
+    pub fn kept_cell(&self) -> CounterId {
+        self.in_loop.map_or(CounterId::NONE, |one| one.cell)
     }
 }
 
@@ -107,23 +110,26 @@ fn guards_of(block: &Block, facts: &Facts) -> [Option<Guard>; 3] {
     [
         block.is_writable.then_some(Guard::Compare { counts_trust: facts.counts_trust }),
         facts.counts_heat.then_some(Guard::Heat),
-        (facts.region_block != NONE).then_some(Guard::Tag(facts.region_block)),
+        (facts.region_block != BlockNumber::NONE).then_some(Guard::Tag(facts.region_block)),
     ]
 }
 
-/// Where both ways of a conditional branch are counted together, if `inc` is possible in the block, and whether that
-/// is done with the taken way's counter. Where a leader counts both, that takes no place.
-fn both_in_block(block: &Block, facts: &Facts) -> Option<(Option<CountPlace>, bool)> {
+/// Where both ways of a conditional branch are counted together, if `inc` is possible in the block, and with which
+/// way's counter. Where a leader counts both, that takes no place.
+fn both_in_block(block: &Block, facts: &Facts) -> Option<(Option<CountPlace>, BranchWay)> {
     let counters = &facts.counters;
-    if !matches!(facts.ending, Ending::Conditional(_)) || counters.main == NONE || counters.second == NONE {
+    if !matches!(facts.ending, Ending::Conditional(_))
+        || counters.main == CounterId::NONE
+        || counters.second == CounterId::NONE
+    {
         return None;
     }
-    if counters.is_led && facts.is_taken_straight.is_none() {
-        return Some((None, false));
+    if counters.is_led && facts.straight.is_none() {
+        return Some((None, BranchWay::NotTaken));
     }
-    let is_taken_straight = facts.is_taken_straight?;
+    let straight = facts.straight?;
     let place = CountPlace::find_for_flags(block, block.count() - 1);
-    (place.is_some() || counters.is_led).then_some((place, is_taken_straight == facts.counts_straight))
+    (place.is_some() || counters.is_led).then_some((place, if facts.counts_straight { straight } else { !straight }))
 }
 
 /// Where the decision at a block's end is counted inside; `None`: on the ways out.
@@ -135,11 +141,12 @@ fn decision_place(block: &Block, facts: &Facts) -> Option<CountPlace> {
 }
 
 /// Where the block's own counter is incremented; `None`: nowhere, or on the ways out.
-fn count_place(block: &Block, facts: &Facts, both: Option<(Option<CountPlace>, bool)>) -> Option<CountPlace> {
+fn count_place(block: &Block, facts: &Facts, both: Option<(Option<CountPlace>, BranchWay)>) -> Option<CountPlace> {
     if facts.is_led() {
         return None;
     }
-    let counts_in_body = facts.counters.main != NONE && !matches!(facts.kind, exit_kind::CONDITIONAL | exit_kind::NONE);
+    let counts_in_body =
+        facts.counters.main != CounterId::NONE && !matches!(facts.kind, exit_kind::CONDITIONAL | exit_kind::NONE);
     match both {
         Some((place, _)) => place,
         None => counts_in_body.then(|| CountPlace::find(block, facts.n_copied, facts.are_dead_at_end)),
@@ -152,6 +159,7 @@ mod tests {
     use super::super::request::{Arrival, Request};
     use super::*;
     use crate::cache::Fragment;
+    use crate::context::numbers::{ExitId, FragmentId};
     use crate::cpu::decode::samples::loop_of_one;
     use crate::instrument::counts::loops::Round;
 
@@ -160,7 +168,7 @@ mod tests {
     /// What is known of a block with a conditional branch back that has not run yet, counted by 1 and 2.
     fn facts_of(block: &Block) -> Facts {
         Facts {
-            id: 5,
+            id: FragmentId::from_raw(5),
             request: Request::new(PC, Arrival::Other),
             ending: Ending::Conditional(PC),
             kind: exit_kind::CONDITIONAL,
@@ -168,10 +176,15 @@ mod tests {
             code_hash: 0,
             hashed_size: block.size_bytes() as u16,
             before: None,
-            counters: Counters { first: 1, main: 1, second: 2, ..Counters::NONE },
-            leader: NONE,
+            counters: Counters {
+                first: CounterId::from_raw(1),
+                main: CounterId::from_raw(1),
+                second: CounterId::from_raw(2),
+                ..Counters::NONE
+            },
+            leader: ExitId::NONE,
             rank: 0,
-            is_taken_straight: Some(true),
+            straight: Some(BranchWay::Taken),
             leads_back: true,
             counts_straight: true,
             are_dead_at_end: false,
@@ -183,8 +196,8 @@ mod tests {
             shares_entry: false,
             counts_heat: false,
             counts_trust: false,
-            region_block: NONE,
-            region_before: NONE,
+            region_block: BlockNumber::NONE,
+            region_before: FragmentId::NONE,
         }
     }
 
@@ -192,9 +205,9 @@ mod tests {
     fn a_branch_is_counted_once_where_flags_are_dead() {
         let block = loop_of_one(PC);
         let plan = Plan::of(&block, facts_of(&block));
-        assert_eq!((plan.body_counter, plan.count_before), (1, 1), "in front of what sets the flags");
+        assert_eq!((plan.body_counter.raw(), plan.count_before), (1, 1), "in front of what sets the flags");
         assert!(plan.insertions.has(1) && plan.insertions.count() == 1);
-        assert_eq!(plan.branch.linked_way(&plan.counters), Some(true), "the branch itself leads back");
+        assert_eq!(plan.branch.linked_way(&plan.counters), Some(BranchWay::Taken), "the branch itself leads back");
         assert!(!plan.is_lending && plan.guards == [None; 3]);
     }
 
@@ -202,10 +215,18 @@ mod tests {
     fn a_hot_loop_keeps_its_counter_and_its_decisions() {
         let block = loop_of_one(PC);
         let round = Round::Head { is_one_block: true, may_keep_counter: true, may_keep_cell: true };
-        let path = Some(PathFacts { cell: 9, is_taken_expected: true });
+        let path = Some(PathFacts { cell: CounterId::from_raw(9), is_taken_expected: true });
         let facts = Facts { before: Some(Fragment::BLANK), round, path, ..facts_of(&block) };
         let plan = Plan::of(&block, facts);
-        assert_eq!(plan.in_loop, Some(LoopPlan { head: 5, counter: 1, is_kept: true, cell: 9 }));
+        assert_eq!(
+            plan.in_loop,
+            Some(LoopPlan {
+                head: FragmentId::from_raw(5),
+                counter: CounterId::from_raw(1),
+                is_kept: true,
+                cell: CounterId::from_raw(9)
+            })
+        );
         assert!(plan.is_lending, "registers have both");
         assert_eq!((plan.insertions.count(), plan.decides_before), (2, 1));
     }
@@ -215,7 +236,15 @@ mod tests {
         let block = loop_of_one(PC);
         let round = Round::Head { is_one_block: true, may_keep_counter: false, may_keep_cell: false };
         let plan = Plan::of(&block, Facts { before: Some(Fragment::BLANK), round, ..facts_of(&block) });
-        assert_eq!(plan.in_loop, Some(LoopPlan { head: 5, counter: 1, is_kept: false, cell: NONE }));
+        assert_eq!(
+            plan.in_loop,
+            Some(LoopPlan {
+                head: FragmentId::from_raw(5),
+                counter: CounterId::from_raw(1),
+                is_kept: false,
+                cell: CounterId::NONE
+            })
+        );
         assert!(!plan.is_lending);
     }
 
@@ -223,7 +252,7 @@ mod tests {
     fn what_follows_from_its_leader_counts_nothing() {
         let block = loop_of_one(PC);
         let mut facts = facts_of(&block);
-        (facts.leader, facts.counters.is_led) = (3, true);
+        (facts.leader, facts.counters.is_led) = (ExitId::from_raw(3), true);
         let plan = Plan::of(&block, facts);
         assert_eq!((plan.insertions.count(), plan.count_before), (0, 0));
     }
@@ -232,9 +261,10 @@ mod tests {
     fn what_is_recorded_of_a_block_stands_in_front_of_it_in_order() {
         let mut block = loop_of_one(PC);
         block.is_writable = true;
-        let facts = Facts { counts_heat: true, counts_trust: true, region_block: 7, ..facts_of(&block) };
+        let facts =
+            Facts { counts_heat: true, counts_trust: true, region_block: BlockNumber::from_raw(7), ..facts_of(&block) };
         let guards = Plan::of(&block, facts).guards;
-        let expected = [Guard::Compare { counts_trust: true }, Guard::Heat, Guard::Tag(7)];
+        let expected = [Guard::Compare { counts_trust: true }, Guard::Heat, Guard::Tag(BlockNumber::from_raw(7))];
         assert_eq!(guards, expected.map(Some));
     }
 

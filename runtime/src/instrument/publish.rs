@@ -5,7 +5,7 @@
 use super::counts::counters::Counters;
 use super::Engine;
 use crate::buffer::RingWriter;
-use crate::cache::NONE;
+use crate::context::numbers::{FragmentId, SiteId};
 use crate::cpu::sys::clock::ticks;
 use crate::decode::places::name_of;
 use crate::decode::{Block, Ending};
@@ -17,7 +17,7 @@ impl Engine {
         &mut self,
         writer: &RingWriter,
         block: &Block,
-        id: u32,
+        id: FragmentId,
         kind: u8,
         ending: Ending,
         counters: &Counters,
@@ -28,18 +28,18 @@ impl Engine {
             self.cache.by_pc.insert(block.pc, id);
         }
         let page = block.pc >> 12;
-        let next = self.cache.by_page.find(page).unwrap_or(NONE);
+        let next = self.cache.by_page.find(page).unwrap_or(FragmentId::NONE);
         self.cache.fragment_mut(id).next_in_page = next;
         self.cache.by_page.insert(page, id);
         if !is_alone && matches!(kind, exit_kind::CALL | exit_kind::INDIRECT_CALL) && self.is_landing_of_all(id) {
             self.cache.landings.insert(block.end(), id);
         }
         let site = self.cache.fragment(id).site;
-        if site != NONE {
-            self.cache.sites.insert(u64::from(site), id);
+        if site != SiteId::NONE {
+            self.cache.sites.insert(u64::from(site.raw()), id);
         }
         self.instructions_translated += block.count() as u64;
-        self.shared.set(crate::status_field!(fragments), u64::from(id) + 1);
+        self.shared.set(crate::status_field!(fragments), u64::from(id.raw()) + 1);
         self.shared.set(crate::status_field!(instructions_translated), self.instructions_translated);
         let target_pc = match ending {
             Ending::Jump(target) | Ending::Conditional(target) | Ending::Call(target) => name_of(target),
@@ -62,8 +62,8 @@ impl Engine {
             app_pc: block.pc,
             target_pc,
             tsc: ticks(),
-            fragment_id: id,
-            counter_index: counters.first,
+            fragment_id: id.raw(),
+            counter_index: counters.first.raw(),
             code_version: self.cache.fragment(id).code_version,
             size_bytes: n as u16,
             n_instructions: block.count() as u16,
@@ -71,7 +71,7 @@ impl Engine {
             flags: counters.flags | if is_later { fragment_flag::LATER_CODE } else { 0 },
             reserved: [0; 1],
             n_misses: counters.n_misses,
-            region_block: self.cache.fragment(id).region_block,
+            region_block: self.cache.fragment(id).region_block.raw(),
             reserved_more: [0; 8],
         };
         writer.write(&record, payload);

@@ -43,13 +43,13 @@ impl Engine {
         matches!(self.mode(), mode::COUNTS | mode::FULL)
     }
 
-    /// Has what is translated from now on tell of the order, or no more, as the controller wishes. Whether it does then; `None`: that is
-    /// as it was.
-    pub fn follow_wished_order(&mut self) -> Option<bool> {
-        let wishes_order = self.may_record_order() && self.shared.wishes_order();
-        let is_other = wishes_order != self.records_order();
-        self.cache.keeps_shadow = wishes_order;
-        is_other.then_some(wishes_order)
+    /// Has what is translated from now on tell of the order, or no more, as the controller has it. Whether that is other than
+    /// before.
+    pub fn follow_records_order(&mut self) -> bool {
+        let records_order = self.may_record_order() && self.shared.records_order();
+        let is_other = records_order != self.records_order();
+        self.cache.keeps_shadow = records_order;
+        is_other
     }
 
     /// Blocks are tagged (mode region).

@@ -1,5 +1,7 @@
 //! What is asked of the translator: code at an address, how a thread came there, and for whom.
 
+use crate::context::numbers::ExitId;
+
 /// How execution comes to code for the first time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Arrival {
@@ -8,7 +10,7 @@ pub enum Arrival {
     /// By an indirect call or jump.
     Indirect,
     /// By this exit, which is no call.
-    Exit(u32),
+    Exit(ExitId),
     Other,
 }
 

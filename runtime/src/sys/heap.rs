@@ -185,6 +185,7 @@ impl<T: Copy> Arena<T> {
 #[cfg(not(test))]
 mod global {
     use super::{commit, take, Lock, COMMIT_BYTES};
+    use crate::protocol::PAGE_BYTES;
     use core::alloc::{GlobalAlloc, Layout};
 
     const CLASSES: usize = 40;
@@ -226,7 +227,7 @@ mod global {
                 return head as *mut u8;
             }
             let size = 1u64 << class;
-            let mut start = small.next.next_multiple_of(size.min(4096));
+            let mut start = small.next.next_multiple_of(size.min(PAGE_BYTES));
             if start + size > small.end {
                 let chunk = size.max(COMMIT_BYTES).next_multiple_of(COMMIT_BYTES);
                 match take(chunk) {

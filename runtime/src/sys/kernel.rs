@@ -77,6 +77,7 @@ pub const SYS_USER_DISPATCH: i32 = 2;
 /// si_code of a page fault where nothing is mapped.
 pub const SEGV_MAPERR: i32 = 1;
 pub const SEGV_ACCERR: i32 = 2;
+pub const SEGV_PKUERR: i32 = 4;
 /// si_code of a single step's trap.
 pub const TRAP_TRACE: i32 = 2;
 /// si_code of a breakpoint's, and of a debug exception that says nothing of its cause.

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 pub enum State {
     /// It waits for something, and a signal ends that.
     Sleeping,
-    /// It stands still for its tracer.
+    /// It is stopped for its tracer.
     Traced,
 }
 

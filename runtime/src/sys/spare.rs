@@ -6,9 +6,9 @@
 
 use super::calls::{mprotect, Error, ENOMEM};
 use super::kernel::PROT_NONE;
+use crate::protocol::PAGE_BYTES;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-pub(super) const PAGE: u64 = 0x1000;
 /// So many pages differ from those around them, and so many of these are given up together: two mappings each.
 pub(super) const PAGES: u32 = 64;
 const STEP: u32 = 4;
@@ -26,7 +26,7 @@ fn give_up() -> bool {
     let first = u64::from(before.saturating_sub(STEP));
     let base = BASE.load(Ordering::Relaxed);
     // SAFETY: as above; others took other pages.
-    unsafe { mprotect(base + first * 2 * PAGE, (u64::from(before) - first) * 2 * PAGE, PROT_NONE) }.is_ok()
+    unsafe { mprotect(base + first * 2 * PAGE_BYTES, (u64::from(before) - first) * 2 * PAGE_BYTES, PROT_NONE) }.is_ok()
 }
 
 /// Does what takes a mapping of the runtime's, again where there was none left and spare ones are.

@@ -3,7 +3,8 @@
 use super::calls::mprotect;
 use super::heap;
 use super::kernel::PROT_READ;
-use super::spare::{BASE, LEFT, PAGE, PAGES};
+use super::spare::{BASE, LEFT, PAGES};
+use crate::protocol::PAGE_BYTES;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 /// A program that maps so often may come to the limit.
@@ -19,13 +20,13 @@ pub fn note_call() {
 }
 
 pub fn lay() {
-    let Some(base) = heap::reserve(u64::from(PAGES) * 2 * PAGE) else {
+    let Some(base) = heap::reserve(u64::from(PAGES) * 2 * PAGE_BYTES) else {
         return;
     };
     BASE.store(base, Ordering::Relaxed);
     for index in 0..u64::from(PAGES) {
         // SAFETY: pages of the runtime's that hold nothing.
-        if unsafe { mprotect(base + index * 2 * PAGE, PAGE, PROT_READ) }.is_ok() {
+        if unsafe { mprotect(base + index * 2 * PAGE_BYTES, PAGE_BYTES, PROT_READ) }.is_ok() {
             LEFT.store(index as u32 + 1, Ordering::Release);
         }
     }

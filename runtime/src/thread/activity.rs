@@ -5,6 +5,7 @@
 
 use crate::buffer::Shared;
 use crate::context::layout::{ACTIVITY_BYTES, ACTIVITY_OFFSET};
+use crate::context::numbers::CounterId;
 use crate::context::ThreadContext;
 use crate::protocol::PATH_WINDOW_BYTES;
 
@@ -21,7 +22,7 @@ pub fn has_changed(context: &mut ThreadContext, shared: Shared) -> bool {
     let n_used = unsafe { (&raw const (*shared.status()).counters_used).read_volatile() };
     let n_used = n_used.min(shared.header().counter_bytes / 8);
     let words = (context.self_address + ACTIVITY_OFFSET) as *mut u32;
-    let counters = context.counter(0);
+    let counters = context.counter(CounterId::of_cell(0));
     let (mut n_risen, mut n_new) = (0, 0);
     for group in PATH_WINDOW_BYTES / 8 / GROUP..(n_used / GROUP).min(MAX_GROUPS) {
         // SAFETY: counters below `n_used` are inside the thread's window, and there is a word for each group; only this

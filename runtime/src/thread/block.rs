@@ -1,18 +1,18 @@
 //! A thread's private block: mapping it and filling its context.
 
 use crate::buffer::Shared;
-use crate::cache::NONE;
 use crate::context::layout::{
     BRANCH_TABLE_OFFSET, KEPT_COUNTERS_OFFSET, PRIVATE_BYTES, SHADOW_BYTES, SHADOW_OFFSET, SIGNAL_STACK_BYTES,
     SIGNAL_STACK_OFFSET, STACK_BYTES, STACK_OFFSET,
 };
+use crate::context::numbers::FragmentId;
 use crate::context::ThreadContext;
 use crate::cpu::context::Vector;
 use crate::cpu::region::{REGION_BYTES, REGION_CELLS_OFFSET};
 use crate::cpu::sys::number;
 use crate::cpu::{dispatcher, gate};
 use crate::instrument::recorders::has_cells;
-use crate::protocol::{error_code, THREAD_COUNTERS_OFFSET, THREAD_STRIDE_BYTES};
+use crate::protocol::{error_code, PAGE_BYTES, THREAD_COUNTERS_OFFSET, THREAD_STRIDE_BYTES};
 use crate::sys::calls::{mmap, mremap, syscall};
 use crate::sys::kernel::{
     SigInfo, SigStack, MAP_ANONYMOUS, MAP_FIXED, MAP_NORESERVE, MAP_PRIVATE, MREMAP_FIXED, MREMAP_MAYMOVE, PROT_READ,
@@ -53,19 +53,18 @@ pub fn make(address: u64, slot: u32, shared: Shared) -> Option<&'static mut Thre
     context.vector = Vector::INITIAL;
     context.signals.pending_info = SigInfo::ZERO;
     context.signals.stack = SigStack::DISABLED;
-    context.signals.unlinked_fragment = NONE;
+    context.signals.unlinked_fragment = FragmentId::NONE;
     context.slot = slot;
     context.path.tells_first = 1;
-    context.sequence.word = &raw const context.sequence.no_word as u64;
+    context.rseq.word = &raw const context.rseq.no_word as u64;
     Some(context)
 }
 
 /// Has the block have a shadow stack, and the page below it; what lies above is not mapped. `false`: reported.
 pub fn map_shadow_stack(context: &mut ThreadContext, shared: Shared) -> bool {
-    const BELOW: u64 = 0x1000;
     if !context.left.has_shadow_stack {
-        let start = context.self_address + SHADOW_OFFSET - BELOW;
-        context.left.has_shadow_stack = map_zeros(start, BELOW + SHADOW_BYTES, 2, shared);
+        let start = context.self_address + SHADOW_OFFSET - PAGE_BYTES;
+        context.left.has_shadow_stack = map_zeros(start, PAGE_BYTES + SHADOW_BYTES, 2, shared);
     }
     context.left.has_shadow_stack
 }

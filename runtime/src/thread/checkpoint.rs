@@ -7,6 +7,7 @@ use super::block::map_kept;
 use super::open_calls::open_calls;
 use crate::buffer::{RingWriter, Shared};
 use crate::context::layout::{KEPT_CALLS_OFFSET, KEPT_COUNTERS_BYTES, KEPT_COUNTERS_OFFSET};
+use crate::context::numbers::CounterId;
 use crate::context::ThreadContext;
 use crate::cpu::sys::clock::ticks;
 use crate::protocol::{path_event_kind, path_stream, PATH_WINDOW_BYTES};
@@ -137,7 +138,7 @@ impl Rises {
         // SAFETY: the status page is mapped.
         let n_used = unsafe { (&raw const (*shared.status()).counters_used).read_volatile() };
         Self {
-            counters: context.counter(0),
+            counters: context.counter(CounterId::of_cell(0)),
             kept: (context.self_address + KEPT_COUNTERS_OFFSET) as *mut u64,
             end: n_used.min(shared.header().counter_bytes / 8).min(MAX_COUNTERS),
         }

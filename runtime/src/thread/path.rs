@@ -18,7 +18,8 @@ use crate::protocol::{
     path_event_kind, path_gap, PathEventRecord, PATH_BUFFER_BYTES, PATH_LOST_CELL, PATH_START, PATH_SURPRISES_CELL,
     PATH_SURPRISES_LEFT_CELL, PATH_SYMBOLS_CELL, PATH_SYMBOLS_LEFT_CELL,
 };
-use clew_pathcodec::surprises::{write_surprise, FIRST_LONG, MAX_BYTES};
+use clew_pathcodec::protocol::FIRST_LONG_SURPRISE;
+use clew_pathcodec::surprises::{write_surprise, MAX_BYTES};
 use clew_pathcodec::symbols::write_symbol as write_into;
 use core::sync::atomic::{compiler_fence, AtomicU32, Ordering};
 
@@ -186,7 +187,7 @@ pub fn write_symbol(context: &ThreadContext, symbol: u16) {
 /// Writes the surprise that translated code leaves to the dispatcher, if it did so at the exit just taken, which is one.
 pub fn write_long_surprise(context: &ThreadContext) {
     let decisions = decisions(context);
-    if decisions >= FIRST_LONG {
+    if decisions >= FIRST_LONG_SURPRISE {
         let mut bytes = [0; MAX_BYTES];
         let size = write_surprise(&mut bytes, decisions).unwrap_or(0);
         let offset = place(context, PATH_SURPRISES_CELL, SURPRISES_END_OFFSET, &bytes[..size]);

@@ -1,12 +1,13 @@
 //! What is written of a thread's path: events at its position, and chunks of its streams.
 
 use crate::buffer::RingWriter;
+use crate::context::numbers::CounterId;
 use crate::context::ThreadContext;
 use crate::cpu::sys::clock::ticks;
 use crate::protocol::{
     self, path_gap, record_kind, PathChunkRecord, PathEventRecord, PATH_BUFFER_BYTES, PATH_DECISIONS_CELL,
-    PATH_LOST_CELL, PATH_OTHER_DECISIONS_CELL, PATH_SURPRISES_CELL, PATH_SURPRISES_LEFT_CELL, PATH_SYMBOLS_CELL,
-    PATH_SYMBOLS_LEFT_CELL,
+    PATH_LOST_CELL, PATH_OTHER_DECISIONS_CELL, PATH_SLACK_BYTES, PATH_SURPRISES_CELL, PATH_SURPRISES_LEFT_CELL,
+    PATH_SYMBOLS_CELL, PATH_SYMBOLS_LEFT_CELL,
 };
 
 /// Writes that something happened at `pc`, which is about to run or, as `kind` has it, is being left.
@@ -45,17 +46,17 @@ pub fn position(context: &ThreadContext) -> [u64; 4] {
 /// Bytes in a buffer.
 pub fn written(context: &ThreadContext, number: u64) -> u64 {
     // What the program may have put there is no reason to read past the buffer's slack.
-    cell(context, number).wrapping_add(PATH_BUFFER_BYTES).min(PATH_BUFFER_BYTES + 16)
+    cell(context, number).wrapping_add(PATH_BUFFER_BYTES).min(PATH_BUFFER_BYTES + PATH_SLACK_BYTES)
 }
 
 pub fn cell(context: &ThreadContext, number: u64) -> u64 {
     // SAFETY: the cells are the first counters of the thread's mapped window.
-    unsafe { context.counter(number as u32).read_volatile() }
+    unsafe { context.counter(CounterId::of_cell(number)).read_volatile() }
 }
 
 pub fn set_cell(context: &ThreadContext, number: u64, value: u64) {
     // SAFETY: as in `cell`; only the thread itself writes them.
-    unsafe { context.counter(number as u32).write_volatile(value) };
+    unsafe { context.counter(CounterId::of_cell(number)).write_volatile(value) };
 }
 
 /// Decisions since the last surprise.

@@ -5,6 +5,7 @@
 
 extern crate alloc;
 use crate::buffer::RingWriter;
+use crate::context::numbers::{BlockNumber, CounterId};
 use crate::context::ThreadContext;
 use crate::cpu::region::{
     gs_region_cell, NUMBERS_END_OFFSET, REGION_LEVEL_OFFSET, REGION_TABLE_OFFSET, WORDS_END_OFFSET,
@@ -30,7 +31,7 @@ static BUSY: Lock<BTreeMap<u32, Busy>> = Lock::new(BTreeMap::new());
 #[derive(Default)]
 struct Busy {
     /// Numbers of blocks, and where the ways of each begin in `ways`, in the order in which they became busy.
-    blocks: Vec<(u32, usize)>,
+    blocks: Vec<(BlockNumber, usize)>,
     /// For each block, by where they went, how many executions there were before. Sorted.
     ways: Vec<(u64, u64)>,
 }
@@ -50,7 +51,7 @@ pub fn begin(context: &ThreadContext, limit: u32) {
 
 /// Decides about an execution of block `number` that is about to begin, where translated code does not: the thread becomes busy
 /// with it, or is busy no more. Code that is asked again goes on by itself.
-pub fn decide(engine: &Engine, context: &ThreadContext, writer: &RingWriter, number: u32) {
+pub fn decide(engine: &Engine, context: &ThreadContext, writer: &RingWriter, number: BlockNumber) {
     flush_if_full(context, writer);
     let limit = engine.shared.header().busy_limit as i32;
     let block = i32::from(byte(context, level_offset(number))) - 1;
@@ -68,18 +69,18 @@ pub fn decide(engine: &Engine, context: &ThreadContext, writer: &RingWriter, num
 }
 
 /// Writes that the thread is busy with a block, and has it counted from now on.
-fn become_busy(engine: &Engine, context: &ThreadContext, writer: &RingWriter, number: u32) {
+fn become_busy(engine: &Engine, context: &ThreadContext, writer: &RingWriter, number: BlockNumber) {
     let mut all = BUSY.lock();
     let busy = all.entry(context.slot).or_default();
     let first = busy.ways.len();
     let total = add_ways(engine, context, number, &mut busy.ways);
     busy.blocks.push((number, first));
     set_byte(context, u64::from(gs_region_cell(number)), 1);
-    write(context, writer, region_word::BECAME_BUSY, number, &[ticks(), total]);
+    write(context, writer, region_word::BECAME_BUSY, number.raw(), &[ticks(), total]);
 }
 
 /// Appends to `ways` how often the thread executed a block, by where it went; sorted, each once. Returns their sum.
-fn add_ways(engine: &Engine, context: &ThreadContext, number: u32, ways: &mut Vec<(u64, u64)>) -> u64 {
+fn add_ways(engine: &Engine, context: &ThreadContext, number: BlockNumber, ways: &mut Vec<(u64, u64)>) -> u64 {
     let first = ways.len();
     engine.visit_ways(context, number, &mut |target, executions| ways.push((target, executions)));
     let added = &mut ways[first..];
@@ -116,7 +117,7 @@ fn write_counts(engine: &Engine, context: &ThreadContext, writer: &RingWriter) {
             (*target, executions.wrapping_sub(known))
         });
         let total = counted.clone().fold(0u64, |total, way| total.wrapping_add(way.1));
-        write(context, writer, region_word::COUNTS, *number, &[total]);
+        write(context, writer, region_word::COUNTS, number.raw(), &[total]);
         for (target, executions) in counted.filter(|(target, executions)| *target != 0 && *executions != 0) {
             write(context, writer, region_word::COUNTS_TARGET, 0, &[target, executions]);
         }
@@ -214,7 +215,7 @@ fn write_chunks(writer: &RingWriter, stream: u16, start: u64, bytes: &[u8]) {
 }
 
 /// Where a block's level is, in the thread's block.
-fn level_offset(number: u32) -> u64 {
+fn level_offset(number: BlockNumber) -> u64 {
     u64::from(gs_region_cell(number)) + 1
 }
 
@@ -230,10 +231,10 @@ fn set_byte(context: &ThreadContext, offset: u64, value: u8) {
 
 fn cell(context: &ThreadContext, number: u64) -> u64 {
     // SAFETY: the cells are the first counters of the thread's mapped window.
-    unsafe { context.counter(number as u32).read_volatile() }
+    unsafe { context.counter(CounterId::of_cell(number)).read_volatile() }
 }
 
 fn set_cell(context: &ThreadContext, number: u64, value: u64) {
     // SAFETY: as in `cell`; only the thread itself writes them.
-    unsafe { context.counter(number as u32).write_volatile(value) };
+    unsafe { context.counter(CounterId::of_cell(number)).write_volatile(value) };
 }

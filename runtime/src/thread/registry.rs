@@ -3,6 +3,8 @@
 extern crate alloc;
 use super::block;
 use crate::buffer::{RingWriter, Shared, WaitLimit};
+use crate::context::addresses::CachePc;
+use crate::context::numbers::SiteId;
 use crate::context::ThreadContext;
 use crate::cpu::private_range::private_base;
 use crate::cpu::sys::clock::ticks;
@@ -195,8 +197,8 @@ impl Threads {
     }
 
     /// Fills all branch tables so that a site at `site` has all its entries.
-    pub fn reach_site(&mut self, site: u32) {
-        let needed = site + 0x1_0000;
+    pub fn reach_site(&mut self, site: SiteId) {
+        let needed = site.raw() + 0x1_0000;
         if needed <= self.branch_table_filled {
             return;
         }
@@ -216,13 +218,13 @@ impl Threads {
     }
 
     /// Makes what leads from a site to `address` lead to `new` instead, in all branch tables.
-    pub fn change_branch(&mut self, site: u32, target: u64, address: u64, new: u64) {
+    pub fn change_branch(&mut self, site: SiteId, target: u64, address: CachePc, new: CachePc) {
         for context in self.blocks() {
             // SAFETY: mapped; other threads read the entry as a whole, and either value is right.
             unsafe {
                 let entry = (*context).branch_entry(site, target);
-                if entry.read_volatile() == address {
-                    entry.write_volatile(new);
+                if entry.read_volatile() == address.raw() {
+                    entry.write_volatile(new.raw());
                 }
             }
         }

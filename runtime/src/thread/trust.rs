@@ -3,12 +3,13 @@
 use super::registry::writer_of;
 use super::THREADS;
 use crate::buffer::RingWriter;
+use crate::context::numbers::FragmentId;
 use crate::context::ThreadContext;
 use crate::cpu::guarded;
 use crate::instrument::{Engine, ENGINE};
 
 /// Trusts the pages of a fragment that was compared often, if no thread has its stack there, and all can take the fault.
-pub fn trust_pages_of(engine: &mut Engine, writer: &RingWriter, id: u32) {
+pub fn trust_pages_of(engine: &mut Engine, writer: &RingWriter, id: FragmentId) {
     engine.trust_pages_of(writer, id, |range| {
         let threads = THREADS.lock();
         let mut contexts = threads.contexts();

@@ -60,6 +60,21 @@ class DwarfReader:
                 return value
         raise IndexError
 
+    def signed_number(self) -> int:
+        """A LEB128 number with a sign."""
+        value = shift = 0
+        while shift < 70:
+            byte = self._take(1)[0]
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value - (1 << shift) if byte & 0x40 else value
+        raise IndexError
+
+    def block(self, n_bytes: int) -> bytes:
+        """So many bytes."""
+        return self._take(n_bytes)
+
     def text(self) -> str:
         """A string up to its zero byte."""
         zero = self._content.find(b"\0", self.at, self._end)
@@ -93,7 +108,7 @@ class DwarfReader:
         raise IndexError
 
     def _take(self, n_bytes: int) -> bytes:
-        if self.at + n_bytes > self._end:
+        if not 0 <= self.at <= self._end - n_bytes or n_bytes < 0:
             raise IndexError
         taken = self._content[self.at : self.at + n_bytes]
         self.at += n_bytes

@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Final
 
 from clew.address import FileOffset, ImageOffset
+from clew.binary.architectures.architecture import Architecture
+from clew.binary.architectures.known import architecture_of_machine
 from clew.dataclass import dataclass
 from clew.errors import BinaryError
 
 __all__ = ["ElfFile", "Section", "Segment", "open_elf"]
 
-PAGE_BYTES: Final = 4096
 MAX_SEGMENTS: Final = 512
 MAX_SECTIONS: Final = 65536
 MAX_NOTE_BYTES: Final = 65536
@@ -89,6 +90,7 @@ class ElfFile:
             raise BinaryError(path, "not a 64-bit little-endian ELF file")
         fields = _HEADER.unpack(header)
         self.kind, self.machine, self.entry = fields[1], fields[2], fields[4]
+        self._page_bytes = (architecture_of_machine(self.machine) or Architecture).page_bytes
         self._section_offset, self._section_size = fields[6], fields[11]
         self._n_sections, self._names_index = fields[12], fields[13]
         self.segments = self._read_segments(fields[5], fields[9], fields[10])
@@ -108,13 +110,13 @@ class ElfFile:
     def lowest_address(self) -> int:
         """Link address of the first page that is loaded; 0 if nothing is."""
         loaded = [segment.address for segment in self.segments if segment.kind == PT_LOAD]
-        return min(loaded, default=0) // PAGE_BYTES * PAGE_BYTES
+        return self._page_of(min(loaded, default=0))
 
     @property
     def loaded_bytes(self) -> int:
         """Bytes from the first page that is loaded to the end of the last."""
         ends = [segment.address + segment.memory_bytes for segment in self.segments if segment.kind == PT_LOAD]
-        return -(-max(ends, default=0) // PAGE_BYTES) * PAGE_BYTES - self.lowest_address
+        return self._page_behind(max(ends, default=0)) - self.lowest_address
 
     @property
     def sections(self) -> list[Section]:
@@ -130,8 +132,8 @@ class ElfFile:
     def find_address(self, offset: FileOffset) -> int | None:
         """Link address of the byte at `offset`, in the segment that loads it; by whole pages, as it is mapped."""
         for segment in self.segments:
-            first = segment.file_offset // PAGE_BYTES * PAGE_BYTES
-            last = -(-(segment.file_offset + segment.file_bytes) // PAGE_BYTES) * PAGE_BYTES
+            first = self._page_of(segment.file_offset)
+            last = self._page_behind(segment.file_offset + segment.file_bytes)
             if segment.kind == PT_LOAD and segment.flags & PF_X and first <= offset < last:
                 return segment.address + offset - segment.file_offset
         return None
@@ -139,6 +141,14 @@ class ElfFile:
     def image_offset(self, address: int) -> ImageOffset:
         """Image offset of a link address."""
         return ImageOffset(address - self.lowest_address)
+
+    def _page_of(self, place: int) -> int:
+        """Where the page begins that has an address or offset."""
+        return place // self._page_bytes * self._page_bytes
+
+    def _page_behind(self, end: int) -> int:
+        """Where the last page ends of what ends there."""
+        return -(-end // self._page_bytes) * self._page_bytes
 
     @property
     def build_id(self) -> str | None:

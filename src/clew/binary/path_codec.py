@@ -1,13 +1,12 @@
 """The path codec: walks through ordered paths.
 
 A thin cover of the library `pathcodec` (Rust), which does the work; tables and streams go to it as numpy arrays of the
-dtypes below. What they mean is written down in docs/format/paths.md.
+dtypes of `clew.protocol.codec`. What they mean is written down in docs/format/paths.md.
 """
 
 from __future__ import annotations
 
 import ctypes
-from enum import IntEnum
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -17,22 +16,16 @@ import numpy.typing as npt
 
 from clew.dataclass import dataclass, field
 from clew.errors import PathCodecError
+from clew.protocol.codec import MAX_DEPTH, NOWHERE, Stop
+from clew.protocol.codec_layouts import BLOCK, EVENT, Limit, Position, Progress, Tables
 
 __all__ = [
-    "BLOCK",
-    "EVENT",
-    "MAX_DEPTH",
-    "NOWHERE",
-    "Action",
-    "Ending",
+    "MOST",
     "PathCode",
     "PathStart",
     "PathState",
     "PathStreams",
     "PathWalk",
-    "Position",
-    "Stop",
-    "Tables",
     "default_library",
     "default_library_path",
     "lay_out",
@@ -40,85 +33,10 @@ __all__ = [
     "read_time_stamp",
 ]
 
-NOWHERE: Final = 0xFFFFFFFF
-"""No block."""
-
 MOST: Final = (1 << 64) - 1
 """As many as there are."""
 
-MAX_DEPTH: Final = 1 << 18
-"""So many calls may be open."""
-
-BLOCK: Final = np.dtype(
-    [
-        ("pc", "<u8"),
-        ("end_pc", "<u8"),
-        ("target", "<u4"),
-        ("next", "<u4"),
-        ("first_target", "<u4"),
-        ("n_targets", "<u4"),
-        ("n_instructions", "<u4"),
-        ("ending", "u1"),
-        ("is_taken", "u1"),
-        ("reserved", "V10"),
-    ]
-)
-"""A basic block: `ending` is a number of `Ending`; `target`, where its direct branch leads, and `next`, what lies
-behind it, are indices of blocks or NOWHERE; `targets[first_target:][:n_targets]` are its indirect branch's or return's,
-by their symbols. Where `is_taken` a conditional branch is expected to be taken, and a return takes a symbol."""
-
-EVENT: Final = np.dtype(
-    [
-        ("surprise_bytes", "<u8"),
-        ("decisions", "<u8"),
-        ("symbol_bytes", "<u8"),
-        ("depth", "<u8"),
-        ("block", "<u4"),
-        ("subject", "<u4"),
-        ("value", "<u4"),
-        ("action", "u1"),
-        ("reserved", "V3"),
-    ]
-)
-"""Something at a place of a path; `action` is a number of `Action`."""
-
 Array = npt.NDArray[Any]
-
-
-class Ending(IntEnum):
-    """What a block ends with, as far as paths are concerned."""
-
-    FALL_THROUGH = 0
-    JUMP = 1
-    BACK_JUMP = 2
-    CONDITIONAL = 3
-    CALL = 4
-    INDIRECT_CALL = 5
-    INDIRECT_JUMP = 6
-    RETURN = 7
-    STOP = 8
-    SLOT = 9
-    """No block, but an address that held several: `target` is the one that it holds."""
-
-
-class Action(IntEnum):
-    """What an event does to the path."""
-
-    NOTE = 0
-    RESUME = 1
-    ELSEWHERE = 2
-    EXPECT = 3
-    END = 4
-    CODE = 5
-
-
-class Stop(IntEnum):
-    """Why a walk stopped: it was asked to, the path ends, what was recorded is used up, or it contradicts itself."""
-
-    ASKED = 0
-    END = 1
-    CUT = 2
-    DAMAGED = 3
 
 
 @dataclass(frozen=True)
@@ -154,27 +72,16 @@ class PathStart:
     forgotten: int = 0
 
 
-class Position(ctypes.Structure):
-    """A place in a path: bytes of surprises and symbols read, decisions since the last surprise, calls open."""
-
-    _fields_ = (
-        ("surprise_bytes", ctypes.c_uint64),
-        ("decisions", ctypes.c_uint64),
-        ("symbol_bytes", ctypes.c_uint64),
-        ("depth", ctypes.c_uint64),
-    )
-
-
 _FUNCTIONS: Final = {
     "clew_path_walk_bytes": ctypes.c_uint64,
-    "clew_path_open": ctypes.c_int32,
+    "clew_path_open": ctypes.c_uint32,
     "clew_path_walk": ctypes.c_uint64,
-    "clew_path_advance": ctypes.c_int32,
+    "clew_path_advance": ctypes.c_uint32,
     "clew_path_place": None,
     "clew_path_open_calls": ctypes.c_uint64,
     "clew_path_memory_words": ctypes.c_uint64,
-    "clew_path_encode": ctypes.c_int32,
-    "clew_path_decode": ctypes.c_int32,
+    "clew_path_encode": ctypes.c_uint32,
+    "clew_path_decode": ctypes.c_uint32,
     "clew_time_stamp": ctypes.c_uint64,
 }
 """The library's functions, and what they return."""
@@ -197,31 +104,6 @@ class PathState:
     position: Position
     n_events: int
     """Events that are behind it."""
-
-
-class Tables(ctypes.Structure):
-    """What the library reads, as its `ffi.rs` has it."""
-
-    _fields_ = (
-        ("blocks", ctypes.c_void_p),
-        ("n_blocks", ctypes.c_uint64),
-        ("targets", ctypes.c_void_p),
-        ("n_targets", ctypes.c_uint64),
-        ("surprises", ctypes.c_void_p),
-        ("n_surprise_bytes", ctypes.c_uint64),
-        ("symbols", ctypes.c_void_p),
-        ("n_symbol_bytes", ctypes.c_uint64),
-        ("events", ctypes.c_void_p),
-        ("n_events", ctypes.c_uint64),
-        ("decisions", ctypes.c_uint64),
-        ("addresses", ctypes.c_void_p),
-        ("numbers", ctypes.c_void_p),
-        ("max_depth", ctypes.c_uint64),
-        ("depth", ctypes.c_uint64),
-        ("forgotten", ctypes.c_uint64),
-        ("start", Position),
-        ("block", ctypes.c_uint64),
-    )
 
 
 def lay_out(
@@ -257,20 +139,6 @@ def lay_out(
         block=start.block,
     )
     return tables, (blocks, addresses, numbers, targets, events, surprises, symbols)
-
-
-class _Progress(ctypes.Structure):
-    _fields_ = (("instructions", ctypes.c_uint64), ("blocks", ctypes.c_uint64), ("hits", ctypes.c_uint64))
-
-
-class _Limit(ctypes.Structure):
-    _fields_ = (
-        ("most", _Progress),
-        ("surprise_bytes", ctypes.c_uint64),
-        ("decisions", ctypes.c_uint64),
-        ("counted", ctypes.c_uint32),
-        ("reserved", ctypes.c_uint32),
-    )
 
 
 def default_library_path() -> Path:
@@ -333,7 +201,7 @@ class PathWalk:
         out = np.empty(n, np.uint32)
         if self.stop != Stop.ASKED:
             return out[:0]
-        stop = ctypes.c_int32()
+        stop = ctypes.c_uint32()
         done = default_library().clew_path_walk(
             self._address, ctypes.c_void_p(out.ctypes.data), ctypes.c_uint64(n), ctypes.byref(stop)
         )
@@ -342,29 +210,29 @@ class PathWalk:
 
     def advance(self, instructions: int, blocks: int = MOST) -> tuple[int, int]:
         """Go on by whole blocks, at most so many, of no more than `instructions`; how many of both were executed."""
-        progress = self._advance(_Progress(instructions, blocks, MOST))
+        progress = self._advance(Progress(instructions, blocks, MOST))
         return progress.instructions, progress.blocks
 
     def advance_to(self, block: int, n: int) -> tuple[int, int, int]:
         """Go on up to the `n`-th execution of a block from here, counted from 0, or as far as it goes; how many
         instructions and blocks were executed, and how often this one."""
-        progress = self._advance(_Progress(MOST, MOST, n), counted=block)
+        progress = self._advance(Progress(MOST, MOST, n), counted=block)
         return progress.instructions, progress.blocks, progress.hits
 
     def advance_counting(self, block: int, blocks: int) -> int:
         """Go on by so many blocks, or as far as it goes; how often `block` was executed."""
-        return int(self._advance(_Progress(MOST, blocks, MOST), counted=block).hits)
+        return int(self._advance(Progress(MOST, blocks, MOST), counted=block).hits)
 
     def advance_until(self, surprise_bytes: int, decisions: int) -> tuple[int, int]:
         """Go on until so many bytes of surprises are read and so many decisions made behind the last one, or as far as
         it goes; how many instructions and blocks were executed."""
-        progress = self._advance(_Progress(MOST, MOST, MOST), (surprise_bytes, decisions))
+        progress = self._advance(Progress(MOST, MOST, MOST), (surprise_bytes, decisions))
         return progress.instructions, progress.blocks
 
-    def _advance(self, most: _Progress, position: tuple[int, int] = (MOST, MOST), counted: int = NOWHERE) -> _Progress:
-        progress = _Progress()
+    def _advance(self, most: Progress, position: tuple[int, int] = (MOST, MOST), counted: int = NOWHERE) -> Progress:
+        progress = Progress()
         if self.stop == Stop.ASKED:
-            limit = _Limit(most, *position, counted, 0)
+            limit = Limit(most, *position, counted, 0)
             stop = default_library().clew_path_advance(self._address, ctypes.byref(limit), ctypes.byref(progress))
             self.stop = Stop(stop)
         return progress

@@ -10,19 +10,10 @@ import ctypes
 import numpy as np
 import numpy.typing as npt
 
-from clew.binary.path_codec import (
-    MAX_DEPTH,
-    Array,
-    PathCode,
-    PathStart,
-    PathState,
-    PathWalk,
-    Position,
-    Stop,
-    default_library,
-    lay_out,
-)
+from clew.binary.path_codec import Array, PathCode, PathStart, PathState, PathWalk, default_library, lay_out
 from clew.dataclass import dataclass
+from clew.protocol.codec import MAX_DEPTH, Stop
+from clew.protocol.codec_layouts import Coded, Encoded, Position
 
 __all__ = ["PathSegment", "decode_segment", "encode_segment"]
 
@@ -41,20 +32,6 @@ class PathSegment:
     """What decoding gives."""
 
 
-class _Encoded(ctypes.Structure):
-    _fields_ = (("n_bytes", ctypes.c_uint64), ("n_blocks", ctypes.c_uint64), ("n_items", ctypes.c_uint64))
-
-
-class _Coded(ctypes.Structure):
-    _fields_ = (
-        ("bytes", ctypes.c_void_p),
-        ("n_bytes", ctypes.c_uint64),
-        ("n_blocks", ctypes.c_uint64),
-        ("words", ctypes.c_void_p),
-        ("n_words", ctypes.c_uint64),
-    )
-
-
 def encode_segment(walk: PathWalk, n_items: int) -> PathSegment:
     """Go on by `n_items` conditional and indirect branches, or as far as `walk` can, and re-code them on the way.
 
@@ -71,7 +48,7 @@ def encode_segment(walk: PathWalk, n_items: int) -> PathSegment:
     words = np.empty(library.clew_path_memory_words(), np.uint32)
     # Two bits an item are twice what an unpredictable one takes.
     room = np.empty(4096 + min(n_items, 1 << 30) // 4, np.uint8)
-    encoded = _Encoded()
+    encoded = Encoded()
     stop = library.clew_path_encode(
         walk.address,
         ctypes.c_uint64(n_items),
@@ -81,6 +58,8 @@ def encode_segment(walk: PathWalk, n_items: int) -> PathSegment:
         ctypes.c_uint64(len(room)),
         ctypes.byref(encoded),
     )
+    if stop == Stop.NO_ROOM:
+        raise ValueError("no segment of a walk: there is no room for it")
     walk.stop = Stop(stop)
     after, _, _ = walk.place()
     return PathSegment(
@@ -111,7 +90,7 @@ def decode_segment(
     start = PathStart(state.block, state.addresses, state.numbers, state.forgotten)
     code = PathCode(state.blocks, targets)
     tables, _kept = lay_out(code, (surprises, symbols), events, start, state.position, max_depth)
-    reading = _Coded(
+    reading = Coded(
         bytes=coded.ctypes.data,
         n_bytes=len(coded),
         n_blocks=segment.n_blocks,

@@ -30,6 +30,8 @@ _SHT_SYMTAB, _SHT_DYNSYM = 2, 11
 _STT_NOTYPE, _STT_FUNC, _STT_GNU_IFUNC = 0, 2, 10
 _STB_LOCAL, _STB_WEAK = 0, 2
 _STUB = 1 << 32
+_LAST_BYTES: Final = np.uint64(4096)
+"""What the last symbol has, if it has no size."""
 """Added to the place of a name: the stub that leads to what is called so."""
 _IS_READABLE: Final = re.compile(r"[( :<]")
 """What names have only after they were made readable."""
@@ -234,7 +236,7 @@ class _Found:
         kept = offsets[first]
         sizes = rows["size"][first].copy()
         unsized = np.flatnonzero(sizes == 0)
-        following = np.concatenate((kept[1:], kept[-1:] + np.uint64(4096)))
+        following = np.concatenate((kept[1:], kept[-1:] + _LAST_BYTES))
         sizes[unsized] = following[unsized] - kept[unsized]
         return SymbolTable(
             offsets=kept,

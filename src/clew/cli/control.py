@@ -34,11 +34,11 @@ def command(pid: str, name: str, argument: str | None, tid: int | None, as_json:
     """Tell the recording of process PID what to do.
 
     \b
-    status            what stands still, and where
-    pause, continue   have all threads stand still, or go on
+    status            what is stopped, and where
+    pause, continue   have all threads stop, or go on
     step              one instruction of a thread
     next, step-over   one instruction with what it calls
-    break WHERE       stand still there: an address, a symbol (main, libc.so.6!malloc), or main+0x10
+    break WHERE       stop there: an address, a symbol (main, libc.so.6!malloc), or main+0x10
     delete WHERE      take that back
     include WHAT      record that from now on, too: as --include of `clew record`
     exclude WHAT      record that no longer
@@ -48,7 +48,7 @@ def command(pid: str, name: str, argument: str | None, tid: int | None, as_json:
     detach            leave the process: it goes on natively
     kill              end it
 
-    A process that stands still needs no debugger for it, and goes on should clew be killed.
+    A process that is stopped needs no debugger for it, and goes on should clew be killed.
     """
     from clew.cli.control_text import iter_lines
 

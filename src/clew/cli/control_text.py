@@ -6,16 +6,19 @@ Runs beside the controller. Names come from the target: they are escaped.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from clew.cli.console import escape_control
 from clew.recording.control.client import architecture_of, pc_of
+
+if TYPE_CHECKING:
+    from clew.protocol.words import HoldWord
 
 __all__ = ["iter_lines"]
 
 _REGISTERS_A_LINE = 4
 _MOVING = ("step", "next", "step-over")
-_REASONS = {"asked": "stands at", "stepped": "stepped to", "breakpoint": "breakpoint at"}
+_REASONS: dict[HoldWord, str] = {"asked": "paused at", "stepped": "stepped to", "breakpoint": "breakpoint at"}
 
 
 def iter_lines(name: str, answer: dict[str, Any]) -> Iterator[str]:
@@ -32,7 +35,7 @@ def iter_lines(name: str, answer: dict[str, Any]) -> Iterator[str]:
 
 
 def _iter_status(answer: dict[str, Any], *, only_moved: bool) -> Iterator[str]:
-    """`only_moved` has the registers of threads that stand where they stood left out."""
+    """`only_moved` has the registers of threads that did not move left out."""
     budget = "" if answer["budget"] is None else f", at most {answer['budget'] / 1e6:g} MB/s of order"
     # As a command calls it: the trace is one of mode full.
     mode = "auto" if budget and answer["mode"] == "full" else answer["mode"]

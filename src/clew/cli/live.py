@@ -78,7 +78,7 @@ class LiveViewer:
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "clew", "live-viewer", *words],
-                env={**os.environ, "CLEW_TOKEN": self._token, "OPENBLAS_NUM_THREADS": "1"},
+                env={**os.environ, "CLEW_TOKEN": self._token},
                 pass_fds=(self._other.fileno(), journal, self._listening.fileno()),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,

@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from clew.cli.browser import open_browser
+from clew.cli.light_numpy import prepare_numpy
 from clew.errors import UsageError
 
 __all__ = ["command"]
@@ -29,6 +30,7 @@ def command(directory: Path, recorder: int, journal: int, listening: int, host: 
     token = os.environ.pop("CLEW_TOKEN", "")
     if not token:
         raise UsageError("live-viewer is started by `clew record --view` and `clew attach --view`")
+    prepare_numpy()
     from clew.server.listening import make_url
     from clew.server.serve import serve_recording
 

@@ -56,7 +56,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "unanswered": "requests that clew did not answer in time",
     },
     "attaching": {
-        "attach_microseconds": "for so long the process stood still to be attached to",
+        "attach_microseconds": "for so long the process was stopped to be attached to",
         "detach_microseconds": "and for so long to be left",
     },
 }

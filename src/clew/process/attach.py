@@ -63,7 +63,7 @@ SharedMemoryMaker = Callable[[int, SharedLayout, list[Mapping]], SharedMemory]
 
 @dataclass(frozen=True)
 class Attachment:
-    """A process with the runtime in it, how it is told, and for how long it stood still."""
+    """A process with the runtime in it, how it is told, and for how long it was stopped."""
 
     pid: Pid
     shared: SharedMemory

@@ -24,7 +24,7 @@ from clew.process.held_process import POLL_SECONDS, HeldProcess, Stop
 from clew.process.identity import find_sharer_of_memory, read_stat, read_status
 from clew.process.injection_plan import InjectionPlan
 from clew.process.maps import read_maps
-from clew.process.take_out import Standing
+from clew.process.take_out import ParkedProcess
 from clew.process.thread_state import ThreadState, call_to_make_again, parse_state
 from clew.protocol._constants import DETACH_CODE, THREAD_STATE_BYTES
 
@@ -46,7 +46,7 @@ class StatusPage(Protocol):
 
 @dataclass(frozen=True)
 class Departure:
-    """`seconds`: how long the process stood still or was on its way out. `wait_status` says how it ended, if it did and
+    """`seconds`: how long the process was stopped or was on its way out. `wait_status` says how it ended, if it did and
     this process was told.
     """
 
@@ -146,7 +146,7 @@ class _Leaving:
         finally:
             self._fetcher.close()
         if self.held.threads:
-            Standing(self.held, self.plan, labels, self.parked, self.native).take_out(self.held_signals)
+            ParkedProcess(self.held, self.plan, labels, self.parked, self.native).take_out(self.held_signals)
 
     def _wait_until_parked(self) -> None:
         deadline = time.monotonic() + self.patience_seconds
@@ -215,8 +215,8 @@ class _Leaving:
     def _handle_parking(self, stop: Stop) -> None:
         """A thread on its way from the trap to behind the system call that follows it."""
         registers = self._fetcher.get_registers(stop.tid)
-        standing_pc = self._fetcher.labels["standing_pc"]
-        is_behind = stop.signal_number == ptrace.SYSCALL_STOP_SIGNAL and registers.pc == standing_pc
+        handover_pc = self._fetcher.labels["handover_pc"]
+        is_behind = stop.signal_number == ptrace.SYSCALL_STOP_SIGNAL and registers.pc == handover_pc
         if is_behind and not registers.is_in_front_of_call:
             self.parked[stop.tid] = self.parking.pop(stop.tid)
         else:

@@ -29,7 +29,7 @@ EXIT_STATUS_NOT_STARTED: Final = 127
 EXECUTION_SECONDS: Final = 3600.0
 """A program's file may lie on a slow file system, and who waits can tell clew to leave."""
 
-WISH_SECONDS: Final = 1.0
+GIVING_UP_SECONDS: Final = 1.0
 """What comes from a terminal comes to the program, too, which has to be there for it."""
 
 END_SECONDS: Final = 1.0
@@ -151,7 +151,7 @@ def _wait_for_exec(pid: Pid, program: Program, failure_read: int, is_given_up: C
         nonlocal given_up_at
         if not given_up_at and is_given_up():
             given_up_at = time.monotonic()
-        return given_up_at > 0 and time.monotonic() - given_up_at > WISH_SECONDS
+        return given_up_at > 0 and time.monotonic() - given_up_at > GIVING_UP_SECONDS
 
     while True:
         try:

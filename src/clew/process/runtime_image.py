@@ -5,7 +5,6 @@ Runs in the controller. Pure but for reading the one file; what is done with the
 
 from __future__ import annotations
 
-import mmap
 import os
 import struct
 from pathlib import Path
@@ -16,11 +15,11 @@ from clew.binary.architectures.known import native_architecture
 from clew.dataclass import dataclass, field
 from clew.errors import RuntimeImageError
 from clew.process.linux import PROT_EXEC, PROT_READ, PROT_WRITE
+from clew.process.shared_memory import PAGE_BYTES
 from clew.protocol._constants import NOTE_NAME, NOTE_TYPE, SCHEMA_HASH, VERSION
 
-__all__ = ["PAGE_BYTES", "RuntimeImage", "Segment", "default_runtime_path", "load_runtime_image", "parse_runtime_image"]
+__all__ = ["RuntimeImage", "Segment", "default_runtime_path", "load_runtime_image", "parse_runtime_image"]
 
-PAGE_BYTES: Final = mmap.PAGESIZE
 MAX_IMAGE_BYTES: Final = 64 << 20
 
 _ET_DYN = 3

@@ -230,7 +230,7 @@ class SharedMemory:
         )
         self._filters: list[FilterRow] = []
         self._breakpoints: list[int] = []
-        self._n_wishes = 0
+        self._n_directives = 0
         self._n_changed = 0
         self._records_order = settings.mode == Mode.FULL
         self._is_written = False
@@ -247,8 +247,8 @@ class SharedMemory:
         """A region of the same file for a child of the process: with its settings and filters. Raises ClewError."""
         child = SharedMemory(self.file, replace(self.settings, is_own_child=False))
         child.append_filters(self._filters)
-        # The child has its parent's code, as far as that minded these wishes.
-        child._n_wishes = self._n_wishes - 1
+        # The child has its parent's code, as far as that carried out these directives.
+        child._n_directives = self._n_directives - 1
         child._tell_order(self._records_order)
         child._tell_written(self._is_written)
         child._inherit_changed(self)
@@ -281,18 +281,18 @@ class SharedMemory:
         self.map[offset : offset + 8] = budget.to_bytes(8, "little")
 
     def set_records_order(self, records_order: bool) -> None:
-        """Modes counts and full: say whether the order is recorded from now on. All threads are to stand still."""
+        """Modes counts and full: say whether the order is recorded from now on. All threads must be stopped."""
         self._tell_order(records_order)
-        self.wish()
+        self.give_directive()
 
     def _tell_order(self, records_order: bool) -> None:
         self._records_order = records_order
         self.set_status_ticket("records_order", int(records_order))
 
     def distrust(self) -> None:
-        """Say that another process may write to the code whatever is protected; threads mind it when they come next."""
+        """Say that another process may write to the code whatever is protected; threads see to it as they come."""
         self._tell_written(True)
-        self.wish()
+        self.give_directive()
 
     def _tell_written(self, is_written: bool) -> None:
         self._is_written = is_written
@@ -309,22 +309,22 @@ class SharedMemory:
         return int.from_bytes(self.map[offset : offset + 4], "little")
 
     def set_breakpoints(self, addresses: Sequence[int]) -> None:
-        """Replace the breakpoints, at most MAX_BREAKPOINTS of them, by these; threads mind it when they stop next."""
+        """Replace the breakpoints, at most MAX_BREAKPOINTS of them, by these; threads see to it when they stop next."""
         offset = self.layout.status_offset + field_offset("StatusPage", "breakpoints")
         self.map[offset : offset + 8 * len(addresses)] = struct.pack(f"<{len(addresses)}Q", *addresses)
         self.set_status_ticket("breakpoint_count", len(addresses))
         self._breakpoints = list(addresses)
-        self.wish()
+        self.give_directive()
 
     def tell_changed(self, pages: Sequence[int]) -> None:
-        """Say which pages of code changed behind the process' back; threads mind it when they come next."""
+        """Say which pages of code changed behind the process' back; threads see to it when they come next."""
         offset = self.layout.status_offset + field_offset("StatusPage", "changed_pages")
         last = pages[-MAX_CHANGED_PAGES:]
         for number, page in enumerate(last, self._n_changed + len(pages) - len(last)):
             at = offset + 8 * (number % MAX_CHANGED_PAGES)
             self.map[at : at + 8] = page.to_bytes(8, "little")
         self._set_changed(self._n_changed + len(pages))
-        self.wish()
+        self.give_directive()
 
     def _set_changed(self, count: int) -> None:
         self._n_changed = count & 0xFFFFFFFF
@@ -333,12 +333,12 @@ class SharedMemory:
     def release_task(self, number: int) -> None:
         """Say which task that shares the process' memory is to go on natively; 0: none."""
         self.set_status_ticket("released_task", number)
-        self.wish()
+        self.give_directive()
 
-    def wish(self) -> None:
+    def give_directive(self) -> None:
         """Have threads look at what was changed, before they execute anything more."""
-        self._n_wishes = self._n_wishes + 1 & 0xFFFFFFFF
-        self.set_status_ticket("wishes", self._n_wishes)
+        self._n_directives = self._n_directives + 1 & 0xFFFFFFFF
+        self.set_status_ticket("directive_count", self._n_directives)
 
     def ask_about_images(self) -> None:
         """From now on the target asks about what it maps (RequestKind.IMAGE_FILTERS)."""

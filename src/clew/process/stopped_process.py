@@ -186,7 +186,7 @@ class StoppedProcess:
                 abandon(self.task, lambda: self._give_back(registers))
 
     def _stop_again(self) -> None:
-        """Have it stand still once more, so that it can be left: a frozen one stops where it is."""
+        """Have it stop once more, so that it can be left: a frozen one stops where it is."""
         with contextlib.suppress(ProcessLookupError, ChildProcessError, StuckError):
             ptrace.interrupt(self.task)
             wait_stop(self.task, limit_seconds=AGAIN_SECONDS)

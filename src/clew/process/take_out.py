@@ -1,4 +1,4 @@
-"""The last of leaving a process, all threads of which stand still: what is the runtime's goes, and all that is the
+"""The last of leaving a process, all threads of which are stopped: what is the runtime's goes, and all that is the
 program's is as it was.
 
 Runs in the controller. The signal actions and mappings are restored, by calls made with one of the threads, and each
@@ -27,7 +27,7 @@ from clew.process.stopped_process import StoppedProcess
 from clew.process.thread_state import ThreadState, give_back, read_state
 from clew.protocol._constants import THREAD_STRIDE_BYTES, Stage
 
-__all__ = ["Standing"]
+__all__ = ["ParkedProcess"]
 
 LEAVE_SECONDS: Final = 20.0
 
@@ -38,7 +38,7 @@ _SS_DISABLE, _SS_AUTODISARM = 2, 1 << 31
 
 
 @dataclass(frozen=True)
-class Standing:
+class ParkedProcess:
     """A process whose threads have `parked` in the runtime, each with its own state, or run outside of it (`native`).
 
     `labels` are the fields of the runtime's ControlBlock.

@@ -131,7 +131,7 @@ def read_state(process: StoppedProcess, tid: Tid) -> ThreadState:
         instruction = processor.call_instruction
         if _try_read(process, RemoteAddress(registers.pc), len(instruction)) == instruction:
             return replace(state_of(registers, tid, state.mask), call_code=code)
-    return _abort_sequence(process, state)
+    return _abort_rseq(process, state)
 
 
 def state_of(registers: Registers, tid: Tid, mask: int) -> ThreadState:
@@ -169,7 +169,7 @@ def apply_state(state: ThreadState, registers: Registers, *, keeps_code: bool = 
     registers.give_own(state.own, keeps_code=keeps_code)
 
 
-def _abort_sequence(process: StoppedProcess, state: ThreadState) -> ThreadState:
+def _abort_rseq(process: StoppedProcess, state: ThreadState) -> ThreadState:
     """A thread inside a restartable sequence goes on at its abort handler, as after any interruption (rseq(2))."""
     registration = ptrace.get_rseq(state.tid)
     if registration is None:

@@ -14,10 +14,18 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("e0f458c027af7078ffd8819ffdd96a4088c56470063f11644d03e4c5714322a7")
-CONTAINER_MAGIC: Final = 0x3131415441444c43
-CONTAINER_VERSION: Final = 0x1
+SCHEMA_HASH: Final = bytes.fromhex("c57d1dd28d8f6670ef59a99e48cea365663ef43f691e6d5060986d029c47228e")
 
+CONTAINER_MAGIC: Final = 3544686211845344323
+"""what a container begins with: CLDATA11"""
+CONTAINER_VERSION: Final = 1
+"""of containers"""
+MOST_BLOCKS: Final = 300000
+"""with more blocks than so many the graph of a process stays at the level of functions; a function's own view has its
+blocks
+"""
+LISTING_PAGE: Final = 64
+"""blocks that the listing asks for at a time"""
 RECORD_BYTES: Final = 64
 """every record, and every continuation of one, is one unit of this size"""
 CONTINUATION_PAYLOAD_BYTES: Final = 60
@@ -72,7 +80,9 @@ PATH_SURPRISES_OFFSET: Final = 4096
 PATH_SYMBOLS_OFFSET: Final = 73728
 """mode full: where the buffer of symbols starts"""
 PATH_BUFFER_BYTES: Final = 65536
-"""size of either; a number may end up to 4,096 bytes behind it"""
+"""size of either; path_slack_bytes more may be in it"""
+PATH_SLACK_BYTES: Final = 16
+"""mode full: what is written last into a buffer ends at most so far behind it"""
 PATH_WINDOW_BYTES: Final = 143360
 """modes counts and full: what a path takes of a thread's counters window; the first counter comes behind it"""
 REGION_BLOCKS: Final = 1048576
@@ -94,11 +104,17 @@ REGION_WORDS_OFFSET: Final = 4096
 REGION_NUMBERS_OFFSET: Final = 73728
 """mode region: where the buffer of numbers starts"""
 REGION_BUFFER_BYTES: Final = 65536
-"""size of either; what is written last may end up to 4,096 bytes behind it"""
+"""size of either; what is written last may end behind it, within buffer_guard_bytes"""
+BUFFER_GUARD_BYTES: Final = 4096
+"""modes full and region: so much behind each buffer of a path or of tags belongs to nothing else"""
 REGION_WINDOW_BYTES: Final = 143360
 """mode region: what tags take of a thread's counters window; the first counter comes behind it"""
 REGION_KIND_SHIFT: Final = 28
 """the bits of a word from this one on are enum RegionWord, those below its value"""
+NO_INDEX: Final = 4294967295
+"""in records: no fragment, no counter, no block of mode region"""
+NO_SYMBOL: Final = 65535
+"""in records: paths have no number for this target"""
 MAX_BUSY_LIMIT: Final = 254
 """largest SessionHeader.busy_limit"""
 LONGEST_WAIT_SECONDS: Final = 20
@@ -110,6 +126,7 @@ ARCHITECTURES: Final = {
         "AMD64, as 64-bit programs of Linux have it.",
         "x86-64",
         62,
+        4096,
         ("rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"),
         (
             "rax",
@@ -378,10 +395,10 @@ class RequestKind(IntEnum):
     offset of new code. fork: a region for a child, or 0 (with an argument: that region was not used); adopt, of the
     child: process id and the time stamp of the fork, 1 if it is followed. execve: path, directory (AT_FDCWD), flags;
     1 if the controller waits for the program. execve_failed: it waits no longer. child: a region and the process id
-    of who begins in it; answered when that has executed a program or ended. hold: enum HoldReason; the thread stands
-    at the slot's held_registers, in front of the instruction at rip; enum HoldReply. mapping: an address; 1 if
-    something is mapped from there on, the first of which is in request_answer: start, end, PROT_* bits, 1 if it is
-    shared. trace: the number of a thread that the asking one is about to trace; and why that is to run natively,
+    of who begins in it; answered when that has executed a program or ended. hold: enum HoldReason; the thread is
+    stopped at the slot's held_registers, in front of the instruction at rip; enum HoldReply. mapping: an address; 1
+    if something is mapped from there on, the first of which is in request_answer: start, end, PROT_* bits, 1 if it
+    is shared. trace: the number of a thread that the asking one is about to trace; and why that is to run natively,
     enum ReleaseReason; 1 if its process was left for it. write: the number of a process to whose memory the asking
     thread may write from now on, whatever is protected there; 1 if it takes that into account. born: a slot;
     answered when its born_child is 0.
@@ -401,8 +418,81 @@ class RequestKind(IntEnum):
     WRITE = 11
 
 
+class CaptureType(IntEnum):
+    """What a value of a capture is: an integer, with a sign or without, of 8 to 64 bits; a floating-point number;
+    bytes.
+    """
+
+    I8 = 0
+    U8 = 1
+    I16 = 2
+    U16 = 3
+    I32 = 4
+    U32 = 5
+    I64 = 6
+    U64 = 7
+    F32 = 8
+    F64 = 9
+    TEXT = 10
+
+
+class CaptureOperation(IntEnum):
+    """What an instruction of a capture does with its operands a and b, values of instructions before it. A value may be
+    missing: of memory that can't be read, of a division by 0, and of what is made of a missing one. constant:
+    immediate. register, vector: number immediate of the architecture's; of a vector register the low half. context:
+    CaptureContext. load: memory at a. string: bytes at a up to a zero byte, immediate at most. bytes: b bytes at a,
+    immediate at most. literal: bytes of the program's data, from the immediate's lower half on, as many as its upper
+    half says. convert: a, which is of type immediate. add to complement: arithmetic of type, which both operands are
+    of. equal to less_equal: 1 or 0, an i32, of operands of type. logical_and, logical_or, logical_not: of i32; what
+    the left one decides does not ask the right one. text_equal: 1 or 0.
+    """
+
+    CONSTANT = 0
+    REGISTER = 1
+    VECTOR = 2
+    CONTEXT = 3
+    LOAD = 4
+    STRING = 5
+    BYTES = 6
+    LITERAL = 7
+    CONVERT = 8
+    ADD = 9
+    SUBTRACT = 10
+    MULTIPLY = 11
+    DIVIDE = 12
+    REMAINDER = 13
+    BIT_AND = 14
+    BIT_OR = 15
+    BIT_XOR = 16
+    SHIFT_LEFT = 17
+    SHIFT_RIGHT = 18
+    NEGATE = 19
+    COMPLEMENT = 20
+    EQUAL = 21
+    NOT_EQUAL = 22
+    LESS = 23
+    LESS_EQUAL = 24
+    LOGICAL_AND = 25
+    LOGICAL_OR = 26
+    LOGICAL_NOT = 27
+    TEXT_EQUAL = 28
+
+
+class CaptureContext(IntEnum):
+    """What a capture may ask about the place beside registers and memory: thread, process, processor, time stamp
+    counter, how many calls are open, the thread's name.
+    """
+
+    TID = 0
+    PID = 1
+    CPU = 2
+    TIME = 3
+    DEPTH = 4
+    COMM = 5
+
+
 class HoldReason(IntEnum):
-    """Why a thread stands still in the dispatcher: the controller holds the process, the thread has made the one step
+    """Why a thread is stopped in the dispatcher: the controller holds the process, the thread has made the one step
     that it was to make, or it came to a breakpoint.
     """
 
@@ -412,10 +502,13 @@ class HoldReason(IntEnum):
 
 
 class HoldReply(IntEnum):
-    """What a thread that stood still does next: it goes on, or executes one instruction and stands still again."""
+    """What a thread that was stopped does next: it goes on, or executes one instruction and stops again. go_on_changed:
+    it goes on with the registers that the slot has now.
+    """
 
     GO_ON = 0
     STEP = 1
+    GO_ON_CHANGED = 2
 
 
 class ErrorCode(IntEnum):
@@ -563,7 +656,7 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "table_misses": (272, "<Q"),
             "untagged_fragments": (280, "<Q"),
             "hold_ticket": (288, "<I"),
-            "wishes": (292, "<I"),
+            "directive_count": (292, "<I"),
             "breakpoint_count": (296, "<I"),
             "records_order": (300, "<I"),
             "breakpoints": (304, "<32Q"),
@@ -602,7 +695,8 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "born_child": (168, "<Q"),
             "reserved": (176, "<80s"),
             "held_registers": (256, "<18Q"),
-            "reserved_more": (400, "<112s"),
+            "held_vectors": (400, "<8Q"),
+            "reserved_more": (464, "<48s"),
         },
     ),
     "StartBlock": (
@@ -648,7 +742,7 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "tid_offset": (84, "<I"),
             "call_pc": (88, "<Q"),
             "trap_action": (96, "<Q"),
-            "standing_pc": (104, "<Q"),
+            "handover_pc": (104, "<Q"),
             "reserved_more": (112, "<16s"),
         },
     ),

@@ -12,7 +12,8 @@ __all__ = ["ArchitectureDefinition"]
 
 @dataclass(frozen=True)
 class ArchitectureDefinition:
-    """An architecture. `title` is for people, `machine` is e_machine in ELF files.
+    """An architecture. `title` is for people, `machine` is e_machine in ELF files, `page_bytes` the
+    least that is mapped at once.
 
     `registers` are the general ones in the order of StartBlock.registers and ThreadState.registers, `held_registers`
     those of ThreadSlot.held_registers; `program_counter` and `stack_pointer` are two of these. `own_fields` are, by
@@ -23,6 +24,7 @@ class ArchitectureDefinition:
     doc: str
     title: str
     machine: int
+    page_bytes: int
     registers: tuple[str, ...]
     held_registers: tuple[str, ...]
     program_counter: str

@@ -10,11 +10,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from clew.analysis.calls.call_rows import CALL_KINDS, CallRows
+from clew.analysis.calls.call_rows import CallRows
 from clew.analysis.calls.recorded_calls import tell_arguments
 from clew.analysis.calls.system_calls import count_system_calls, sum_system_calls
 from clew.analysis.replay.timeline import find_edges
 from clew.errors import UsageError
+from clew.protocol.words import CALL_WORDS
 from clew.server.container import encode_container, pack_texts
 from clew.server.process_calls import ProcessCalls, hold_calls, parse_filter
 from clew.server.query import Query
@@ -272,4 +273,4 @@ def encode_call_chart(query: Query) -> bytes:
 
 
 def _name_kind(kind: int) -> str:
-    return CALL_KINDS[kind] if kind < len(CALL_KINDS) else "unknown"
+    return CALL_WORDS[kind] if kind < len(CALL_WORDS) else "unknown"

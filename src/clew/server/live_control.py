@@ -19,7 +19,7 @@ from starlette.responses import JSONResponse, Response
 from clew.address import MAX_PID, Pid
 from clew.binary.architectures.architecture import Architecture
 from clew.errors import ControlError
-from clew.recording.assembly.tables import clean_text
+from clew.recording.assembly.tables.tables import clean_text
 from clew.recording.control.client import COMMAND_ARGUMENTS, TOLD_MODES, ControlClient, architecture_of, pc_of
 from clew.server.live_session import LiveSession
 
@@ -28,7 +28,7 @@ __all__ = ["LiveControl", "refuse_control"]
 MAX_BODY_BYTES: Final = 16384
 MAX_WORD_LENGTH: Final = 4096
 MAX_TOLD_THREADS: Final = 200
-"""So many threads that stand still are told of, and so many others; first those with a reason of their own."""
+"""So many threads that are stopped are told of, and so many others; first those with a reason of their own."""
 MAX_TOLD_FILTERS: Final = 100
 """The last so many of each kind."""
 _MAX_BUDGET: Final = 1 << 53
@@ -176,7 +176,7 @@ def _tell_status(answer: Mapping[str, Any], pid: Pid) -> dict[str, Any] | None:
     if process is None:
         return None
     architecture = architecture_of(process)
-    standing = sorted(process["threads"], key=lambda thread: (thread["reason"] == "asked", thread["tid"]))
+    stopped = sorted(process["threads"], key=lambda thread: (thread["reason"] == "asked", thread["tid"]))
     elsewhere = sorted(process["elsewhere"], key=lambda thread: int(thread["tid"]))
     return {
         "pid": pid,
@@ -190,7 +190,7 @@ def _tell_status(answer: Mapping[str, Any], pid: Pid) -> dict[str, Any] | None:
         "breakpoints": [
             {"address": f"{one['address']:#x}", "symbol": clean_text(one["symbol"])} for one in process["breakpoints"]
         ],
-        "standing": [
+        "stopped": [
             {
                 "tid": thread["tid"],
                 "reason": thread["reason"],
@@ -198,13 +198,13 @@ def _tell_status(answer: Mapping[str, Any], pid: Pid) -> dict[str, Any] | None:
                 "symbol": clean_text(thread["symbol"]),
                 "registers": {name: f"{value:#x}" for name, value in thread["registers"].items()},
             }
-            for thread in standing[:MAX_TOLD_THREADS]
+            for thread in stopped[:MAX_TOLD_THREADS]
         ],
         "elsewhere": [
             {"tid": thread["tid"], "system_call": _name_call(thread["system_call"], architecture)}
             for thread in elsewhere[:MAX_TOLD_THREADS]
         ],
-        "n_standing": len(standing),
+        "n_stopped": len(stopped),
         "n_elsewhere": len(elsewhere),
     }
 

@@ -20,8 +20,8 @@ from clew.binary.demangle import demangle
 from clew.binary.path_codec import read_time_stamp
 from clew.binary.plt import SUFFIX as STUB_SUFFIX
 from clew.protocol._generated import EdgeKind, Mode
-from clew.recording.assembly.images import Image, ImageFiles, ImageMap, build_image_map
-from clew.recording.assembly.tables import clean_text, name_blocks, number_blocks
+from clew.recording.assembly.images.images import Image, ImageFiles, ImageMap, build_image_map
+from clew.recording.assembly.tables.tables import clean_text, name_blocks, number_blocks
 from clew.recording.live.process import LiveCode, LiveProcess
 from clew.server.graph_arrays import find_main_image, function_flags
 from clew.server.live_rows import LiveRows

@@ -21,8 +21,8 @@ from typing import Any, Final
 from clew.errors import ClewError
 from clew.process.shared_memory import SharedLayout
 from clew.protocol._constants import Mode
-from clew.recording.assembly.images import ImageFiles
-from clew.recording.assembly.tables import clean_text
+from clew.recording.assembly.images.images import ImageFiles
+from clew.recording.assembly.tables.tables import clean_text
 from clew.recording.journal.frames import Frame, FrameKind
 from clew.recording.journal.tail import JournalTail
 from clew.recording.live.counters import LiveCounters

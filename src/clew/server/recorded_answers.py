@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from clew.errors import UsageError
+from clew.protocol._constants import LISTING_PAGE, MOST_BLOCKS
 from clew.server.answer_pack import AnswerPack, make_key
 from clew.server.answers import ANSWERS
 from clew.server.container import decode_container
@@ -22,12 +23,6 @@ from clew.server.table_files import TableFile
 from clew.server.taken_calls import take_calls
 
 __all__ = ["RecordedAnswers"]
-
-MOST_BLOCKS: Final = 300_000
-"""Of a process with more blocks the page draws functions only (web/src/model/session.ts)."""
-
-LISTING_PAGE: Final = 64
-"""Blocks in a part of the listing that the page asks for (web/src/model/listing/listing-pages.ts)."""
 
 BINS: Final = 1000
 """Of the timeline, at any width."""

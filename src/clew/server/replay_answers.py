@@ -23,6 +23,7 @@ from clew.analysis.replay.tag_threads import TagThreads
 from clew.analysis.replay.thread_times import ThreadTimes, read_path_times
 from clew.analysis.replay.timeline import MAX_CELLS, ProcessTimeline, TimelineThread, find_edges
 from clew.errors import ClewError, UsageError
+from clew.protocol._generated import GapReason
 from clew.server.container import encode_container, pack_texts
 from clew.server.query import parse_number
 from clew.server.served_trace import ServedTrace
@@ -293,7 +294,7 @@ def _describe(served: ServedTrace, replay: Replay, tid: int, position: int) -> d
             "from": int(state.gap["start_ns"]) - served.start_ns,
             "to": int(state.gap["end_ns"]) - served.start_ns,
             "executions": int(state.gap["executions"]),
-            "reason": ["busy", "lost", "mode", "thinned"][int(state.gap["reason"])],
+            "reason": GapReason(state.gap["reason"]).name.lower(),
             "counts": [{"block": block, "executions": executions} for block, executions in counted],
         }
     return {

@@ -7,8 +7,10 @@ import pytest
 
 from clew.analysis.order.changed_code import ChangedCode
 from clew.analysis.order.path_code import ProcessCode
-from clew.binary.path_codec import BLOCK, NOWHERE, Action, Ending, PathCode
+from clew.binary.path_codec import PathCode
 from clew.protocol._generated import PATH_EVENT_RECORD, PathEventKind
+from clew.protocol.codec import NOWHERE, Action, Ending
+from clew.protocol.codec_layouts import BLOCK
 from clew.store.path_checkpoints import STATE
 
 N_PLACES, N_VERSIONS = 6, 4

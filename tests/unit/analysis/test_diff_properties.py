@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clew.analysis.comparison.trace_diff import SUBJECTS, TraceDiff
+from clew.protocol.words import EDGE_WORDS
 from tests.unit.small_trace import BASE, Rows, small_trace, write_trace
 
 SIZE = 24
@@ -123,7 +124,7 @@ def test_differences_are_those_of_the_instructions(a: list[Stretch], b: list[Str
     kinds = [np.full(len(diff.edges.is_comparable), -1) for _ in diff.flows]
     for kind, flow, first in zip(kinds, diff.flows, diff.edges.first, strict=True):
         kind[first >= 0] = flow.kind[first[first >= 0]]
-    is_straight = np.maximum(*kinds) == diff.code[0].arrays.EDGE_KINDS.index("fall_through")
+    is_straight = np.maximum(*kinds) == EDGE_WORDS.index("fall_through")
     straight = [Counter(at for first, last in run for at in range(first + 1, last + 1) if at in borders)
                 for run in (a, b)]  # fmt: skip
     differing = np.abs(diff.edges.executions[0] - diff.edges.executions[1])

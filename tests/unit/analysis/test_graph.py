@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from clew.analysis.graph.graph import ProcessGraph
 from clew.analysis.trace import Trace
 from clew.errors import UsageError
+from clew.protocol.words import EDGE_WORDS, EXIT_WORDS
 from tests.web.made_up_trace import MadeUpTrace, write_made_up_trace
 
 NAMES = ("main", "second", "third", "helper@plt")
@@ -62,13 +63,13 @@ def test_blocks_of_a_function_follow_one_another_by_address(made: MadeUpTrace, g
 
 def test_blocks_and_edges_are_those_of_the_tables(made: MadeUpTrace, graph: ProcessGraph) -> None:
     rows = {row[0]: row[1:] for row in _query(made, "SELECT block_id, app_pc, n_instructions, exit_kind FROM {blocks}")}
-    exits = graph.arrays.BLOCK_EXITS
+    exits = EXIT_WORDS
     found = zip(graph.app_pc.tolist(), graph.n_instructions.tolist(), graph.exit_kind.tolist(), strict=True)
     for block_id, (address, n_instructions, exit_kind) in zip(graph.block_id.tolist(), found, strict=True):
         assert rows[block_id] == (address, n_instructions, exits[exit_kind])
     ids = [*graph.block_id.tolist(), None]
     edges = zip(*(column.tolist() for column in (graph.edge_id, graph.source, graph.target, graph.kind)), strict=True)
-    named = {edge: (ids[source], ids[target], graph.arrays.EDGE_KINDS[kind]) for edge, source, target, kind in edges}
+    named = {edge: (ids[source], ids[target], EDGE_WORDS[kind]) for edge, source, target, kind in edges}
     expected = _query(made, "SELECT edge_id, source_block_id, target_block_id, kind FROM {edges}")
     assert named == {row[0]: row[1:] for row in expected}
 
@@ -113,7 +114,7 @@ def test_links_join_functions_as_their_edges_do(made: MadeUpTrace, graph: Proces
     for source, target, kind, times in zip(
         graph.source.tolist(), graph.target.tolist(), graph.kind.tolist(), counts.edges.tolist(), strict=True
     ):
-        word = graph.arrays.EDGE_KINDS[kind]
+        word = EDGE_WORDS[kind]
         if source < 0 or word == "return":
             continue
         pair = int(graph.function[source]), int(graph.function[target])

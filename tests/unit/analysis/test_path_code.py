@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from clew.analysis.order.path_code import ProcessCode
-from clew.binary.path_codec import BLOCK, NOWHERE, Action, PathCode
+from clew.binary.path_codec import PathCode
 from clew.protocol._generated import PATH_EVENT_RECORD, PathEventKind
+from clew.protocol.codec import NOWHERE, Action
+from clew.protocol.codec_layouts import BLOCK
 
 STARTS, ENDS, BRANCHES = (np.array(row, np.uint64) for row in ([16, 32, 48], [24, 48, 50], [22, 44, 48]))
 

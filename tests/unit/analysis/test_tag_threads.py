@@ -10,14 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clew.analysis.replay.tag_threads import TagThreads
-from clew.analysis.tags.tag_rows import TAG_KINDS
 from clew.protocol._generated import GapReason
+from clew.protocol.words import TAG_WORDS
 from clew.store.schema import SCHEMAS
 from clew.store.trace import Trace
 from clew.store.writer import TraceWriter
 from tests.unit.small_trace import make_manifest, small_trace
 
-KINDS = st.sampled_from([*TAG_KINDS, "became_busy", "left_busy", "counts"])
+KINDS = st.sampled_from([*TAG_WORDS, "became_busy", "left_busy", "counts"])
 END_NS = 9000
 
 Row = dict[str, Any]
@@ -81,7 +81,7 @@ def test_gaps_and_ticks_are_those_of_the_rows(
         happened = [(row["time_ns"], at) for at, row in enumerate(own) if row["kind"] in ("signal", "fault", "syscall")]
         assert sorted(zip(times.ticks["ns"].tolist(), times.ticks["place"].tolist(), strict=True)) == sorted(happened)
         read = tags.read(tid, 1, 30)
-        assert read["kind"].tolist() == [TAG_KINDS.index(row["kind"]) for row in own[1:31]]
+        assert read["kind"].tolist() == [TAG_WORDS.index(row["kind"]) for row in own[1:31]]
         assert read["executions"].tolist() == [row["executions"] for row in own[1:31]]
         for _ in tags.prepare(tid):
             pass

@@ -12,6 +12,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from clew.binary import path_codec
+from clew.protocol.codec_layouts import BLOCK, EVENT
 from tests.oracle.path_walk import NOWHERE, Action, Block, Damaged, Ending, Event, PathWalk, Streams
 
 
@@ -29,7 +30,7 @@ class MadeUpPath(NamedTuple):
 
     def codec(self, sizes: Sequence[int] | None = None) -> path_codec.PathWalk:
         """A walk by the codec; `sizes` are the blocks' numbers of instructions."""
-        blocks = np.zeros(len(self.blocks), path_codec.BLOCK)
+        blocks = np.zeros(len(self.blocks), BLOCK)
         targets: list[int] = []
         for index, block in enumerate(self.blocks):
             row = blocks[index]
@@ -38,7 +39,7 @@ class MadeUpPath(NamedTuple):
             row["first_target"], row["n_targets"] = len(targets), len(block.targets)
             row["n_instructions"] = block.n_instructions * (1 if sizes is None else sizes[index])
             targets += block.targets
-        events = np.zeros(len(self.streams.events), path_codec.EVENT)
+        events = np.zeros(len(self.streams.events), EVENT)
         for index, event in enumerate(self.streams.events):
             events[index] = (*event.place, event.subject, event.value, event.action, b"")
         streams = path_codec.PathStreams(self.streams.surprises, self.streams.symbols, events, self.streams.decisions)

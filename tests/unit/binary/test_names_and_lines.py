@@ -45,9 +45,9 @@ def test_names_that_would_grow_without_end() -> None:
         "_Z" + "P" * 4000 + "i",
         "_Z" + "N" * 4000,
     ):
-        start = time.monotonic()
+        start = time.process_time()
         assert len(demangle(name)) <= max(MAX_RESULT_LENGTH, len(name))
-        assert time.monotonic() - start < 2
+        assert time.process_time() - start < 2
 
 
 def test_lines(program: Path) -> None:

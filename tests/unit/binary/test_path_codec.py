@@ -11,8 +11,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from clew.binary.path_codec import Position, Stop, default_library_path, load_library, read_time_stamp
+from clew.binary.path_codec import default_library_path, load_library, read_time_stamp
 from clew.errors import PathCodecError
+from clew.protocol.codec import Stop
+from clew.protocol.codec_layouts import Position
 from tests.oracle.path_walk import Action, Block, Cut, Damaged, Ending, Event, PathWalk, Streams
 from tests.unit.binary.made_up_paths import MadeUpPath, damaged_paths, paths
 

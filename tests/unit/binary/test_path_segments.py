@@ -8,20 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from clew.binary.path_codec import (
-    BLOCK,
-    EVENT,
-    NOWHERE,
-    Action,
-    Ending,
-    PathCode,
-    PathStart,
-    PathState,
-    PathStreams,
-    PathWalk,
-    Stop,
-)
+from clew.binary.path_codec import PathCode, PathStart, PathState, PathStreams, PathWalk
 from clew.binary.path_segments import PathSegment, decode_segment, encode_segment
+from clew.protocol.codec import NOWHERE, Action, Ending, Stop
+from clew.protocol.codec_layouts import BLOCK, EVENT
 
 _N_ROUNDS = 5000
 

@@ -36,12 +36,12 @@ def _status(**changes: Any) -> dict[str, Any]:
     } | changes
 
 
-def test_threads_that_stand_still_have_their_registers() -> None:
+def test_stopped_threads_have_their_registers() -> None:
     assert list(iter_lines("status", _status())) == [
         "recording spin.clew, mode counts",
         "process 7 (/tmp/spin) is held",
         "  breakpoint 0x401136  spin!work",
-        "  thread 7 stands at 0x401136  spin!work",
+        "  thread 7 paused at 0x401136  spin!work",
         "       rax 0x0000000000000007    rip 0x0000000000401136",
         "  thread 8 stepped to 0x401136  spin!work",
         "       rax 0x0000000000000007    rip 0x0000000000401136",

@@ -18,7 +18,7 @@ from clew.process.processors.processor import Features, Processor, Registers
 from clew.process.ptrace import TaskId
 from clew.protocol._constants import THREAD_STATE_BYTES
 from clew.protocol.architecture import ArchitectureDefinition
-from clew.protocol.generate import _struct_format
+from clew.protocol.generate_python import struct_format
 from clew.protocol.schema import parse_schema
 
 __all__ = ["ARCHITECTURE", "DEFINITION", "PROCESSOR", "THREAD_STATE", "MadeUpArchitecture", "MadeUpProcessor"]
@@ -35,6 +35,7 @@ note_type = 1
 doc = "none"
 title = "Made-Up"
 machine = 4711
+page_bytes = 4096
 registers = ["one", "two", "three", "four"]
 more_held_registers = ["where", "carry"]
 program_counter = "where"
@@ -59,7 +60,7 @@ _PARSED: Final = parse_schema(_SCHEMA)
 DEFINITION: Final[ArchitectureDefinition] = _PARSED.architectures[0]
 THREAD_STATE: Final = (
     _PARSED.structs[0].size_bytes,
-    {field.name: (field.offset, _struct_format(field)) for field in _PARSED.structs[0].fields},
+    {field.name: (field.offset, struct_format(field)) for field in _PARSED.structs[0].fields},
 )
 """Of LAYOUTS what struct ThreadState is here."""
 

@@ -30,7 +30,7 @@ def test_a_program_that_the_kernel_kills_while_it_executes_it(tmp_path: Path) ->
 
 @pytest.mark.timeout(20)
 def test_an_execution_that_does_not_return_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch, "WISH_SECONDS", 0.05)
+    monkeypatch.setattr(launch, "GIVING_UP_SECONDS", 0.05)
     program = tmp_path / "true"
     program.write_bytes(Path(find_program("true").path).read_bytes())
     program.chmod(0o755)

@@ -23,7 +23,7 @@ from clew.process.stopped_process import StoppedProcess
 from clew.process.thread_state import ThreadState, call_to_make_again, give_back, parse_state, read_state
 from clew.protocol._constants import ARCHITECTURES, LAYOUTS, HoldReason
 from clew.protocol.schema import load_schema
-from clew.recording.following.holding import StandingThread
+from clew.recording.following.holding import StoppedThread
 from tests.unit.process.made_up_processor import (
     ARCHITECTURE,
     DEFINITION,
@@ -206,8 +206,8 @@ def test_code_is_decoded_and_calls_are_named_by_the_architecture() -> None:
     assert number_of_call("mmap", ARCHITECTURE) == MMAP
 
 
-def test_a_thread_that_stands_still_shows_registers_by_their_names() -> None:
-    thread = StandingThread(TID, HoldReason.ASKED, (1, 2, 3, 4, 5, 6), DEFINITION)
+def test_a_stopped_thread_shows_registers_by_their_names() -> None:
+    thread = StoppedThread(TID, HoldReason.ASKED, (1, 2, 3, 4, 5, 6), (), DEFINITION)
     assert thread.by_name == {"one": 1, "two": 2, "three": 3, "four": 4, "where": 5, "carry": 6}
     assert (thread.pc, thread.stack_pointer) == (5, 4)
 

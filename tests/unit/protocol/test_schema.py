@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 import shutil
 import struct
 import subprocess
 from pathlib import Path
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 
 from clew.errors import SchemaError
-from clew.protocol import _constants, _generated
+from clew.protocol import _constants, _generated, words
 from clew.protocol.generate import generated_files, main
 from clew.protocol.layout import field_offset, pack_struct
 from clew.protocol.schema import load_schema, parse_schema
 
 ROOT = Path(__file__).resolve().parents[3]
+RUST_FILES = ("runtime/src/protocol.rs", "pathcodec/src/protocol.rs")
 
 SMALL = """
 [protocol]
@@ -31,6 +34,7 @@ record_bytes = { value = 64, doc = "bytes" }
 doc = "two registers"
 title = "Tiny"
 machine = 7
+page_bytes = 256
 registers = ["a", "b"]
 more_held_registers = ["pc"]
 program_counter = "pc"
@@ -54,12 +58,55 @@ doc = "private"
 size = 8
 shared = false
 fields = [{ name = "word", type = "u64", offset = 0, doc = "a word" }]
-[page]
-container_version = 1
+[page.limits]
+container_version = { value = 1, doc = "of containers" }
 [page.enums.ShownKind]
 doc = "what is shown"
 type = "u8"
 values = { point = 0, stretch = 1 }
+[codec.limits]
+nothing = { value = 0xff, type = "u8", doc = "none of them" }
+[codec.enums.Way]
+doc = "where it goes"
+type = "u8"
+values = { onward = 1, away = 0 }
+[codec.structs.Mark]
+doc = "a place"
+size = 16
+shared = false
+fields = [
+  { name = "first", type = "u64", offset = 0, doc = "so far" },
+  { name = "second", type = "u64", offset = 8, doc = "and so far" },
+]
+[codec.structs.Step]
+doc = "a step"
+size = 24
+shared = false
+rows = true
+fields = [
+  { name = "mark", type = "Mark", offset = 0, doc = "where" },
+  { name = "way", type = "u8", offset = 16, doc = "enum Way" },
+  { name = "reserved", type = "u8[7]", offset = 17, doc = "zero" },
+]
+[codec.structs.Walk]
+doc = "all steps"
+size = 24
+shared = false
+fields = [
+  { name = "steps", type = "*const Step", offset = 0, doc = "the first one" },
+  { name = "end", type = "Mark", offset = 8, doc = "where it ends" },
+]
+[words.WayWord]
+doc = "where it went"
+enum = "Way"
+[words.SomeWord]
+doc = "a part of it"
+enum = "Way"
+without = ["onward"]
+[words.OwnWord]
+doc = "no enum's"
+values = ["yes", "no"]
+page = true
 """
 
 
@@ -79,19 +126,24 @@ def test_dtypes_agree_with_the_schema() -> None:
             assert field_offset(definition.name, field.name) == field.offset
 
 
-def test_rust_side_is_formatted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", RUST_FILES)
+def test_rust_side_is_formatted(tmp_path: Path, name: str) -> None:
     if shutil.which("rustfmt") is None:
         pytest.skip("rustfmt is not installed")
-    text = generated_files(load_schema(ROOT / "protocol" / "schema.toml"))["runtime/src/protocol.rs"]
+    text = generated_files(load_schema(ROOT / "protocol" / "schema.toml"))[name]
     (tmp_path / "protocol.rs").write_text(text)
     shutil.copy(ROOT / "rustfmt.toml", tmp_path)
     subprocess.run(["rustfmt", "--edition", "2021", "--check", tmp_path / "protocol.rs"], check=True)
 
 
-def test_rust_side_compiles_and_asserts_its_layout(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "layout"),
+    [(RUST_FILES[0], "offset_of!(ThingRecord, large) == 8"), (RUST_FILES[1], "offset_of!(Walk, end) == 8")],
+)
+def test_rust_side_compiles_and_asserts_its_layout(tmp_path: Path, name: str, layout: str) -> None:
     if shutil.which("rustc") is None:
         pytest.skip("rustc is not installed")
-    text = generated_files(parse_schema(SMALL))["runtime/src/protocol.rs"]
+    text = generated_files(parse_schema(SMALL))[name]
     (tmp_path / "lib.rs").write_text("#![no_std]\n#![allow(dead_code)]\n" + text.replace("//!", "//"))
     command = [
         "rustc",
@@ -105,8 +157,8 @@ def test_rust_side_compiles_and_asserts_its_layout(tmp_path: Path) -> None:
         "lib.rs",
     ]
     subprocess.run(command, check=True, cwd=tmp_path)
-    assert "assert!(core::mem::offset_of!(ThingRecord, large) == 8);" in text
-    broken = text.replace("offset_of!(ThingRecord, large) == 8", "offset_of!(ThingRecord, large) == 16")
+    assert f"assert!(core::mem::{layout});" in text
+    broken = text.replace(layout, layout.replace("== 8", "== 16"))
     (tmp_path / "lib.rs").write_text("#![no_std]\n#![allow(dead_code)]\n" + broken.replace("//!", "//"))
     assert subprocess.run(command, cwd=tmp_path, capture_output=True).returncode != 0
 
@@ -129,6 +181,20 @@ def test_rust_side_compiles_and_asserts_its_layout(tmp_path: Path) -> None:
         ('name = "small"', 'name = "Small"', "snake_case"),
         ('name = "large"', 'name = "small"', "used twice"),
         ("record_bytes = { value = 64", "record_bytes = { value = 32", "a record has 32 bytes"),
+        ("codec.enums.Way", "codec.enums.RecordKind", "has the name of another one"),
+        ('value = 0xff, type = "u8"', 'value = 0x100, type = "u8"', "8 bits"),
+        ('type = "Mark", offset = 8', 'type = "Walk", offset = 8', "unknown type"),
+        ('type = "*const Step"', 'type = "&Step"', "unknown type"),
+        (
+            'name = "way", type = "u8", offset = 16',
+            'name = "way", type = "u8", offset = 8',
+            "the field before it ends at 16",
+        ),
+        ('type = "u64", offset = 0, doc = "a word"', 'type = "*mut u8", offset = 0, doc = "a word"', "unknown type"),
+        ('enum = "Way"\nwithout', 'enum = "Path"\nwithout', "there is no enum Path"),
+        ('without = ["onward"]', 'without = ["inward"]', "without what enum Way does not have"),
+        ('without = ["onward"]', 'without = ["onward", "away"]', "there are none"),
+        ('["yes", "no"]', '["no", "no"]', "twice"),
     ],
 )
 def test_broken_rules_are_refused(old: str, new: str, complaint: str) -> None:
@@ -142,6 +208,7 @@ OTHER = """
 doc = "four registers"
 title = "Wide"
 machine = 8
+page_bytes = 256
 registers = ["w0", "w1", "w2", "w3"]
 more_held_registers = ["pc", "sp"]
 program_counter = "pc"
@@ -191,6 +258,7 @@ def test_layouts_are_sized_and_placed_by_architecture() -> None:
         ('registers = ["a", "b"]', 'registers = ["a", "a"]', "named twice"),
         ('stack_pointer = "b"', 'stack_pointer = "s"', "none of its registers"),
         ("machine = 7", "machine = 65536", "16 bits"),
+        ("page_bytes = 256", "page_bytes = 257", "no power of two"),
     ],
 )
 def test_broken_rules_of_architectures_are_refused(old: str, new: str, complaint: str) -> None:
@@ -214,6 +282,8 @@ def test_hash_covers_meaning_but_not_documentation() -> None:
     original = parse_schema(SMALL).hash
     assert parse_schema(SMALL.replace("seven words", "7 words")).hash == original
     assert parse_schema(SMALL.replace("stretch = 1 }", "stretch = 2 }")).hash == original, "the page is not in it"
+    assert parse_schema(SMALL.replace("onward = 1", "onward = 2")).hash == original, "the path codec is not in it"
+    assert parse_schema(SMALL.replace('["yes", "no"]', '["no", "yes"]')).hash == original, "words are not in it"
     for old, new in (
         ("version = 3", "version = 4"),
         ("thing = 1 }", "thing = 2 }"),
@@ -229,6 +299,46 @@ def test_enums_of_the_page_are_there_for_python_and_the_page_alone() -> None:
     knowing = [name for name, text in files.items() if "stretch" in text.lower()]
     assert knowing == ["src/clew/protocol/_constants.py", "web/src/protocol/generated.ts"]
     assert "export const SHOWN_KIND = {\n  point: 0,\n  stretch: 1,\n} as const;" in files[knowing[1]]
+
+
+def run_generated(name: str) -> dict[str, Any]:
+    """What a generated Python file has in it."""
+    content: dict[str, Any] = {}
+    exec(compile(generated_files(parse_schema(SMALL))[name], name, "exec"), content)
+    assert all(one in content for one in content["__all__"])
+    return content
+
+
+def test_what_the_path_codec_has_is_there_for_it_and_python_alone() -> None:
+    files = generated_files(parse_schema(SMALL))
+    knowing = [name for name, text in files.items() if "enum way" in text.lower() or "class Way" in text]
+    assert knowing == [RUST_FILES[1], "src/clew/protocol/codec.py", "src/clew/protocol/codec_layouts.py"]
+    content = run_generated("src/clew/protocol/codec.py")
+    assert (content["NOTHING"], content["Way"].ONWARD) == (255, 1)
+    content = run_generated("src/clew/protocol/codec_layouts.py")
+    step, walk, mark = content["STEP"], content["Walk"], content["Mark"]
+    assert {name: offset for name, (_, offset) in step.fields.items()} == {
+        "first": 0,
+        "second": 8,
+        "way": 16,
+        "reserved": 17,
+    }
+    assert (step.itemsize, ctypes.sizeof(walk), ctypes.sizeof(mark)) == (24, 24, 16)
+    assert (walk.steps.offset, walk.end.offset, walk(end=mark(1, 2)).end.second) == (0, 8, 2)
+
+
+def test_words_are_the_names_of_values_by_their_numbers() -> None:
+    content = run_generated("src/clew/protocol/words.py")
+    assert (content["WAY_WORDS"], content["SOME_WORDS"]) == (("away", "onward"), ("away",))
+    assert content["OWN_WORDS"] == get_args(content["OwnWord"]) == ("yes", "no")
+    page = generated_files(parse_schema(SMALL))["web/src/protocol/generated.ts"]
+    assert 'export type OwnWord = "yes" | "no";' in page
+    assert "SomeWord" not in page
+
+
+def test_words_of_graphs_have_the_numbers_of_their_enums() -> None:
+    for words_, kinds in ((words.EXIT_WORDS, _constants.ExitKind), (words.EDGE_WORDS, _constants.EdgeKind)):
+        assert all(kinds[word.upper()] == number for number, word in enumerate(words_))
 
 
 def test_check_names_the_stale_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

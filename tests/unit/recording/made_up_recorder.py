@@ -13,14 +13,13 @@ import numpy.typing as npt
 
 from clew.address import FileOffset, Pid, RemoteAddress, Tid
 from clew.protocol import _generated as protocol
-from clew.protocol._generated import EdgeKind, EndKind, ExitKind, FragmentFlag, Mode, RecordKind
+from clew.protocol._generated import NO_INDEX, EdgeKind, EndKind, ExitKind, FragmentFlag, Mode, RecordKind
 from clew.recording.raw.process import Counters, RawImage, RawProcess, RawThread
 from tests.unit.recording.made_up_program import BASE, Instruction, Program
 from tests.unit.recording.made_up_records import record
 
-__all__ = ["NO_INDEX", "PID", "Fragment", "Recorder", "Return", "Step", "Thread"]
+__all__ = ["PID", "Fragment", "Recorder", "Return", "Step", "Thread"]
 
-NO_INDEX = 0xFFFFFFFF
 PID = 4242
 MAX_COUNTERS = 40_000
 

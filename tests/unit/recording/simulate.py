@@ -12,10 +12,10 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import Any
 
-from clew.protocol._generated import EdgeKind, EndKind, Mode
+from clew.protocol._generated import NO_INDEX, EdgeKind, EndKind, Mode
 from clew.recording.raw.process import RawProcess
 from tests.unit.recording.made_up_program import Instruction, Program
-from tests.unit.recording.made_up_recorder import NO_INDEX, PID, Fragment, Recorder, Return, Step, Thread
+from tests.unit.recording.made_up_recorder import PID, Fragment, Recorder, Return, Step, Thread
 
 __all__ = ["PID", "Runtime", "Truth", "make_runtime"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from clew.recording.assembly.images import ImageFiles
+from clew.recording.assembly.images.images import ImageFiles
 from clew.recording.live.process import LiveProcess
 from clew.server.live_frames import encode_frame
 from clew.server.live_graph import LiveGraph

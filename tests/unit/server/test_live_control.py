@@ -212,10 +212,10 @@ def test_how_it_stands_is_told_in_bounds(app: Starlette) -> None:
     assert status["pid"] == TARGET
     assert status["executable"] == "/made/up\\xff"
     assert status["breakpoints"] == [{"address": "0xffffffffffff", "symbol": ""}]
-    assert len(status["standing"]) == MAX_TOLD_THREADS < status["n_standing"]
+    assert len(status["stopped"]) == MAX_TOLD_THREADS < status["n_stopped"]
     # The one that came to a breakpoint is among them, although others come before it.
-    assert [thread["reason"] for thread in status["standing"][:2]] == ["breakpoint", "asked"]
-    assert status["standing"][0]["registers"]["rflags"] == "0xffffffffffffffff"
+    assert [thread["reason"] for thread in status["stopped"][:2]] == ["breakpoint", "asked"]
+    assert status["stopped"][0]["registers"]["rflags"] == "0xffffffffffffffff"
     assert status["elsewhere"] == [{"tid": 1, "system_call": "read"}, {"tid": 2, "system_call": None}]
     assert status["exclude"][-1] == str(MAX_TOLD_FILTERS)
     assert len(status["exclude"]) == MAX_TOLD_FILTERS

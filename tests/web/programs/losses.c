@@ -1,4 +1,4 @@
-/* Has its recorder stand still while it does more than the recorder's rings hold: recorded with `--on-full drop`, what it
+/* Has its recorder stopped while it does more than the recorder's rings hold: recorded with `--on-full drop`, what it
  * did meanwhile is lost. Before and behind that it does so little that all of it is kept. */
 #define _GNU_SOURCE
 #include <signal.h>

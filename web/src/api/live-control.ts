@@ -1,16 +1,17 @@
 // Tells the recorder of a program that runs what to do, and asks how the program stands: docs/viewer.md, "Live".
+import type { HoldWord, ModeWord } from "../protocol/generated.ts";
 import { askServer } from "./server-source.ts";
 
-/** A thread that stands still, in front of the instruction at `address`; numbers are hexadecimal. */
-export interface StandingThread {
+/** A thread that is stopped, in front of the instruction at `address`; numbers are hexadecimal. */
+export interface StoppedThread {
   tid: number;
-  reason: "asked" | "stepped" | "breakpoint";
+  reason: HoldWord;
   address: string;
   symbol: string;
   registers: Record<string, string>;
 }
 
-/** A thread that does not stand still: in a system call, or (null) it runs. */
+/** A thread that is not stopped: in a system call, or (null) it runs. */
 export interface OtherThread {
   tid: number;
   system_call: string | null;
@@ -26,7 +27,7 @@ export type ToldMode = "counts" | "auto" | "full";
 
 export interface ProgramStatus {
   pid: number;
-  mode: "coverage" | "counts" | "region" | "full";
+  mode: ModeWord;
   /** Bytes of the order a second that are recorded at most; null for all. */
   budget: number | null;
   /** It waits in front of its first instruction. */
@@ -36,9 +37,9 @@ export interface ProgramStatus {
   executable: string;
   is_held: boolean;
   breakpoints: Breakpoint[];
-  standing: StandingThread[];
+  stopped: StoppedThread[];
   elsewhere: OtherThread[];
-  n_standing: number;
+  n_stopped: number;
   n_elsewhere: number;
 }
 

@@ -1,8 +1,7 @@
 // What the server tells of time, and of the order of execution: src/clew/server/replay_answers.py. Times are nanoseconds
 // since the recording began; a position is in front of number so many of a thread's blocks (full) or tags (region).
-import { GAP_REASON } from "../protocol/generated.ts";
+import { GAP_REASON, type ModeWord, type TICK_KIND } from "../protocol/generated.ts";
 import type { ApiClient } from "./client.ts";
-import type { Mode } from "./traces.ts";
 
 /** Positions by times, both rising: between two of them positions are taken to go by evenly. */
 export interface Marks {
@@ -52,7 +51,7 @@ export interface TimelineThread {
 
 export interface Timeline {
   processId: number;
-  mode: Mode;
+  mode: ModeWord;
   from: number;
   to: number;
   /** When the first thread began and the last one ended. */
@@ -73,7 +72,7 @@ export interface ReplayGap {
   from: number;
   to: number;
   executions: number;
-  reason: "busy" | "lost" | "mode" | "thinned";
+  reason: keyof typeof GAP_REASON;
   counts: { block: number; executions: number }[];
 }
 
@@ -110,7 +109,7 @@ export type Seek =
 export interface EventRow {
   time: number;
   tid: number;
-  kind: "signal" | "fault" | "system_call";
+  kind: keyof typeof TICK_KIND;
   name: string;
   number: number;
 }

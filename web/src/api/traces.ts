@@ -1,15 +1,14 @@
 // What the server tells of traces in JSON: src/clew/server/summary.py.
+import type { ModeWord, ThreadEndWord } from "../protocol/generated.ts";
 import type { ApiClient } from "./client.ts";
 
 export interface TraceName {
   index: number;
   name: string;
-  mode: Mode;
+  mode: ModeWord;
   command: string[];
   processes: number;
 }
-
-export type Mode = "coverage" | "counts" | "region" | "full";
 
 /** `started` and `ended` are nanoseconds since the recording began; `start_ns` and `end_ns` since 1970, in decimal. */
 interface Times {
@@ -27,7 +26,7 @@ export interface ThreadSummary extends Times {
   block_executions: number;
   tags: number;
   stored_bytes: number;
-  end: "exit" | "killed" | "detached" | "lost";
+  end: ThreadEndWord;
   lost_records: number;
 }
 
@@ -57,7 +56,7 @@ export interface TraceSummary extends Times {
   name: string;
   format: number;
   command: string[];
-  mode: Mode;
+  mode: ModeWord;
   clew_version: string;
   totals: Record<"instructions" | "block_executions" | "blocks" | "edges" | "edge_executions" | "lost_records", number>;
   losses: Record<string, number>;

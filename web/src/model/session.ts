@@ -6,12 +6,10 @@ import { type Blocks, type Counts, type Functions, fetchBlocks, fetchCounts, fet
 import { ServerSource } from "../api/server-source.ts";
 import { fetchSummary, fetchTraces, type TraceName, type TraceSummary } from "../api/traces.ts";
 import { readElement } from "../base/embedded.ts";
+import { MOST_BLOCKS } from "../protocol/generated.ts";
 import { formatFragment, parseFragment } from "./address-bar.ts";
 import { tell } from "./shell-state.ts";
 import { type Calls, type Compare, threads, update, type ViewState, viewState } from "./view-state.ts";
-
-/** With more blocks than so many the graph stays at the level of functions; a function's own view has its blocks. */
-export const MOST_BLOCKS = 300_000;
 
 const ADDRESS_DELAY_MS = 250;
 

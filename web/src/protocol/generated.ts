@@ -1,7 +1,14 @@
 // Generated from protocol/schema.toml by `make generate`; do not edit.
 
+// what a container begins with: CLDATA11
 export const CONTAINER_MAGIC = 0x3131415441444c43n;
-export const CONTAINER_VERSION = 0x1;
+// of containers
+export const CONTAINER_VERSION = 1;
+// with more blocks than so many the graph of a process stays at the level of functions; a function's own view has its
+// blocks
+export const MOST_BLOCKS = 300000;
+// blocks that the listing asks for at a time
+export const LISTING_PAGE = 64;
 
 // How a fragment ends. Says what its counters mean: see FragmentRecord.counter_index.
 export const EXIT_KIND = {
@@ -60,3 +67,13 @@ export const FUNCTION_FLAG = {
   main_image: 2,
   outside: 4,
 } as const;
+
+// How a thread ended: end of threads. killed: from outside, or by another thread's exit. detached: it goes on untraced.
+// lost: that is not known.
+export type ThreadEndWord = "exit" | "killed" | "detached" | "lost";
+
+// The recorder that was in use: mode of the manifest.
+export type ModeWord = "coverage" | "counts" | "region" | "full";
+
+// Why a thread stands still: reason in answers of `clew control`.
+export type HoldWord = "asked" | "stepped" | "breakpoint";

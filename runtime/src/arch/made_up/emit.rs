@@ -2,6 +2,8 @@
 
 use super::{code, WORD};
 use crate::arch::sections::Sections;
+use crate::context::addresses::CachePc;
+use crate::context::numbers::ExitId;
 use core::ops::{Deref, DerefMut};
 
 /// Bytes of a word in which a branch can be linked, and of a conditional branch.
@@ -33,54 +35,54 @@ impl<'a> Emitter<'a> {
     }
 
     /// Emits an instruction; its address.
-    pub fn word(&mut self, code: u8, operand: i64) -> u64 {
+    pub fn word(&mut self, code: u8, operand: i64) -> CachePc {
         let at = self.address();
         self.dword((operand as u32) << 8 | u32::from(code));
         at
     }
 
     /// As a linkable branch: the instruction is changed by one store. Its place is its own address.
-    pub fn jump_linkable(&mut self) -> u64 {
+    pub fn jump_linkable(&mut self) -> CachePc {
         self.word(code::JUMP, 0)
     }
 
-    pub fn call_linkable(&mut self) -> u64 {
+    pub fn call_linkable(&mut self) -> CachePc {
         self.jump_linkable()
     }
 
     /// `condition` is the code of the branch.
-    pub fn jump_condition_linkable(&mut self, condition: u8) -> u64 {
+    pub fn jump_condition_linkable(&mut self, condition: u8) -> CachePc {
         self.word(condition, 0)
     }
 
     /// A jump forward, to be bound.
-    pub fn jump(&mut self) -> u64 {
+    pub fn jump(&mut self) -> CachePc {
         self.jump_linkable()
     }
 
-    pub fn jump_to(&mut self, target: u64) {
-        let distance = target.wrapping_sub(self.address()) as i64 / WORD as i64;
+    pub fn jump_to(&mut self, target: CachePc) {
+        let distance = self.address().distance_to(target) / WORD as i64;
         self.word(code::JUMP, distance);
     }
 
     /// Distances reach everywhere in the cache.
-    pub fn jump_anywhere(&mut self, target: u64) {
+    pub fn jump_anywhere(&mut self, target: CachePc) {
         self.jump_to(target);
     }
 
     /// Makes the branch at `place` lead here.
-    pub fn bind(&mut self, place: u64) {
-        let distance = self.address().wrapping_sub(place) as i64 / WORD as i64;
+    pub fn bind(&mut self, place: CachePc) {
+        let distance = place.distance_to(self.address()) / WORD as i64;
         self.patch(place + 1, &(distance as u32).to_le_bytes()[..3]);
     }
 
     /// Has a linkable jump lead straight on until it is linked.
-    pub fn skip_jump(&mut self, patch: u64) {
+    pub fn skip_jump(&mut self, patch: CachePc) {
         self.patch(patch + 1, &[1, 0, 0]);
     }
 
-    pub fn leave_by(&mut self, exit_id: u32) {
-        self.word(code::LEAVE, i64::from(exit_id));
+    pub fn leave_by(&mut self, exit_id: ExitId) {
+        self.word(code::LEAVE, i64::from(exit_id.raw()));
     }
 
     pub fn count_heat(&mut self, displacement: u32) {

@@ -3,6 +3,7 @@
 //! Numbers for machine code. What the fields are for is said in `context`.
 
 use crate::context::layout::counter_offset;
+use crate::context::numbers::CounterId;
 use crate::context::ThreadContext;
 use crate::protocol;
 use core::mem::offset_of;
@@ -28,13 +29,13 @@ pub const GS_GATE_SYSCALL: u32 = gs_offset!(gate.gate_syscall);
 pub const GS_ONE: u32 = gs_offset!(gate.one);
 pub const GS_APP_GS_BASE: u32 = gs_offset!(registers.gs_base);
 pub const GS_SPILL_RAX: u32 = gs_offset!(gate.spill_rax);
-pub const GS_SEQUENCE_WORD: u32 = gs_offset!(sequence.word);
-pub const GS_SEQUENCE_LEFT: u32 = gs_offset!(sequence.left);
-pub const GS_SEQUENCE_COUNT: u32 = gs_offset!(sequence.count);
-pub const GS_SEQUENCE_PATH: u32 = gs_offset!(sequence.path);
-pub const GS_SEQUENCE_STATE: u32 = gs_offset!(sequence.state);
+pub const GS_RSEQ_WORD: u32 = gs_offset!(rseq.word);
+pub const GS_RSEQ_LEFT: u32 = gs_offset!(rseq.left);
+pub const GS_RSEQ_COUNT: u32 = gs_offset!(rseq.count);
+pub const GS_RSEQ_PATH: u32 = gs_offset!(rseq.path);
+pub const GS_RSEQ_STATE: u32 = gs_offset!(rseq.state);
 pub const GS_SHADOW_DEPTH: u32 = gs_offset!(path.shadow_depth);
-pub const GS_SEQUENCE_UNDO: u32 = gs_offset!(sequence.undo);
+pub const GS_RSEQ_UNDO: u32 = gs_offset!(rseq.undo);
 
 /// gs displacements of the ends of a path's buffers.
 pub const SURPRISES_END_OFFSET: u64 =
@@ -44,5 +45,5 @@ pub const SYMBOLS_END_OFFSET: u64 =
 
 /// gs displacement of one of a path's cells.
 pub fn gs_path_cell(cell: u64) -> u32 {
-    counter_offset(cell as u32)
+    counter_offset(CounterId::of_cell(cell))
 }

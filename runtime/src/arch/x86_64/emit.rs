@@ -2,6 +2,7 @@
 
 use super::forwarding::is_absolute;
 use crate::arch::sections::Sections;
+use crate::context::addresses::CachePc;
 use core::ops::{Deref, DerefMut};
 
 /// Bytes of a word in which a branch can be linked, and of a conditional branch.
@@ -53,7 +54,7 @@ impl<'a> Emitter<'a> {
     }
 
     /// Has the linkable jump with its displacement at `patch` lead straight on until it is linked.
-    pub fn skip_jump(&mut self, patch: u64) {
+    pub fn skip_jump(&mut self, patch: CachePc) {
         self.patch(patch - 1, &[0x0f, 0x1f, 0x44, 0x00, 0x00]);
     }
 
@@ -81,7 +82,7 @@ impl<'a> Emitter<'a> {
 
     /// No-ops until `address() + ahead` is a multiple of `alignment`.
     pub fn align(&mut self, alignment: u64, ahead: u64) {
-        let misaligned = (self.address() + ahead) % alignment;
+        let misaligned = (self.address().raw() + ahead) % alignment;
         if misaligned != 0 {
             self.nops((alignment - misaligned) as usize);
         }
@@ -93,7 +94,7 @@ impl<'a> Emitter<'a> {
         const CS: u8 = 0x2e;
         // More than three prefixes are slow to decode on some processors.
         const PREFIXES: &[u8] = &[CS; 3];
-        let misaligned = (self.address() + ahead) % alignment;
+        let misaligned = (self.address().raw() + ahead) % alignment;
         if misaligned != 0 {
             let padding = (alignment - misaligned) as usize;
             let n = padding.min(PREFIXES.len());
@@ -103,28 +104,28 @@ impl<'a> Emitter<'a> {
     }
 
     /// Makes the rel32 at `place` lead here.
-    pub fn bind(&mut self, place: u64) {
-        let displacement = self.address().wrapping_sub(place + 4) as i32;
+    pub fn bind(&mut self, place: CachePc) {
+        let displacement = (place + 4).distance_to(self.address()) as i32;
         self.patch(place, &displacement.to_le_bytes());
     }
 
     /// Makes the rel8 at `place` lead here; `false` if it is too far.
-    pub fn bind_short(&mut self, place: u64) -> bool {
+    pub fn bind_short(&mut self, place: CachePc) -> bool {
         self.bind_short_to(place, self.address())
     }
 
     /// Makes the rel8 at `place` lead to `target`; `false` if it is too far.
-    pub fn bind_short_to(&mut self, place: u64, target: u64) -> bool {
-        let displacement = target.wrapping_sub(place + 1) as i64;
+    pub fn bind_short_to(&mut self, place: CachePc, target: CachePc) -> bool {
+        let displacement = (place + 1).distance_to(target);
         let fits = (-128..128).contains(&displacement);
         self.patch(place, &[displacement as u8]);
         fits
     }
 
     /// An 8-aligned constant in the cold section; `place` is the rip-relative displacement that reads it.
-    pub fn literal(&mut self, place: u64, value: u64) {
+    pub fn literal(&mut self, place: CachePc, value: u64) {
         let was_cold = self.set_cold(true);
-        while !self.address().is_multiple_of(8) && !self.overflowed() {
+        while !self.address().raw().is_multiple_of(8) && !self.overflowed() {
             self.bytes(&[0xcc]);
         }
         self.bind(place);

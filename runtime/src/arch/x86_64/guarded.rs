@@ -6,7 +6,7 @@
 use core::arch::asm;
 use core::arch::global_asm;
 use core::arch::x86_64::{__cpuid, __cpuid_count};
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 global_asm!(
     ".pushsection .text.clew_guarded,\"ax\",@progbits",
@@ -95,6 +95,32 @@ pub fn read_code(target: &mut [u8], source: u64) -> usize {
     size - left
 }
 
+/// As `read_code`, of code of which it is known that keys hide it.
+pub fn read_hidden_code(target: &mut [u8], source: u64) -> usize {
+    let keys = open_keys();
+    // SAFETY: writes inside `target`; what can't be read ends the copy.
+    let left = unsafe { clew_guarded_copy(target.as_mut_ptr(), source as *const u8, target.len()) };
+    write_keys(keys);
+    target.len() - left
+}
+
+/// What the kernel gives a signal handler to begin with, of rights of keys (arch/x86/kernel/fpu/core.c, fpu__clear_user_states).
+static HANDLERS_KEYS: AtomicU32 = AtomicU32::new(0);
+
+/// Takes note of that, where the runtime's own handler begins.
+pub fn note_handlers_keys() {
+    if HAS_KEYS.load(Ordering::Relaxed) {
+        HANDLERS_KEYS.store(read_keys(), Ordering::Relaxed);
+    }
+}
+
+/// Gives the thread the rights that a handler begins with.
+pub fn take_handlers_keys() {
+    if HAS_KEYS.load(Ordering::Relaxed) {
+        write_keys(HANDLERS_KEYS.load(Ordering::Relaxed));
+    }
+}
+
 /// Copies to the program's memory; how many bytes could be written.
 ///
 /// # Safety
@@ -128,10 +154,15 @@ pub unsafe fn write_word(target: u64, value: u64) -> bool {
 
 /// Gives all keys all rights; returns what they had.
 fn open_keys() -> u32 {
+    let keys = read_keys();
+    write_keys(0);
+    keys
+}
+
+fn read_keys() -> u32 {
     let keys: u32;
     // SAFETY: rdpkru reads the thread's rights of keys; OSPKE is set.
     unsafe { asm!("rdpkru", in("ecx") 0, out("eax") keys, out("edx") _, options(nomem, nostack)) };
-    write_keys(0);
     keys
 }
 

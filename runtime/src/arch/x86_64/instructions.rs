@@ -5,6 +5,7 @@
 use super::displacements::{GS_SPILL_INDEX, GS_SPILL_TARGET};
 use super::emit::Emitter;
 use super::{Gpr, INDEX, TARGET};
+use crate::context::addresses::CachePc;
 
 impl Emitter<'_> {
     /// An instruction with an operand in the thread's private block, in the form that this processor is fast with: prefix 66 or
@@ -24,7 +25,7 @@ impl Emitter<'_> {
         } else {
             // Relative to eip. The sum is cut to 32 bits (Intel SDM, RIP-relative addressing), so it is `offset` wherever the code is.
             self.bytes(&[field << 3 | 5]);
-            let next = (self.address() as u32).wrapping_add(4 + behind);
+            let next = (self.address().raw() as u32).wrapping_add(4 + behind);
             self.dword(offset.wrapping_sub(next));
         }
     }
@@ -133,7 +134,7 @@ impl Emitter<'_> {
 
     /// Loads an address in the shortest form; changes no flags.
     pub fn load_address(&mut self, register: Gpr, value: u64) {
-        let distance = value.wrapping_sub(self.address() + 7) as i64;
+        let distance = value.wrapping_sub((self.address() + 7).raw()) as i64;
         if value > u64::from(u32::MAX) && distance == i64::from(distance as i32) {
             // lea register, [rip + distance]
             self.bytes(&[0x48 | ((register.0 >> 3) << 2), 0x8d, 0x05 | ((register.0 & 7) << 3)]);
@@ -241,7 +242,7 @@ impl Emitter<'_> {
     pub fn compare_memory(&mut self, address: u64, value: u32) {
         let next = self.address() + 10;
         self.bytes(&[0x81, 0x3d]);
-        self.dword(address.wrapping_sub(next) as u32);
+        self.dword(address.wrapping_sub(next.raw()) as u32);
         self.dword(value);
     }
 
@@ -249,7 +250,7 @@ impl Emitter<'_> {
     pub fn compare_memory_byte(&mut self, address: u64, value: u8) {
         let next = self.address() + 7;
         self.bytes(&[0x80, 0x3d]);
-        self.dword(address.wrapping_sub(next) as u32);
+        self.dword(address.wrapping_sub(next.raw()) as u32);
         self.bytes(&[value]);
     }
 
@@ -278,7 +279,7 @@ impl Emitter<'_> {
     }
 
     /// push qword [literal]; returns the address of the rip-relative displacement for `bind`.
-    pub fn push_literal(&mut self) -> u64 {
+    pub fn push_literal(&mut self) -> CachePc {
         self.bytes(&[0xff, 0x35]);
         let place = self.address();
         self.dword(0);
@@ -286,7 +287,7 @@ impl Emitter<'_> {
     }
 
     /// mov register, [literal]; returns the address of the rip-relative displacement for `bind`.
-    pub fn load_literal(&mut self, register: Gpr) -> u64 {
+    pub fn load_literal(&mut self, register: Gpr) -> CachePc {
         self.bytes(&[0x48 | ((register.0 >> 3) << 2), 0x8b, 0x05 | ((register.0 & 7) << 3)]);
         let place = self.address();
         self.dword(0);

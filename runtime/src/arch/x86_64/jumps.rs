@@ -2,11 +2,13 @@
 
 use super::displacements::{GS_EXIT_ID, GS_GATE_EXIT};
 use super::emit::Emitter;
+use crate::context::addresses::CachePc;
+use crate::context::numbers::ExitId;
 
 impl Emitter<'_> {
     /// Leaves for the dispatcher by an exit.
-    pub fn leave_by(&mut self, exit_id: u32) {
-        self.store_gs_immediate(GS_EXIT_ID, exit_id);
+    pub fn leave_by(&mut self, exit_id: ExitId) {
+        self.store_gs_immediate(GS_EXIT_ID, exit_id.raw());
         self.jump_gs(GS_GATE_EXIT);
     }
 
@@ -18,7 +20,7 @@ impl Emitter<'_> {
 
     /// jmp rel32 that can be changed by one store: opcode and displacement are the last five bytes of an aligned eight.
     /// Returns the displacement's address.
-    pub fn jump_linkable(&mut self) -> u64 {
+    pub fn jump_linkable(&mut self) -> CachePc {
         self.align_by_prefixes(8, 5);
         self.bytes(&[0xe9]);
         let place = self.address();
@@ -28,20 +30,20 @@ impl Emitter<'_> {
 
     /// call rel32 that can be changed by one store: the last five bytes of an aligned eight. Returns the displacement's
     /// address.
-    pub fn call_linkable(&mut self) -> u64 {
+    pub fn call_linkable(&mut self) -> CachePc {
         self.align_by_prefixes(8, 5);
         self.call()
     }
 
     /// jcc rel32 that can be changed by one store: the last six bytes of an aligned eight. Returns the displacement's
     /// address.
-    pub fn jump_condition_linkable(&mut self, condition: u8) -> u64 {
+    pub fn jump_condition_linkable(&mut self, condition: u8) -> CachePc {
         self.align(8, 6);
         self.jump_condition(condition)
     }
 
     /// jcc rel32 forward; returns the displacement's address for `bind`.
-    pub fn jump_condition(&mut self, condition: u8) -> u64 {
+    pub fn jump_condition(&mut self, condition: u8) -> CachePc {
         self.bytes(&[0x0f, 0x80 | condition]);
         let place = self.address();
         self.dword(0);
@@ -49,7 +51,7 @@ impl Emitter<'_> {
     }
 
     /// jmp rel32; returns the displacement's address for `bind`.
-    pub fn jump(&mut self) -> u64 {
+    pub fn jump(&mut self) -> CachePc {
         self.bytes(&[0xe9]);
         let place = self.address();
         self.dword(0);
@@ -57,28 +59,29 @@ impl Emitter<'_> {
     }
 
     /// jmp rel32 to `target`, which must be within 2 GiB.
-    pub fn jump_to(&mut self, target: u64) {
+    pub fn jump_to(&mut self, target: CachePc) {
         let place = self.jump();
-        self.patch(place, &(target.wrapping_sub(place + 4) as u32).to_le_bytes());
+        self.patch(place, &((place + 4).distance_to(target) as u32).to_le_bytes());
     }
 
     /// A jump to `target`, however far it is.
-    pub fn jump_anywhere(&mut self, target: u64) {
-        let distance = target.wrapping_sub(self.address() + 5) as i64;
+    pub fn jump_anywhere(&mut self, target: CachePc) {
+        let distance = (self.address() + 5).distance_to(target);
         if distance == i64::from(distance as i32) {
             self.jump_to(target);
         } else {
             // jmp [rip + padding]; the address, aligned: the program may have alignment checks on.
             self.bytes(&[0xff, 0x25]);
-            let padding = (self.address() + 4).next_multiple_of(8) - (self.address() + 4);
+            let behind = (self.address() + 4).raw();
+            let padding = behind.next_multiple_of(8) - behind;
             self.dword(padding as u32);
             self.bytes(&[0xcc; 7][..padding as usize]);
-            self.qword(target);
+            self.qword(target.raw());
         }
     }
 
     /// call rel32; returns the displacement's address for `bind`.
-    pub fn call(&mut self) -> u64 {
+    pub fn call(&mut self) -> CachePc {
         self.bytes(&[0xe8]);
         let place = self.address();
         self.dword(0);
@@ -86,7 +89,7 @@ impl Emitter<'_> {
     }
 
     /// jmp rel8; returns the displacement's address for `bind_short`.
-    pub fn jump_short(&mut self) -> u64 {
+    pub fn jump_short(&mut self) -> CachePc {
         self.bytes(&[0xeb]);
         let place = self.address();
         self.bytes(&[0]);
@@ -94,7 +97,7 @@ impl Emitter<'_> {
     }
 
     /// jrcxz rel8; returns the displacement's address for `bind_short`.
-    pub fn jump_rcx_zero(&mut self) -> u64 {
+    pub fn jump_rcx_zero(&mut self) -> CachePc {
         self.bytes(&[0xe3]);
         let place = self.address();
         self.bytes(&[0]);
@@ -102,7 +105,7 @@ impl Emitter<'_> {
     }
 
     /// jecxz rel8; returns the displacement's address for `bind_short`.
-    pub fn jump_ecx_zero(&mut self) -> u64 {
+    pub fn jump_ecx_zero(&mut self) -> CachePc {
         self.bytes(&[0x67, 0xe3]);
         let place = self.address();
         self.bytes(&[0]);
@@ -110,7 +113,7 @@ impl Emitter<'_> {
     }
 
     /// loop rel8: rcx -= 1, and a jump unless it is zero then; returns the displacement's address for `bind_short`.
-    pub fn jump_loop(&mut self) -> u64 {
+    pub fn jump_loop(&mut self) -> CachePc {
         self.bytes(&[0xe2]);
         let place = self.address();
         self.bytes(&[0]);
@@ -130,7 +133,7 @@ mod tests {
             let mut buffer = [0u8; 64];
             let mut emitter = Emitter::new(&mut buffer, 0x1000, &mut [], 0);
             emitter.nops(lead);
-            emitter.jump_anywhere(TARGET);
+            emitter.jump_anywhere(CachePc::from_raw(TARGET));
             let end = emitter.position();
             let jump = Decoder::with_ip(64, &buffer[lead..end], 0x1000 + lead as u64, DecoderOptions::NONE).decode();
             let place = jump.ip_rel_memory_address() as usize;
@@ -146,7 +149,7 @@ mod tests {
             let mut emitter = Emitter::new(&mut buffer, 0x1003, &mut [], 0);
             emitter.nops(lead);
             let place = emitter.jump_linkable();
-            assert_eq!((place + 4) % 8, 0);
+            assert_eq!((place + 4).raw() % 8, 0);
         }
     }
 }

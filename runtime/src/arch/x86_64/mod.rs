@@ -23,8 +23,8 @@ pub mod private_range;
 pub mod probe_points;
 pub mod question;
 pub mod region;
+pub mod rseq;
 pub mod selectors;
-pub mod sequence;
 mod shadow;
 #[cfg(not(test))]
 pub mod signal;

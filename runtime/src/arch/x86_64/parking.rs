@@ -1,4 +1,4 @@
-//! Parking: a thread stands still for the controller, which holds it by ptrace, at a place that both know.
+//! Parking: a thread stops for the controller, which holds it by ptrace, at a place that both know.
 //!
 //! Runs on the runtime's stack. The trap is the tracer's; should there be none any more, the signal handler lets the thread
 //! go on behind it (arch/x86_64/signal/handler.rs). It must find the runtime's alternate stack then, or none: a frame on the program's
@@ -29,8 +29,8 @@ global_asm!(
     "xor esi, esi",
     "mov eax, {SIGALTSTACK}",
     "syscall",
-    ".globl clew_standing",
-    "clew_standing:",
+    ".globl clew_handover",
+    "clew_handover:",
     "jmp 2f",
     // void clew_park_bare(): the trap alone; gs need not be a context's.
     ".globl clew_park_bare",
@@ -59,7 +59,7 @@ extern "C" {
     fn clew_park_bare();
     pub fn clew_parked();
     pub fn clew_parked_bare();
-    pub fn clew_standing();
+    pub fn clew_handover();
     pub fn clew_controller_call();
 }
 

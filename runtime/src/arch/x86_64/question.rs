@@ -8,6 +8,7 @@
 use super::displacements::GS_ONE;
 use super::emit::Emitter;
 use super::RCX;
+use crate::context::addresses::CachePc;
 
 /// The way to ask that this processor is fast with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,7 +39,7 @@ impl Question {
 impl Emitter<'_> {
     /// Emits the question whether rcx is `question.yes()`, which goes straight on if it is; rcx is lost. Returns the short branch to
     /// where it is not, for `bind_short`. `None`: the branch must be the other way round.
-    pub fn ask_straight(&mut self, question: Question) -> Option<u64> {
+    pub fn ask_straight(&mut self, question: Question) -> Option<CachePc> {
         match question {
             Question::Loop => Some(self.jump_loop()),
             Question::Turned => {

@@ -8,6 +8,7 @@
 use super::emit::Emitter;
 use super::{RCX, TARGET};
 use crate::context::layout::SHADOW_OFFSET;
+use crate::context::numbers::BlockNumber;
 use crate::protocol;
 
 /// The blocks' cells.
@@ -18,14 +19,16 @@ pub const REGION_TABLE_BYTES: u64 = 0x1_0000;
 /// The thread's level, one byte.
 pub const REGION_LEVEL_OFFSET: u64 = REGION_TABLE_OFFSET + REGION_TABLE_BYTES;
 /// All of it.
-pub const REGION_BYTES: u64 = REGION_LEVEL_OFFSET + 0x1000 - REGION_CELLS_OFFSET;
+pub const REGION_BYTES: u64 = REGION_LEVEL_OFFSET + protocol::PAGE_BYTES - REGION_CELLS_OFFSET;
 
 const _: () = assert!(REGION_CELLS_OFFSET + REGION_BYTES <= protocol::THREAD_COUNTERS_OFFSET);
-const _: () = assert!(REGION_BYTES.is_multiple_of(0x1000));
+const _: () = assert!(REGION_BYTES.is_multiple_of(protocol::PAGE_BYTES));
 const _: () = assert!(protocol::MAX_BUSY_LIMIT + 1 < 256);
 const _: () = assert!(protocol::REGION_BLOCKS < 1 << protocol::REGION_KIND_SHIFT);
-const _: () =
-    assert!(protocol::REGION_NUMBERS_OFFSET + protocol::REGION_BUFFER_BYTES + 0x1000 <= protocol::REGION_WINDOW_BYTES);
+const _: () = assert!(
+    protocol::REGION_NUMBERS_OFFSET + protocol::REGION_BUFFER_BYTES + protocol::BUFFER_GUARD_BYTES
+        <= protocol::REGION_WINDOW_BYTES
+);
 
 /// gs displacement of the ends of the buffers of words and of numbers.
 pub const WORDS_END_OFFSET: u64 =
@@ -34,8 +37,8 @@ pub const NUMBERS_END_OFFSET: u64 =
     protocol::THREAD_COUNTERS_OFFSET + protocol::REGION_NUMBERS_OFFSET + protocol::REGION_BUFFER_BYTES;
 
 /// gs displacement of a block's cell.
-pub fn gs_region_cell(block: u32) -> u32 {
-    REGION_CELLS_OFFSET as u32 + block * 2
+pub fn gs_region_cell(block: BlockNumber) -> u32 {
+    REGION_CELLS_OFFSET as u32 + block.raw() * 2
 }
 
 impl Emitter<'_> {

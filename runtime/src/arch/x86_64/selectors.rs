@@ -138,11 +138,13 @@ pub fn is_stack(selector: u16) -> bool {
     rights_of(selector).is_some_and(|rights| rights & TYPE & !GROWS_DOWN == WRITABLE_DATA)
 }
 
-/// Whether a code segment has 32-bit operands, not 16-bit ones; `None` if it is none.
-pub fn is_wide_code(selector: u16) -> Option<bool> {
+/// How many bits operands have in a code segment; `None` if it is none.
+pub fn code_bits(selector: u16) -> Option<u32> {
     const CODE: u32 = 0x1800;
     const DEFAULT_SIZE: u32 = 1 << 22;
-    rights_of(selector).filter(|rights| rights & CODE == CODE).map(|rights| rights & DEFAULT_SIZE != 0)
+    rights_of(selector)
+        .filter(|rights| rights & CODE == CODE)
+        .map(|rights| if rights & DEFAULT_SIZE != 0 { 32 } else { 16 })
 }
 
 /// What LAR tells of a selector; `None`: nothing, so it can't be loaded.
@@ -166,7 +168,7 @@ mod tests {
         assert!(!is_stack(USER_CS), "code is no stack");
         assert!(!is_stack(0) && !is_stack(3), "a null selector is none");
         assert!(!is_stack(0x1b), "the kernel's");
-        assert_eq!(is_wide_code(USER_SS), None);
+        assert_eq!(code_bits(USER_SS), None);
     }
 
     #[test]

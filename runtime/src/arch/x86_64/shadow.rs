@@ -7,6 +7,7 @@ use super::displacements::{GS_SHADOW_DEPTH, GS_SPILL_OTHER};
 use super::emit::Emitter;
 use super::question::Question;
 use super::{INDEX, RCX, TARGET};
+use crate::context::addresses::CachePc;
 use crate::context::layout::SHADOW_OFFSET;
 
 impl Emitter<'_> {
@@ -43,7 +44,7 @@ impl Emitter<'_> {
     /// At a landing whose return address is in r11 and proved, and rcx in r10: the question whether it is the topmost one, which is
     /// popped then. rcx is lost. Returns the short branch to where it is not.
     #[must_use]
-    pub fn pop_shadow(&mut self, question: Question) -> u64 {
+    pub fn pop_shadow(&mut self, question: Question) -> CachePc {
         self.load_gs(RCX, GS_SHADOW_DEPTH);
         self.load_rcx_gs_table(SHADOW_OFFSET as u32 - 8);
         // -1 - topmost

@@ -1,13 +1,14 @@
 //! By which branch a thread went to code that is not followed.
 
 extern crate alloc;
+use crate::context::numbers::ExitId;
 use crate::context::ThreadContext;
 use crate::dispatch::flow::parts::uncount_block;
 use crate::instrument::ENGINE;
 
 /// The thread left the code that is followed by exit `exit_id`: a branch, or the system call rt_sigreturn.
-pub fn begin(context: &mut ThreadContext, exit_id: u32) {
-    context.stepping.excursion_exit = exit_id + 1;
+pub fn begin(context: &mut ThreadContext, exit_id: ExitId) {
+    context.stepping.excursion_exit = exit_id.raw() + 1;
     context.stepping.excursion_steps = 0;
     ENGINE.lock().shared.add(crate::status_field!(excursions), 1);
 }
@@ -24,14 +25,14 @@ pub fn abandon(context: &mut ThreadContext) -> Option<u64> {
 
 /// The branch by which it left the code that is followed, if it did.
 pub fn origin(context: &ThreadContext) -> Option<u64> {
-    let exit_id = context.stepping.excursion_exit.checked_sub(1)?;
+    let exit_id = ExitId::from_raw(context.stepping.excursion_exit.checked_sub(1)?);
     let engine = ENGINE.lock();
     let fragment = *engine.cache.fragment(engine.cache.exit(exit_id).fragment);
     Some(fragment.branch_pc())
 }
 
-pub fn end(context: &mut ThreadContext) -> Option<u32> {
-    let exit_id = core::mem::take(&mut context.stepping.excursion_exit).checked_sub(1)?;
+pub fn end(context: &mut ThreadContext) -> Option<ExitId> {
+    let exit_id = ExitId::from_raw(core::mem::take(&mut context.stepping.excursion_exit).checked_sub(1)?);
     context.stepping.excursion_steps = 0;
     Some(exit_id)
 }

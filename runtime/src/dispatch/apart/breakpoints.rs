@@ -3,7 +3,7 @@
 //! Runs in the target on the runtime's stack, in the dispatcher.
 
 use crate::buffer::Shared;
-use crate::cache::NONE;
+use crate::context::numbers::CounterId;
 use crate::context::stepping::MEETS_ONCE;
 use crate::context::stepping::MET_ONCE;
 use crate::context::ThreadContext;
@@ -44,7 +44,7 @@ pub fn meet(context: &mut ThreadContext, n_changes: u64) {
 pub fn count_met(context: &mut ThreadContext) {
     if context.stepping.breakpoint_once == MET_ONCE {
         context.stepping.breakpoint_once = 0;
-        if context.stepping.breakpoint_counter != NONE {
+        if context.stepping.breakpoint_counter != CounterId::NONE {
             add_to_counter(context, context.stepping.breakpoint_counter, 1);
         }
     }

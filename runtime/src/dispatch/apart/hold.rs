@@ -1,11 +1,13 @@
-//! Standing still: the controller holds the process, has a thread make one step, or set a breakpoint where it comes to.
+//! Holding threads: the controller holds the process, has a thread make one step, or set a breakpoint where it comes to.
 //!
-//! No tracer is needed for it. A thread that stands still waits in the dispatcher, its own state complete, and tells where it
-//! is; should the controller be killed, it goes on. What the controller wishes while threads stand still, each minds before it
-//! executes anything more.
+//! No tracer is needed for it. A thread that is stopped waits in the dispatcher, its own state complete, and tells where it
+//! is; should the controller be killed, it goes on. What the controller tells all threads while they are stopped, each carries
+//! out before it executes anything more.
 
 use crate::buffer::{RingWriter, Shared};
-use crate::context::standing::{STEP_DUE, STEP_MADE};
+use crate::context::hold::{STEP_DUE, STEP_MADE};
+use crate::context::numbers::FragmentId;
+use crate::context::process::Sharing;
 use crate::context::ThreadContext;
 use crate::cpu::decode::placed;
 use crate::cpu::probe_points;
@@ -17,18 +19,18 @@ use crate::instrument::{BuildError, Engine, ENGINE};
 use crate::protocol::{event_kind, hold_reason, hold_reply};
 use crate::thread::registry::{write_event, writer_of};
 
-/// Why the thread is to stand still in front of the context's pc; `None`: it is not. A process of its own in this memory
+/// Why the thread is to stop in front of the context's pc; `None`: it is not. A process of its own in this memory
 /// is not: the controller holds the threads of one process.
 pub fn reason(context: &mut ThreadContext, shared: Shared) -> Option<u32> {
-    if context.process.is_process != 0 || context.standing.step == STEP_DUE {
+    if context.process.sharing != Sharing::Thread || context.hold.step == STEP_DUE {
         return None;
     }
-    if context.standing.step == STEP_MADE {
-        context.standing.step = 0;
+    if context.hold.step == STEP_MADE {
+        context.hold.step = 0;
         return Some(hold_reason::STEPPED);
     }
-    if context.standing.passed_pc != context.registers.pc {
-        context.standing.passed_pc = 0;
+    if context.hold.passed_pc != context.registers.pc {
+        context.hold.passed_pc = 0;
         if shared.has_breakpoint(context.registers.pc) {
             return Some(hold_reason::BREAKPOINT);
         }
@@ -38,32 +40,39 @@ pub fn reason(context: &mut ThreadContext, shared: Shared) -> Option<u32> {
 
 /// Whether the thread, which is a process of its own in this memory, is to go on natively: somebody traces it.
 pub fn is_to_leave(context: &ThreadContext, shared: Shared) -> bool {
-    context.process.is_process != 0 && shared.released_task() == context.tid
+    context.process.sharing != Sharing::Thread && shared.released_task() == context.tid
 }
 
-/// Stands still for the controller until that says how to go on, or is gone. No lock held, the context complete.
-pub fn stand(context: &mut ThreadContext, shared: Shared, reason: u32) {
+/// Waits for the controller, stopped, until that says how to go on, or is gone. No lock held, the context complete.
+pub fn stop(context: &mut ThreadContext, shared: Shared, reason: u32) {
     // Where the program would have been aborted natively, for that it stopped.
-    crate::dispatch::flow::sequences::settle(context);
+    crate::dispatch::flow::rseq::settle(context);
     let writer = writer_of(context, shared);
-    let reply = writer.stand(reason, context.registers.held());
-    context.standing.passed_pc = context.registers.pc;
-    context.standing.step = if reply == hold_reply::STEP { STEP_DUE } else { 0 };
+    let reply = writer.wait_stopped(reason, context.registers.held(), context.vector.held());
+    if reply == hold_reply::GO_ON_CHANGED {
+        context.registers.set_held(&writer.told_registers());
+    }
+    context.hold.passed_pc = context.registers.pc;
+    context.hold.step = if reply == hold_reply::STEP { STEP_DUE } else { 0 };
 }
 
 /// Whether the thread is to execute the instruction at the context's pc by itself, in code that nothing is linked to: for a
 /// step, because nobody else may pass there, or because its path is to go on in front of the next block.
 pub fn goes_alone(context: &ThreadContext, engine: &Engine) -> bool {
-    context.standing.step == STEP_DUE || context.path.is_due || engine.stops_at(context.registers.pc)
+    context.hold.step == STEP_DUE || context.path.is_due || engine.stops_at(context.registers.pc)
 }
 
 /// Executes that instruction: where its code is. It is made anew each time, as seldom as that is; but for a breakpoint of the
 /// program's, which it comes by.
-pub fn go_alone(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadContext) -> Result<u32, BuildError> {
+pub fn go_alone(
+    engine: &mut Engine,
+    writer: &RingWriter,
+    context: &mut ThreadContext,
+) -> Result<FragmentId, BuildError> {
     let id = engine.build_alone(writer, context.registers.pc, context.path.is_due)?;
-    context.standing.passed_pc = 0;
-    if context.standing.step == STEP_DUE {
-        context.standing.step = STEP_MADE;
+    context.hold.passed_pc = 0;
+    if context.hold.step == STEP_DUE {
+        context.hold.step = STEP_MADE;
     }
     if let Some(point) = probe_points::find(context.registers.pc).filter(|_| !context.registers.passes_breakpoint()) {
         // As the kernel has it: one execution is one hit, whatever comes between both (arch/x86/kernel/hw_breakpoint.c,
@@ -81,23 +90,23 @@ pub fn stay_at_probe(context: &mut ThreadContext) {
     }
 }
 
-/// Minds what the controller wished since the thread did so last, in front of the context's pc. No lock held.
-pub fn mind(context: &mut ThreadContext, shared: Shared) {
+/// Carries out what the controller told all threads since this one did so last, in front of the context's pc. No lock held.
+pub fn carry_out(context: &mut ThreadContext, shared: Shared) {
     let n_filters = shared.filter_count();
-    let wishes = shared.wishes();
-    if context.standing.wishes_minded == wishes {
-        context.standing.filters_seen = n_filters;
+    let n_directives = shared.directive_count();
+    if context.hold.directives_done == n_directives {
+        context.hold.filters_seen = n_filters;
         return;
     }
     let mut engine = ENGINE.lock();
     let writer = writer_of(context, shared);
     // Code is read that may be there no more.
-    if masks::with_faults(context, |_| engine.mind(&writer, wishes)) {
+    if masks::with_faults(context, |_| engine.carry_out(&writer, n_directives)) {
         call_table::handle_what(&engine);
         landings::forget_ways(&mut engine);
     }
-    context.standing.wishes_minded = wishes;
-    let before = core::mem::replace(&mut context.standing.filters_seen, n_filters);
+    context.hold.directives_done = n_directives;
+    let before = core::mem::replace(&mut context.hold.filters_seen, n_filters);
     if before != n_filters {
         let is_included = |count| u64::from(shared.is_included_by(context.registers.pc, count));
         let details = [is_included(before), is_included(n_filters), 0];

@@ -3,6 +3,7 @@
 //!
 //! Runs in the target on the runtime's stack, in the dispatcher.
 
+use crate::context::numbers::FragmentId;
 use crate::context::ThreadContext;
 use crate::instrument::ENGINE;
 use crate::protocol::exit_kind;
@@ -41,7 +42,7 @@ fn is_in_code_of_kernel(address: u64) -> bool {
 }
 
 /// The branch at the end of fragment `source` led to `target`. Whether that is a return which is to be counted when the thread comes out.
-pub fn begin(context: &mut ThreadContext, source: u32, target: u64) -> bool {
+pub fn begin(context: &mut ThreadContext, source: FragmentId, target: u64) -> bool {
     {
         let engine = ENGINE.lock();
         let is_return = engine.cache.fragment(source).exit_kind == exit_kind::RETURN;
@@ -52,7 +53,7 @@ pub fn begin(context: &mut ThreadContext, source: u32, target: u64) -> bool {
     if !is_in_code_of_kernel(target) {
         return false;
     }
-    context.stepping.probed_return = source + 1;
+    context.stepping.probed_return = source.raw() + 1;
     true
 }
 

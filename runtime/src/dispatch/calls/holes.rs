@@ -1,13 +1,14 @@
 //! Calls that name memory and change nothing that is known of code, where a part of that is hidden.
 
 use super::locks;
-use super::mappings::{page_end, PAGE};
+use super::mappings::page_end;
 use super::memory::is_place;
 use crate::context::ThreadContext;
 use crate::cpu::sys::kernel::USER_END;
 use crate::cpu::sys::number;
 use crate::dispatch::life::{hidden, room};
 use crate::instrument::ENGINE;
+use crate::protocol::PAGE_BYTES;
 use crate::sys::calls::{program_call, EFAULT, EINVAL, ENOMEM};
 use crate::thread::registry::writer_of;
 
@@ -48,7 +49,7 @@ pub fn name(call: u64, arguments: [u64; 6]) -> Option<i64> {
 pub fn move_break(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     // SAFETY: asks where the break is.
     let now = unsafe { program_call(number::BRK, [0; 6]) } as u64;
-    let wanted = now & !(PAGE - 1)..arguments[0];
+    let wanted = now & !(PAGE_BYTES - 1)..arguments[0];
     if wanted.start < wanted.end && wanted.end <= USER_END && hidden::is_within(&wanted) {
         let mut engine = ENGINE.lock();
         let writer = writer_of(context, engine.shared);

@@ -5,11 +5,12 @@
 //! mapped (mm/mlock.c, apply_mlockall_flags and mlock_future_ok).
 
 extern crate alloc;
-use super::mappings::{page_end, visit_mappings, PAGE};
+use super::mappings::{page_end, visit_mappings};
 use crate::context::ThreadContext;
 use crate::cpu::sys::kernel::USER_END;
 use crate::cpu::sys::number;
 use crate::dispatch::life::hidden;
+use crate::protocol::PAGE_BYTES;
 use crate::sys::calls::{check, limit_of, program_call, read_start, syscall, EINVAL, ENOMEM};
 use crate::sys::proc_text;
 use alloc::vec::Vec;
@@ -39,7 +40,7 @@ pub fn lock_all(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     }
     // Whether anything may be locked at all. The program did not ask this: no filter of its own is to answer it.
     // SAFETY: no memory is named.
-    let allowed = unsafe { syscall(number::MLOCK, [PAGE, 0, 0, 0, 0, 0]) };
+    let allowed = unsafe { syscall(number::MLOCK, [PAGE_BYTES, 0, 0, 0, 0, 0]) };
     if allowed != 0 {
         return allowed;
     }

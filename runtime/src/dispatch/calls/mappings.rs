@@ -6,7 +6,7 @@
 use crate::context::ThreadContext;
 use crate::dispatch::life::dumpable::while_shown;
 use crate::instrument::ENGINE;
-use crate::protocol::request_kind;
+use crate::protocol::{request_kind, PAGE_BYTES};
 use crate::sys::mappings::{look_through, open_list};
 use crate::sys::proc_text;
 use crate::thread::registry::writer_of;
@@ -51,9 +51,7 @@ fn ask_for(context: &ThreadContext, address: u64) -> Option<Mapping> {
     is_there.then_some(Mapping { start, end, protection, is_shared: is_shared != 0 })
 }
 
-pub const PAGE: u64 = 4096;
-
 /// Where memory from `start` on ends, of which a call names `size` bytes.
 pub fn page_end(start: u64, size: u64) -> u64 {
-    start.saturating_add(size.saturating_add(PAGE - 1) & !(PAGE - 1))
+    start.saturating_add(size.saturating_add(PAGE_BYTES - 1) & !(PAGE_BYTES - 1))
 }

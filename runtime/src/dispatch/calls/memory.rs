@@ -4,8 +4,8 @@
 //! another thread of the program.
 
 extern crate alloc;
+use super::mappings::page_end;
 use super::mappings::{find_mapping, Mapping};
-use super::mappings::{page_end, PAGE};
 use super::{aliases, locks};
 use crate::buffer::RingWriter;
 use crate::context::ThreadContext;
@@ -15,7 +15,7 @@ use crate::cpu::sys::number;
 use crate::dispatch::life::dumpable::while_shown;
 use crate::dispatch::life::{hidden, room};
 use crate::instrument::{Engine, ENGINE};
-use crate::protocol::{event_kind, record_kind, request_kind, ImageRecord, UnmapRecord, MAX_PATH_BYTES};
+use crate::protocol::{event_kind, record_kind, request_kind, ImageRecord, UnmapRecord, MAX_PATH_BYTES, PAGE_BYTES};
 use crate::sys::calls::{check, program_call, syscall, EAGAIN, EFAULT, ENOMEM};
 use crate::sys::filter;
 use crate::sys::kernel::{MAP_ANONYMOUS, MAP_FIXED, MREMAP_FIXED, PROT_EXEC, PROT_READ, PROT_WRITE};
@@ -207,7 +207,7 @@ pub fn unmap(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
 
 /// Whether a program's memory can be there, as a call names it.
 pub fn is_place(range: &Range<u64>) -> bool {
-    range.start.is_multiple_of(PAGE) && range.start < range.end && range.end <= USER_END
+    range.start.is_multiple_of(PAGE_BYTES) && range.start < range.end && range.end <= USER_END
 }
 
 /// mprotect and pkey_mprotect: code that may be written may change; code that may not run is gone.

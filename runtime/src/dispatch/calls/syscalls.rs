@@ -7,7 +7,7 @@ use crate::cpu::dispatch::arch_control::arch_control;
 use crate::cpu::dispatch::segments;
 use crate::cpu::sys::number;
 use crate::dispatch::apart::{hardware, written};
-use crate::dispatch::flow::sequences;
+use crate::dispatch::flow::rseq;
 use crate::dispatch::life::{ends, execute, fork, process};
 use crate::dispatch::proc::{proc_open, proc_query, proc_reads};
 use crate::dispatch::signals::signal_calls::{return_from_handler, set_action, set_mask, set_stack};
@@ -75,7 +75,7 @@ fn answer(context: &mut ThreadContext, call: u64, arguments: [u64; 6]) -> Result
         },
         number::MLOCKALL => locks::lock_all(context, arguments),
         number::MUNLOCKALL => locks::unlock_all(arguments),
-        number::RSEQ => sequences::register(context, arguments),
+        number::RSEQ => rseq::register(context, arguments),
         number::RT_SIGACTION => set_action(context, arguments),
         number::SIGALTSTACK => set_stack(context, arguments),
         number::RT_SIGRETURN => return_from_handler(context),

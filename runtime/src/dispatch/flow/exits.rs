@@ -4,11 +4,12 @@
 //! Runs in the target, in the dispatcher. Where the thread goes on, and what is linked to it, is decided by its caller.
 
 use super::parts::uncount_block;
-use super::{indirect, regions, returns, sequences};
+use super::{indirect, regions, returns, rseq};
 use crate::cache::exit::{Exit, ExitType};
-use crate::cache::NONE;
-use crate::context::layout::SITE_RETURN;
+use crate::cache::PadId;
+use crate::context::numbers::{CounterId, ExitId, FragmentId};
 use crate::context::ThreadContext;
+use crate::cpu::context::BranchSource;
 use crate::cpu::decode::addresses::is_canonical;
 use crate::cpu::dispatch::float_state;
 use crate::cpu::dispatch::in_place;
@@ -23,13 +24,13 @@ use crate::thread::registry::writer_of;
 use crate::thread::{open_calls, path, trust};
 
 /// A direct exit without a link, or a stub that stands for something else. Returns the exit to link.
-pub fn take_exit(context: &mut ThreadContext) -> u32 {
+pub fn take_exit(context: &mut ThreadContext) -> ExitId {
     let mut engine = ENGINE.lock();
     engine.shared.add(crate::status_field!(entries_exit), 1);
     let exit_id = context.gate.exit_id;
     let exit = *engine.cache.exit(exit_id);
     context.registers.pc = exit.target;
-    if exit.misses != NONE {
+    if exit.misses != CounterId::NONE {
         add_to_counter(context, exit.misses, 1);
     }
     if exit.is_surprise {
@@ -42,13 +43,13 @@ pub fn take_exit(context: &mut ThreadContext) -> u32 {
         ExitType::Jump | ExitType::Taken | ExitType::Call if !is_canonical(exit.target) => {
             drop(engine);
             indirect::refuse_direct(context, &exit);
-            NONE
+            ExitId::NONE
         }
         ExitType::Interrupted => {
             context.note_step();
             engine.cache.relink_after_interrupt(exit.fragment);
             uncount_block(&mut engine, context, exit.fragment, exit.target);
-            NONE
+            ExitId::NONE
         }
         ExitType::Release => {
             uncount_block(&mut engine, context, exit.fragment, exit.target);
@@ -59,29 +60,29 @@ pub fn take_exit(context: &mut ThreadContext) -> u32 {
             context.note_step();
             let writer = writer_of(context, engine.shared);
             engine.drop_stale(&writer, exit.fragment);
-            NONE
+            ExitId::NONE
         }
         ExitType::Relayout => {
             context.note_step();
             note_hot(&mut engine, context, exit.fragment);
-            NONE
+            ExitId::NONE
         }
         ExitType::Region => {
             context.note_step();
             regions::decide(&engine, context, exit.fragment);
-            NONE
+            ExitId::NONE
         }
-        ExitType::SequenceEntry => {
+        ExitType::RseqEntry => {
             context.note_step();
             drop(engine);
-            sequences::enter(context);
-            NONE
+            rseq::enter(context);
+            ExitId::NONE
         }
-        ExitType::SequenceAbort => {
+        ExitType::RseqAbort => {
             context.note_step();
-            context.undo_sequence();
-            context.sequence.aborted = 1;
-            NONE
+            context.undo_rseq();
+            context.rseq.aborted = 1;
+            ExitId::NONE
         }
         ExitType::FloatState => {
             let fragment = *engine.cache.fragment(exit.fragment);
@@ -99,17 +100,22 @@ pub fn take_exit(context: &mut ThreadContext) -> u32 {
 }
 
 /// An exit behind an indirect branch or a return. Returns the exit to link.
-fn take_branch_exit(mut engine: Guard<'_, Engine>, context: &mut ThreadContext, exit_id: u32, exit: &Exit) -> u32 {
-    let is_dead = exit.pad != NONE && engine.cache.pad(exit.pad).is_dead;
+fn take_branch_exit(
+    mut engine: Guard<'_, Engine>,
+    context: &mut ThreadContext,
+    exit_id: ExitId,
+    exit: &Exit,
+) -> ExitId {
+    let is_dead = exit.pad != PadId::NONE && engine.cache.pad(exit.pad).is_dead;
     match exit.kind {
-        ExitType::Elsewhere if exit.pad != NONE => {
+        ExitType::Elsewhere if exit.pad != PadId::NONE => {
             uncount_exit(context, exit);
             drop(engine);
             follow(context, exit.fragment, exit.target)
         }
         ExitType::Elsewhere => {
             return_elsewhere(&mut engine, context, exit.target);
-            NONE
+            ExitId::NONE
         }
         ExitType::Pad if is_dead && engine.cache.fragment(exit.fragment).takes_symbol => {
             drop(engine);
@@ -118,7 +124,7 @@ fn take_branch_exit(mut engine: Guard<'_, Engine>, context: &mut ThreadContext, 
                 let writer = writer_of(context, engine.shared);
                 returns::take_dead_pad(&mut engine, &writer, context, exit);
             });
-            NONE
+            ExitId::NONE
         }
         ExitType::Verified if !engine.cache.fragment(exit.fragment).is_valid => {
             // The code was replaced, and this thread's table still led to its entry.
@@ -141,22 +147,22 @@ fn take_branch_exit(mut engine: Guard<'_, Engine>, context: &mut ThreadContext, 
 
 /// What leads to the exit has counted that it was taken, and it is not.
 fn uncount_exit(context: &ThreadContext, exit: &Exit) {
-    if exit.counter != NONE {
+    if exit.counter != CounterId::NONE {
         add_to_counter(context, exit.counter, -1);
     }
 }
 
 /// The indirect branch at the end of fragment `source` leads to `target`, by another way than it came; nothing if `source` is `NONE`.
 /// Returns the exit to link: none.
-fn follow(context: &mut ThreadContext, source: u32, target: u64) -> u32 {
-    if source != NONE {
+fn follow(context: &mut ThreadContext, source: FragmentId, target: u64) -> ExitId {
+    if source != FragmentId::NONE {
         masks::with_faults(context, |context| indirect::follow_indirect(context, source, target));
     }
-    NONE
+    ExitId::NONE
 }
 
 /// The thread found a fragment to be hot; or, of code that is compared, that it never differed.
-fn note_hot(engine: &mut Engine, context: &mut ThreadContext, id: u32) {
+fn note_hot(engine: &mut Engine, context: &mut ThreadContext, id: FragmentId) {
     let writer = writer_of(context, engine.shared);
     if engine.cache.fragment(id).is_compared {
         masks::with_faults(context, |_| trust::trust_pages_of(engine, &writer, id));
@@ -168,7 +174,9 @@ fn note_hot(engine: &mut Engine, context: &mut ThreadContext, id: u32) {
 /// A return came to a landing, and the open calls have another address on top.
 fn return_elsewhere(engine: &mut Engine, context: &mut ThreadContext, target: u64) {
     let writer = writer_of(context, engine.shared);
-    let id = context.gate.site & !SITE_RETURN;
+    let BranchSource::Return(id) = context.gate.branch_source() else {
+        return;
+    };
     let branch = engine.cache.fragment(id).branch_pc();
     open_calls::return_to(context, &writer, branch, target);
     engine.note_stray(&writer, context, id);

@@ -2,7 +2,7 @@
 
 use super::landings;
 use crate::buffer::RingWriter;
-use crate::cache::NONE;
+use crate::context::numbers::{FragmentId, SiteId};
 use crate::context::ThreadContext;
 use crate::instrument::request::{Arrival, Request};
 use crate::instrument::{BuildError, Engine};
@@ -15,13 +15,13 @@ pub fn find_or_build(
     context: &mut ThreadContext,
     pc: u64,
     arrival: Arrival,
-) -> Result<u32, BuildError> {
+) -> Result<FragmentId, BuildError> {
     if let Some(id) = engine.cache.by_pc.find(pc) {
         return Ok(id);
     }
     let id = engine.build(writer, Request::new(pc, arrival))?;
     let site = engine.cache.fragment(id).site;
-    if site != NONE {
+    if site != SiteId::NONE {
         THREADS.lock().reach_site(site);
     }
     engine.begin_heat(context, id);

@@ -8,9 +8,11 @@ use super::ways::enter_verified;
 use super::ways::{find_way, make_pad};
 use super::{paths, returns};
 use crate::cache::exit::ExitType;
-use crate::cache::{Exit, Fragment, COUNTED_AT_EXITS, NONE};
-use crate::context::layout::{SITE_OVERFLOW, SITE_RETURN};
+use crate::cache::pairs::PairWay;
+use crate::cache::{Exit, Fragment, PadId, COUNTED_AT_EXITS};
+use crate::context::numbers::{CounterId, ExitId, FragmentId, SiteId};
 use crate::context::ThreadContext;
+use crate::cpu::context::BranchSource;
 use crate::cpu::context::BRANCH_FAULT;
 use crate::cpu::decode::addresses::is_canonical;
 use crate::decode::places::is_beyond;
@@ -28,16 +30,14 @@ pub fn take_indirect(context: &mut ThreadContext) {
     engine.shared.add(crate::status_field!(entries_indirect), 1);
     let target = context.gate.target;
     context.registers.pc = target;
-    let site = context.gate.site;
-    let source = if site & SITE_RETURN != 0 {
-        site & !SITE_RETURN
-    } else if site == SITE_OVERFLOW {
-        engine.cache.exit(context.gate.exit_id).fragment
-    } else {
-        source_of_site(&engine, context)
+    let from = context.gate.branch_source();
+    let source = match from {
+        BranchSource::Return(id) => id,
+        BranchSource::Unnumbered => engine.cache.exit(context.gate.exit_id).fragment,
+        BranchSource::Site(_) => source_of_site(&engine, context),
     };
     drop(engine);
-    if site & SITE_RETURN != 0 {
+    if matches!(from, BranchSource::Return(_)) {
         // The return slot, just popped, shows what the program put there.
         let slot = context.registers.sp().wrapping_sub(8);
         // SAFETY: the fragment's return just read and wrote this slot, unless another thread took it away meanwhile.
@@ -45,26 +45,29 @@ pub fn take_indirect(context: &mut ThreadContext) {
             trust::write_program(context, slot, &target.to_le_bytes());
         });
     }
-    if source != NONE && probe_returns::begin(context, source, target) {
+    if source != FragmentId::NONE && probe_returns::begin(context, source, target) {
         return;
     }
-    if source != NONE && !is_canonical(target) {
+    if source != FragmentId::NONE && !is_canonical(target) {
         fault_at_branch(context, source);
-    } else if source != NONE && is_beyond(target) {
+    } else if source != FragmentId::NONE && is_beyond(target) {
         blame_branch(context, source);
-    } else if source != NONE {
+    } else if source != FragmentId::NONE {
         masks::with_faults(context, |context| follow_indirect(context, source, target));
     }
 }
 
 /// The fragment whose indirect branch the thread came by last; `NONE` if it is not known.
-pub fn source_of_site(engine: &Engine, context: &ThreadContext) -> u32 {
-    engine.cache.sites.find(u64::from(context.gate.site)).unwrap_or(NONE)
+pub fn source_of_site(engine: &Engine, context: &ThreadContext) -> FragmentId {
+    match context.gate.branch_source() {
+        BranchSource::Site(site) => engine.cache.sites.find(u64::from(site.raw())).unwrap_or(FragmentId::NONE),
+        BranchSource::Return(_) | BranchSource::Unnumbered => FragmentId::NONE,
+    }
 }
 
 /// The branch or signal return at the end of `source` led to where no program has code. The fault is to come at the target,
 /// but for the records it is this instruction that was not executed.
-pub fn blame_branch(context: &mut ThreadContext, source: u32) {
+pub fn blame_branch(context: &mut ThreadContext, source: FragmentId) {
     let mut engine = ENGINE.lock();
     let fragment = *engine.cache.fragment(source);
     let branch = fragment.branch_pc();
@@ -74,7 +77,7 @@ pub fn blame_branch(context: &mut ThreadContext, source: u32) {
 }
 
 /// Undoes `blame_branch`: the signal return was refused, so what follows it runs.
-pub fn forgive_branch(context: &mut ThreadContext, source: u32) {
+pub fn forgive_branch(context: &mut ThreadContext, source: FragmentId) {
     let mut engine = ENGINE.lock();
     let fragment = *engine.cache.fragment(source);
     context.signals.has_fault_origin = false;
@@ -89,7 +92,7 @@ pub fn refuse_direct(context: &mut ThreadContext, exit: &Exit) {
     let fragment = *engine.cache.fragment(exit.fragment);
     drop(engine);
     if exit.kind != ExitType::Taken {
-        if fragment.count_before == COUNTED_AT_EXITS && exit.counter != NONE {
+        if fragment.count_before == COUNTED_AT_EXITS && exit.counter != CounterId::NONE {
             add_to_counter(context, exit.counter, -1);
         }
         fault_at_branch(context, exit.fragment);
@@ -97,12 +100,12 @@ pub fn refuse_direct(context: &mut ThreadContext, exit: &Exit) {
     }
     context.registers.pc = fragment.branch_pc();
     (context.signals.fault_origin, context.signals.has_fault_origin) = (NOWHERE_PC, true);
-    context.gate.exit_id = NONE;
+    context.gate.note_fault_fragment(FragmentId::NONE);
     raise::raise_fault(context, BRANCH_FAULT);
 }
 
 /// A branch to what is no address faults at the branch, before it is made.
-fn fault_at_branch(context: &mut ThreadContext, source: u32) {
+fn fault_at_branch(context: &mut ThreadContext, source: FragmentId) {
     let engine = ENGINE.lock();
     let fragment = *engine.cache.fragment(source);
     context.registers.pc = fragment.branch_pc();
@@ -115,7 +118,7 @@ fn fault_at_branch(context: &mut ThreadContext, source: u32) {
     correct_early_counts(&engine.cache, context, &fragment, context.registers.pc, -1);
     forget_call(context, &fragment);
     drop(engine);
-    context.gate.exit_id = source;
+    context.gate.note_fault_fragment(source);
     raise::raise_fault(context, BRANCH_FAULT);
 }
 
@@ -127,7 +130,7 @@ fn forget_call(context: &ThreadContext, fragment: &Fragment) {
 }
 
 /// Makes the way from `source`'s indirect branch to `target` known, and counts this execution of it.
-pub fn follow_indirect(context: &mut ThreadContext, source: u32, target: u64) {
+pub fn follow_indirect(context: &mut ThreadContext, source: FragmentId, target: u64) {
     let mut engine = ENGINE.lock();
     let writer = writer_of(context, engine.shared);
     let fragment = *engine.cache.fragment(source);
@@ -140,25 +143,27 @@ pub fn follow_indirect(context: &mut ThreadContext, source: u32, target: u64) {
     if context.path.is_on && is_return {
         open_calls::return_to(context, &writer, fragment.branch_pc(), target);
     }
-    if is_return && (landing.is_none() && fragment.site == NONE || context.path.is_on && fragment.site != NONE) {
+    if is_return
+        && (landing.is_none() && fragment.site == SiteId::NONE || context.path.is_on && fragment.site != SiteId::NONE)
+    {
         engine.note_stray(&writer, context, source);
     }
     let is_executable = engine.ranges.find(target).is_some();
-    if is_return && fragment.site == NONE {
+    if is_return && fragment.site == SiteId::NONE {
         if landing.is_some() {
             if let Some(address) = find_landing(&mut engine, target) {
-                insert_pair(&mut engine, context, 0, target, address, u64::from(NONE));
+                insert_pair(&mut engine, context, SiteId::RETURNS, target, address, PairWay::Landing);
             }
             return;
         }
     } else if is_executable
-        && fragment.site != NONE
+        && fragment.site != SiteId::NONE
         && !(context.path.is_on && is_return)
         && paths::is_of_mode(&engine, context)
         && !engine.stops_at(target)
     {
         let first = fragment.first_pad;
-        if first != NONE && engine.cache.pad(first).target == target && !engine.cache.pad(first).is_dead {
+        if first != PadId::NONE && engine.cache.pad(first).target == target && !engine.cache.pad(first).is_dead {
             // Another thread made it meanwhile.
             count_pad(&engine, context, first);
             return;
@@ -166,9 +171,9 @@ pub fn follow_indirect(context: &mut ThreadContext, source: u32, target: u64) {
         if let Some(entry) = find_way(&engine, fragment.site, target) {
             // Another thread made it meanwhile, or this thread's table held a dead pad.
             // SAFETY: the entry of a site that runs is inside this thread's branch table.
-            unsafe { context.branch_entry(fragment.site, target).write_volatile(entry.pad) };
-            if entry.verified_fragment().is_none() {
-                count_pad(&engine, context, entry.pad_id as u32);
+            unsafe { context.branch_entry(fragment.site, target).write_volatile(entry.pad.raw()) };
+            if let PairWay::Pad(id) = entry.way {
+                count_pad(&engine, context, id);
             }
             return;
         }
@@ -198,16 +203,16 @@ pub fn follow_indirect(context: &mut ThreadContext, source: u32, target: u64) {
 ///
 /// Most indirect branches have one target, and a pad that is tried first costs them no indirect jump. A second target
 /// takes the place of the first, because the first may have been the dynamic linker's; with a third one the table decides.
-fn is_tried_first(engine: &mut Engine, source: u32, target: u64) -> bool {
+fn is_tried_first(engine: &mut Engine, source: FragmentId, target: u64) -> bool {
     const MAX_TRIES: u32 = 2;
     const REACH: u64 = 0x7000_0000;
     let fragment = *engine.cache.fragment(source);
     let room = engine.cache.slabs.room_near(fragment.app_pc);
     let is_in_reach = room.is_some_and(|room| room.hot.abs_diff(fragment.cache_start) < REACH);
-    if fragment.first_try == NONE {
+    if fragment.first_try == ExitId::NONE {
         return false;
     }
-    let is_replaced = fragment.first_pad != NONE
+    let is_replaced = fragment.first_pad != PadId::NONE
         && engine.cache.pad(fragment.first_pad).is_dead
         && engine.cache.pad(fragment.first_pad).target == target;
     // Where a pad is tried first, the table has none for the site: a miss leads to the gate, which sees a waiting signal.
@@ -224,9 +229,9 @@ fn is_tried_first(engine: &mut Engine, source: u32, target: u64) -> bool {
 }
 
 /// The dispatcher goes to the target itself, so it counts what the pad would have.
-fn count_pad(engine: &Engine, context: &ThreadContext, pad_id: u32) {
+fn count_pad(engine: &Engine, context: &ThreadContext, pad_id: PadId) {
     let pad = engine.cache.pad(pad_id);
-    if pad.counter != NONE {
+    if pad.counter != CounterId::NONE {
         add_to_counter(context, pad.counter, 1);
     }
     if let Some(symbol) = pad.symbol.filter(|_| context.path.is_on) {

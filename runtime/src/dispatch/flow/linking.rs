@@ -4,7 +4,7 @@ use super::find::find_or_build;
 use super::{paths, ways};
 use crate::buffer::RingWriter;
 use crate::cache::exit::ExitType;
-use crate::cache::NONE;
+use crate::context::numbers::{ExitId, FragmentId};
 use crate::context::ThreadContext;
 use crate::dispatch::signals::masks;
 use crate::instrument::request::Arrival;
@@ -13,16 +13,16 @@ use crate::protocol::error_code;
 use crate::thread::registry::writer_of;
 
 /// Coverage: a signal is delivered before the exit just taken could be linked, and this may be its only time.
-pub fn note_first_exit(context: &mut ThreadContext, link: u32) {
+pub fn note_first_exit(context: &mut ThreadContext, link: ExitId) {
     // SAFETY: `shared` is set before any thread runs and never changes.
-    if link != NONE && unsafe { ENGINE.peek() }.tells_links() {
+    if link != ExitId::NONE && unsafe { ENGINE.peek() }.tells_links() {
         masks::with_faults(context, |context| note_exit(context, link));
     }
 }
 
-fn note_exit(context: &mut ThreadContext, link: u32) {
+fn note_exit(context: &mut ThreadContext, link: ExitId) {
     let mut engine = ENGINE.lock();
-    if engine.cache.exit(link).linked_to != NONE || engine.stops_at(context.registers.pc) {
+    if engine.cache.exit(link).linked_to != FragmentId::NONE || engine.stops_at(context.registers.pc) {
         return;
     }
     let writer = writer_of(context, engine.shared);
@@ -32,12 +32,18 @@ fn note_exit(context: &mut ThreadContext, link: u32) {
 }
 
 /// Links an exit to fragment `id`, if that is where it leads and may be.
-pub fn link_exit(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadContext, exit_id: u32, id: u32) {
+pub fn link_exit(
+    engine: &mut Engine,
+    writer: &RingWriter,
+    context: &mut ThreadContext,
+    exit_id: ExitId,
+    id: FragmentId,
+) {
     let exit = *engine.cache.exit(exit_id);
     if exit.target != engine.cache.fragment(id).app_pc || !engine.cache.fragment(exit.fragment).is_valid {
         return;
     }
-    if exit.follower != NONE && exit.follower != id {
+    if exit.follower != FragmentId::NONE && exit.follower != id {
         // It can lead to no other fragment.
         engine.retire_to_be_made_again(writer, exit.fragment);
         return;
@@ -49,7 +55,7 @@ pub fn link_exit(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadC
         }
         return;
     }
-    if exit.linked_to != NONE {
+    if exit.linked_to != FragmentId::NONE {
         if engine.cache.fragment(exit.linked_to).is_valid {
             return;
         }

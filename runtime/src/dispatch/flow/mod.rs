@@ -9,5 +9,5 @@ pub mod parts;
 pub mod paths;
 pub mod regions;
 pub mod returns;
-pub mod sequences;
+pub mod rseq;
 pub mod ways;

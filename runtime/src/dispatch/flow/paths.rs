@@ -2,7 +2,7 @@
 
 use crate::buffer::RingWriter;
 use crate::cache::exit::ExitType;
-use crate::cache::NONE;
+use crate::context::numbers::{ExitId, FragmentId};
 use crate::context::ThreadContext;
 use crate::instrument::{Engine, ENGINE};
 use crate::thread::path_words;
@@ -11,7 +11,7 @@ use crate::thread::registry::writer_of;
 use crate::thread::{path, region, thinning, THREADS};
 
 /// Modes full and region: tells what waits of the thread's path, which left a block by exit `link` if that is one, or of its tags.
-pub fn flush_due(context: &mut ThreadContext, link: u32) {
+pub fn flush_due(context: &mut ThreadContext, link: ExitId) {
     if !context.path.is_on && !context.path.has_tags {
         return;
     }
@@ -51,15 +51,15 @@ pub fn is_of_mode(engine: &Engine, context: &ThreadContext) -> bool {
 }
 
 /// Whether the thread that left by exit `link` is in front of a block.
-fn is_between_blocks(engine: &Engine, link: u32) -> bool {
+fn is_between_blocks(engine: &Engine, link: ExitId) -> bool {
     // What the size of a fragment or the state of the floating point unit divides is one block.
     let divides_block = |kind| matches!(kind, ExitType::FallThrough | ExitType::FloatState | ExitType::Native);
-    link != NONE && !divides_block(engine.cache.exit(link).kind)
+    link != ExitId::NONE && !divides_block(engine.cache.exit(link).kind)
 }
 
 /// The thread's path is due: it goes on here, if exit `link` led to the start of a block. Until then the thread executes
 /// instruction by instruction (hold::goes_alone).
-pub fn go_on_if_between(context: &mut ThreadContext, link: u32) {
+pub fn go_on_if_between(context: &mut ThreadContext, link: ExitId) {
     let engine = ENGINE.lock();
     if !is_between_blocks(&engine, link) {
         return;
@@ -93,7 +93,7 @@ pub fn tell_changes(engine: &Engine, writer: &RingWriter, context: &mut ThreadCo
 }
 
 /// Whether jumps may lead into fragment `id` (mode full): all threads know of its code what their paths have to tell.
-pub fn may_link_to(engine: &mut Engine, id: u32) -> bool {
+pub fn may_link_to(engine: &mut Engine, id: FragmentId) -> bool {
     let needed = engine.cache.fragment(id).changes_needed;
     let length = engine.path_log.length();
     engine.path_log.is_told(needed, || {

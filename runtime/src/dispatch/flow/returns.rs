@@ -6,7 +6,9 @@ use super::paths;
 use super::ways::{find_way, make_pad};
 use crate::buffer::RingWriter;
 use crate::cache::exit::Exit;
-use crate::cache::NONE;
+use crate::cache::pairs::{PairEntry, PairWay};
+use crate::cache::PadId;
+use crate::context::numbers::{CounterId, FragmentId, SiteId};
 use crate::context::ThreadContext;
 use crate::instrument::indirect::pads::add_to_counter;
 use crate::instrument::order::symbols::MAX_POPS;
@@ -14,7 +16,7 @@ use crate::instrument::Engine;
 use crate::thread::{open_calls, path};
 
 /// The return at the end of `source` led to `target`: writes that into the path, counts it, and makes its way known.
-pub fn take(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadContext, source: u32, target: u64) {
+pub fn take(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadContext, source: FragmentId, target: u64) {
     let branch = engine.cache.fragment(source).branch_pc();
     let found = open_calls::find_open(context, target, MAX_POPS);
     let added = if may_have_pad(engine, context, source, target) {
@@ -41,7 +43,7 @@ pub fn take(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadContex
         }
     };
     match pad.map(|pad| engine.cache.pad(pad).counter) {
-        Some(NONE) => {}
+        Some(CounterId::NONE) => {}
         Some(counter) => add_to_counter(context, counter, 1),
         None => count(engine, writer, context, source, target),
     }
@@ -49,7 +51,7 @@ pub fn take(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadContex
 
 /// A return's pad led to code that was replaced: the return is made and told, but counts anew, to what is there now.
 pub fn take_dead_pad(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadContext, exit: &Exit) {
-    if exit.counter != NONE {
+    if exit.counter != CounterId::NONE {
         add_to_counter(context, exit.counter, -1);
         count(engine, writer, context, exit.fragment, exit.target);
     }
@@ -58,10 +60,10 @@ pub fn take_dead_pad(engine: &mut Engine, writer: &RingWriter, context: &mut Thr
     }
 }
 
-fn may_have_pad(engine: &Engine, context: &ThreadContext, source: u32, target: u64) -> bool {
+fn may_have_pad(engine: &Engine, context: &ThreadContext, source: FragmentId, target: u64) -> bool {
     // Zeros lie below the open calls.
     target != 0
-        && engine.cache.fragment(source).site != NONE
+        && engine.cache.fragment(source).site != SiteId::NONE
         && engine.ranges.find(target).is_some()
         && paths::is_of_mode(engine, context)
         && !engine.stops_at(target)
@@ -72,25 +74,25 @@ fn find_pad(
     engine: &mut Engine,
     writer: &RingWriter,
     context: &mut ThreadContext,
-    source: u32,
+    source: FragmentId,
     target: u64,
-) -> Option<u32> {
+) -> Option<PadId> {
     let fragment = engine.cache.fragment(source);
     let (site, ways) = (fragment.site, engine.symbols.of_return(fragment.branch_pc(), target).set());
-    if let Some(entry) = find_way(engine, site, target).filter(|entry| entry.verified_fragment().is_none()) {
-        let pad = engine.cache.pad(entry.pad_id as u32);
+    if let Some(PairEntry { pad: address, way: PairWay::Pad(id), .. }) = find_way(engine, site, target) {
+        let pad = engine.cache.pad(id);
         if pad.return_ways == ways && !pad.is_dead {
             // Another thread made it meanwhile.
             // SAFETY: the entry of a site that runs is inside this thread's branch table.
-            unsafe { context.branch_entry(site, target).write_volatile(entry.pad) };
-            return Some(entry.pad_id as u32);
+            unsafe { context.branch_entry(site, target).write_volatile(address.raw()) };
+            return Some(id);
         }
     }
     make_pad(engine, writer, context, source, target, false)
 }
 
 /// Counts the edge where no call announced the return.
-fn count(engine: &mut Engine, writer: &RingWriter, context: &ThreadContext, source: u32, target: u64) {
+fn count(engine: &mut Engine, writer: &RingWriter, context: &ThreadContext, source: FragmentId, target: u64) {
     if engine.cache.landings.find(target).is_none() {
         let edge = engine.edge_of_branch(source, target);
         engine.count_edge(writer, context, edge);

@@ -11,7 +11,7 @@ use crate::cpu::context::Registers;
 use crate::cpu::context::AT_ENTRY;
 use crate::cpu::dispatch::leave;
 use crate::cpu::{gate, parking};
-use crate::dispatch::flow::sequences;
+use crate::dispatch::flow::rseq;
 use crate::instrument::ENGINE;
 use crate::protocol::{ControlBlock, ThreadState};
 use crate::signal::table::SIGNALS;
@@ -37,7 +37,7 @@ pub unsafe fn publish(address: u64) -> u32 {
     let block = unsafe { &mut *(address as *mut ControlBlock) };
     block.attach_pc = address_of(gate::clew_gate_attach);
     block.parked_pc = address_of(parking::clew_parked);
-    block.standing_pc = address_of(parking::clew_standing);
+    block.handover_pc = address_of(parking::clew_handover);
     block.leave_pc = address_of(leave::clew_leave);
     block.trap_action = SIGNALS.lock().address_of(SIGTRAP);
     stage::set_block(block);
@@ -64,7 +64,7 @@ pub unsafe fn prepare(address: u64, shared: Shared) -> Result<(), NoRoom> {
     let states =
         unsafe { core::slice::from_raw_parts_mut(block.threads as *mut ThreadState, block.thread_count as usize) };
     for state in states.iter().filter(|state| state.rseq_area != 0) {
-        sequences::note_signature(state.rseq_signature);
+        rseq::note_signature(state.rseq_signature);
     }
     let (table, table_mask) = ENGINE.lock().cache.pairs.location();
     let mut threads = THREADS.lock();
@@ -76,7 +76,7 @@ pub unsafe fn prepare(address: u64, shared: Shared) -> Result<(), NoRoom> {
         context.call.pc = context.registers.pc;
         context.tid = state.tid;
         if state.rseq_area != 0 {
-            sequences::note_area(context, state.rseq_area);
+            rseq::note_area(context, state.rseq_area);
         }
         context.gate.pair_table = table;
         context.gate.pair_mask = table_mask;
@@ -122,6 +122,6 @@ pub fn begin(context: &mut ThreadContext) {
     // restart_syscall).
     set_signal_mask(mask);
     if context.call.code == 0 {
-        sequences::learn_named(context);
+        rseq::learn_named(context);
     }
 }

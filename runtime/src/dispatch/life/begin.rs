@@ -1,6 +1,7 @@
 //! A thread begins: its slot, its first event, its path.
 
-use crate::context::standing::Standing;
+use crate::context::hold::Hold;
+use crate::context::numbers::FragmentId;
 use crate::context::ThreadContext;
 use crate::dispatch::flow::paths;
 use crate::instrument::indirect::pads::DynamicEdge;
@@ -13,8 +14,8 @@ pub fn begin(context: &mut ThreadContext, parent: u32) {
     let mut engine = ENGINE.lock();
     let shared = engine.shared;
     begin_slot(context, shared);
-    context.standing =
-        Standing { wishes_minded: engine.wishes.number(), filters_seen: shared.filter_count(), ..Standing::default() };
+    context.hold =
+        Hold { directives_done: engine.directives.count(), filters_seen: shared.filter_count(), ..Hold::default() };
     let writer = writer_of(context, shared);
     write_event(
         &writer,
@@ -24,7 +25,7 @@ pub fn begin(context: &mut ThreadContext, parent: u32) {
     );
     let edge = DynamicEdge {
         kind: edge_kind::START,
-        source_fragment: crate::cache::NONE,
+        source_fragment: FragmentId::NONE,
         source_pc: 0,
         target_pc: context.registers.pc,
     };

@@ -5,13 +5,14 @@
 
 use super::{release, stage};
 use crate::cache::links::UNDELIVERED;
+use crate::context::process::Sharing;
 use crate::context::signals::PENDING_FETCHED;
 use crate::context::signals::PENDING_LEAVE;
 use crate::context::ThreadContext;
 use crate::cpu::signal::deliver;
 use crate::cpu::signal::interrupt::app_pc_at;
 use crate::cpu::{extended_state, parking};
-use crate::dispatch::flow::sequences;
+use crate::dispatch::flow::rseq;
 use crate::instrument::ENGINE;
 use crate::protocol::{end_kind, ThreadState};
 use crate::signal::table::SIGNALS;
@@ -26,7 +27,7 @@ static FOREVER: u32 = 0;
 /// Whether the thread is to park. A process of its own in this memory is not: the controller holds the threads of one process,
 /// and leaves it when no other is in its memory.
 pub fn is_asked(context: &ThreadContext) -> bool {
-    if context.process.is_process != 0 {
+    if context.process.sharing != Sharing::Thread {
         return false;
     }
     // SAFETY: `shared` is set before any thread runs and never changes.
@@ -44,7 +45,7 @@ pub fn is_asked(context: &ThreadContext) -> bool {
     false
 }
 
-/// Stands still for the controller. Comes back only if a signal is to be delivered first, or if the controller gave up. No
+/// Waits for the controller, stopped. Comes back only if a signal is to be delivered first, or if the controller gave up. No
 /// lock held, the context complete.
 pub fn park(context: &mut ThreadContext) {
     let mask = set_signal_mask(u64::MAX);
@@ -55,7 +56,7 @@ pub fn park(context: &mut ThreadContext) {
         set_signal_mask(mask);
         return;
     }
-    sequences::leave(context);
+    rseq::leave(context);
     deliver::raise_held(context);
     ENGINE.lock().suspend_trust(&writer_of(context, shared));
     release::note_end(context, shared.detach_reason(), end_kind::RELEASED);

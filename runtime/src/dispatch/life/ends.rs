@@ -1,6 +1,7 @@
 //! The system calls that end a thread or the process.
 
 use super::{execute, process, release};
+use crate::context::process::Sharing;
 use crate::context::ThreadContext;
 use crate::cpu::signal::deliver;
 use crate::cpu::sys::number;
@@ -59,7 +60,7 @@ pub fn exit_group(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
     THREADS.lock().tell_misses(shared);
     release::end_path(&ENGINE.lock(), &writer, context);
     describe_end(context, shared, end_kind::EXIT_GROUP);
-    if context.process.is_process != 0 && !process::is_waited_for(context) {
+    if context.process.sharing != Sharing::Thread && !process::is_waited_for(context) {
         // The process whose memory this is goes on, and does not wait for this one.
         let mask = set_signal_mask(u64::MAX);
         end_slot(context, shared);

@@ -9,8 +9,10 @@ use super::dumpable;
 use super::dumpable::while_shown;
 use super::running::{stamp_start, tell_running};
 use crate::buffer::Shared;
+use crate::cache::copies;
 use crate::cache::links::UNDELIVERED;
-use crate::cache::{copies, NONE};
+use crate::context::numbers::FragmentId;
+use crate::context::process::Sharing;
 use crate::context::ThreadContext;
 use crate::cpu::signal::deliver;
 use crate::cpu::sys::clock::ticks;
@@ -181,7 +183,7 @@ extern "C" fn followed_child(context: &mut ThreadContext) -> ! {
     context.tid = gettid();
     context.process.parent_tid = 0;
     // Whatever made it, it has its memory to itself.
-    context.process.is_process = 0;
+    context.process.sharing = Sharing::Thread;
     // SAFETY: the only thread, and it does not touch the shared memory meanwhile.
     if unsafe { shared.move_to_region(context.process.child_region) }.is_err()
         || !THREADS.lock().keep_only(context, shared)
@@ -228,8 +230,8 @@ fn forget_signals(context: &mut ThreadContext) {
     for info in &mut context.signals.held {
         info.signo = 0;
     }
-    if context.signals.unlinked_fragment != NONE {
-        let id = core::mem::replace(&mut context.signals.unlinked_fragment, NONE);
+    if context.signals.unlinked_fragment != FragmentId::NONE {
+        let id = core::mem::replace(&mut context.signals.unlinked_fragment, FragmentId::NONE);
         ENGINE.lock().cache.relink_after_interrupt(id);
     }
 }

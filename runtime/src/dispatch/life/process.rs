@@ -3,8 +3,7 @@
 use super::begin::begin;
 use super::{fork, release};
 use crate::buffer::Shared;
-use crate::context::process::NOT_WAITED_FOR;
-use crate::context::process::WAITED_FOR;
+use crate::context::process::Sharing;
 use crate::context::ThreadContext;
 use crate::cpu::enter_block;
 use crate::cpu::sys::number;
@@ -109,10 +108,10 @@ fn start_sharing(context: &mut ThreadContext, stack: u64, flags: u64, start: Sta
     child.process.parent_tid = context.tid;
     child.process.start_mask =
         context.program_mask(if context.is_signal_waiting() { context.signals.pending_mask } else { mask });
-    child.process.is_process = match flags & (CLONE_VFORK | CLONE_THREAD) {
-        CLONE_VFORK => WAITED_FOR,
-        0 => NOT_WAITED_FOR,
-        _ => 0,
+    child.process.sharing = match flags & (CLONE_VFORK | CLONE_THREAD) {
+        CLONE_VFORK => Sharing::WaitedFor,
+        0 => Sharing::NotWaitedFor,
+        _ => Sharing::Thread,
     };
     child.process.child_flags = flags;
     child.signals.table = if flags & CLONE_SIGHAND == 0 { copy_table(context) } else { context.signals.table };
@@ -124,7 +123,7 @@ fn start_sharing(context: &mut ThreadContext, stack: u64, flags: u64, start: Sta
     core::hint::black_box(&raw mut *child);
     let result = start(child, child.gate.stack_top, started_task);
     let is_started = check(result).is_ok();
-    if is_started && child.process.is_process != 0 {
+    if is_started && child.process.sharing != Sharing::Thread {
         let details = [result as u64, 1, 0];
         write_event(&writer_of(context, shared), event_kind::FORK, context.registers.pc, details);
     }
@@ -143,7 +142,7 @@ fn start_sharing(context: &mut ThreadContext, stack: u64, flags: u64, start: Sta
 
 /// Whether the thread is a vfork's child, whose slot its parent ends.
 pub fn is_waited_for(context: &ThreadContext) -> bool {
-    context.process.is_process == WAITED_FOR
+    context.process.sharing == Sharing::WaitedFor
 }
 
 /// After a vfork: the child is gone from this memory, by a new program, its own end or a signal that killed it.

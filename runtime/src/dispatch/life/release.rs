@@ -2,7 +2,7 @@
 
 use crate::buffer::RingWriter;
 use crate::cache::links::UNDELIVERED;
-use crate::cache::NONE;
+use crate::context::numbers::FragmentId;
 use crate::context::signals::PENDING_SIGNAL;
 use crate::context::ThreadContext;
 use crate::cpu::signal::deliver;
@@ -34,8 +34,8 @@ pub fn end_by(context: &mut ThreadContext, info: &SigInfo) -> ! {
 pub fn take_pending(context: &mut ThreadContext) {
     context.pending_word().fetch_and(!PENDING_SIGNAL, Ordering::Relaxed);
     UNDELIVERED.fetch_sub(1, Ordering::SeqCst);
-    if context.signals.unlinked_fragment != NONE {
-        let id = core::mem::replace(&mut context.signals.unlinked_fragment, NONE);
+    if context.signals.unlinked_fragment != FragmentId::NONE {
+        let id = core::mem::replace(&mut context.signals.unlinked_fragment, FragmentId::NONE);
         ENGINE.lock().cache.relink_after_interrupt(id);
     }
 }
@@ -74,7 +74,7 @@ pub fn suspend_trust(context: &ThreadContext) {
 
 /// What comes before a release; the program's mask. All signals are blocked after it.
 pub fn end_following(context: &mut ThreadContext, reason: u16) -> u64 {
-    crate::dispatch::flow::sequences::settle(context);
+    crate::dispatch::flow::rseq::settle(context);
     suspend_trust(context);
     note_end(context, reason, end_kind::RELEASED);
     let mask = take_mask(context);

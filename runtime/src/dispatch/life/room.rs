@@ -7,7 +7,7 @@
 extern crate alloc;
 use super::hidden;
 use crate::buffer::RingWriter;
-use crate::context::process::WAITED_FOR;
+use crate::context::process::Sharing;
 use crate::context::ThreadContext;
 use crate::cpu::signal::image::image_range;
 use crate::cpu::sys::number;
@@ -25,8 +25,8 @@ static ROOMS: AtomicU32 = AtomicU32::new(0);
 
 /// Room for what the program would like, but can do without, is made so often at most: a program that tries one address after the
 /// other would have all its code translated as often.
-const MAX_WISHES: u32 = 64;
-static WISHES: AtomicU32 = AtomicU32::new(0);
+const MAX_OPTIONAL_ROOMS: u32 = 64;
+static OPTIONAL_ROOMS: AtomicU32 = AtomicU32::new(0);
 
 /// The thread is in the dispatcher: where it goes on is looked up under the engine's lock after this.
 pub fn note_arrival(context: &mut ThreadContext) {
@@ -64,7 +64,7 @@ pub fn make(engine: &mut Engine, writer: &RingWriter, context: &ThreadContext, w
 /// As `make`, for what the program can do without.
 pub fn make_if_seldom(engine: &mut Engine, writer: &RingWriter, context: &ThreadContext, wanted: Range<u64>) {
     let has_slab = engine.cache.slabs.starts().any(|start| hidden::is_slab_within(start, &wanted));
-    if has_slab && WISHES.fetch_add(1, Ordering::Relaxed) < MAX_WISHES {
+    if has_slab && OPTIONAL_ROOMS.fetch_add(1, Ordering::Relaxed) < MAX_OPTIONAL_ROOMS {
         make(engine, writer, context, wanted);
     }
 }
@@ -77,7 +77,7 @@ fn wait_for_all(context: &ThreadContext, left: &[Range<u64>], ticket: u32) -> bo
         let own = context.self_address;
         THREADS.lock().contexts().filter(|other| *other as u64 != own).collect()
     };
-    let parent = if context.process.is_process == WAITED_FOR { context.process.parent_tid } else { 0 };
+    let parent = if context.process.sharing == Sharing::WaitedFor { context.process.parent_tid } else { 0 };
     let until = monotonic_ns() + LIMIT_NS;
     let mut inside = others;
     loop {
@@ -170,13 +170,13 @@ fn waiting_call(tid: u32) -> Waiting {
     }
 }
 
-/// No thread's rseq_cs names a shadow in `left` any more: the kernel would read there. None is inside a sequence now.
+/// No thread's rseq_cs names a shadow in `left` any more: the kernel would read there. None is inside a critical section now.
 fn forget_shadows(left: &Range<u64>) {
     for context in THREADS.lock().contexts() {
         // SAFETY: contexts of slots in use. What is at the word's address is the program's and may be gone: a guarded access.
-        let address = unsafe { (&raw const (*context).sequence.word).read_volatile() };
+        let address = unsafe { (&raw const (*context).rseq.word).read_volatile() };
         if guarded::read_word(address).is_some_and(|word| left.contains(&word)) {
-            // SAFETY: the kernel clears this word itself where a thread is in no sequence.
+            // SAFETY: the kernel clears this word itself where a thread is in no critical section.
             unsafe { guarded::write_word(address, 0) };
         }
     }

@@ -16,7 +16,7 @@ use crate::cpu::{enter_block, parking};
 use crate::dispatch::proc::proc_reads;
 use crate::dispatch::run::dispatch;
 use crate::instrument::ENGINE;
-use crate::protocol::{error_code, runtime_state, StartBlock, StatusPage};
+use crate::protocol::{error_code, runtime_state, StartBlock, StatusPage, PAGE_BYTES};
 use crate::signal::table::SIGNALS;
 use crate::sys::calls::{futex_wait, gettid, limit_of, set_signal_mask, syscall};
 use crate::sys::kernel::SIGTRAP;
@@ -139,7 +139,7 @@ fn wait_for_debugger(shared: Shared) {
 fn stack_floor(stack_pointer: u64) -> u64 {
     const RLIMIT_STACK: u64 = 3;
     let size = limit_of(RLIMIT_STACK).clamp(8 << 20, 1 << 36);
-    stack_pointer.saturating_sub(size + (4 << 20)) & !0xfff
+    stack_pointer.saturating_sub(size + (4 << 20)) & !(PAGE_BYTES - 1)
 }
 
 fn fail(n_threads: u32, shared: Shared, code: u32, detail: [u64; 4]) -> ! {

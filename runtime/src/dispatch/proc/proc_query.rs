@@ -12,6 +12,7 @@ use crate::cpu::guarded;
 use crate::cpu::sys::number;
 use crate::dispatch::life::hidden;
 use crate::dispatch::signals::masks;
+use crate::protocol::PAGE_BYTES;
 use crate::sys::calls::{check, program_call, Error, EFAULT};
 use core::ops::Range;
 
@@ -114,7 +115,6 @@ fn find(file: u64, asked: Query) -> Result<Query, Error> {
             Err(error) => *error == Error(ENOENT),
         };
         if is_first {
-            const PAGE_BYTES: u64 = 4096;
             let Query { size, flags, address, name, build_id, .. } = asked;
             let (start, end, page_size) = (reserved.start, reserved.end, PAGE_BYTES);
             return Ok(Query { size, flags, address, start, end, page_size, name, build_id, ..Query::default() });

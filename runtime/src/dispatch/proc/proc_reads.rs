@@ -9,6 +9,7 @@ extern crate alloc;
 use super::proc_files::shown_text;
 use super::proc_kinds::{shown_by, Kind};
 use super::watched::{is_any_watched, is_watched, note_watched, N_SINGLE, WATCHED};
+use crate::context::process::Sharing;
 use crate::context::ThreadContext;
 use crate::cpu::guarded;
 use crate::cpu::sys::number;
@@ -57,7 +58,7 @@ pub fn watch(file: u64) {
 
 /// Descriptors from `first` to `last` lead nowhere any more, or elsewhere. A process that shares this one's memory has its own.
 fn unwatch(context: &ThreadContext, first: u64, last: u64) {
-    if context.process.is_process != 0 || !is_any_watched() {
+    if context.process.sharing != Sharing::Thread || !is_any_watched() {
         return;
     }
     for file in first..=last.min(N_SINGLE as u64 - 1) {

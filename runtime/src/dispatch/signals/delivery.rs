@@ -5,7 +5,7 @@
 //! again once, at the very end, so that no signal sees one that is neither.
 
 use super::masks::{give_mask, take_mask};
-use crate::cache::NONE;
+use crate::context::numbers::FragmentId;
 use crate::context::ThreadContext;
 use crate::cpu::signal::deliver::{self, Delivery};
 use crate::cpu::signal::faults::{FORCED, TRAPPED};
@@ -32,8 +32,8 @@ pub fn deliver_pending(context: &mut ThreadContext) {
     let mut is_after_fault = false;
     if context.signals.fault_pending != 0 {
         let kind = core::mem::replace(&mut context.signals.fault_pending, 0);
-        let id = context.gate.exit_id;
-        if id != NONE {
+        let id = context.gate.fault_fragment();
+        if id != FragmentId::NONE {
             let mut engine = ENGINE.lock();
             let stopped_at = context.registers.pc;
             count_part(&mut engine, context, id, stopped_at);
@@ -119,8 +119,11 @@ fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
             away::abandon(context);
             let mut engine = ENGINE.lock();
             // The instruction's address alone would not tell which version of code that changes it was.
-            let source_fragment =
-                if is_fault { engine.cache.holder(context.gate.exit_id, interrupted_pc) } else { NONE };
+            let source_fragment = if is_fault {
+                engine.cache.holder(context.gate.fault_fragment(), interrupted_pc)
+            } else {
+                FragmentId::NONE
+            };
             let edge =
                 DynamicEdge { kind, source_fragment, source_pc: interrupted_pc, target_pc: context.registers.pc };
             let writer = writer_of(context, engine.shared);

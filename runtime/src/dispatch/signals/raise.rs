@@ -1,7 +1,7 @@
 //! Faults and traps that the program's instructions cause, made to wait until they are delivered.
 
 use super::masks::take_mask;
-use crate::cache::NONE;
+use crate::context::numbers::FragmentId;
 use crate::context::ThreadContext;
 use crate::cpu::context::execution_fault;
 use crate::cpu::signal::faults::{FORCED, TRAPPED};
@@ -21,7 +21,7 @@ pub fn raise_fault(context: &mut ThreadContext, details: [u64; 3]) {
 /// Makes the SIGSEGV wait to be delivered that the program's next instruction causes, of which what is at `address` can't be
 /// fetched because nothing is mapped there.
 pub fn raise_page_fault(context: &mut ThreadContext, address: u64) {
-    context.gate.exit_id = NONE;
+    context.gate.note_fault_fragment(FragmentId::NONE);
     raise_fault(context, execution_fault(address));
     context.signals.fault_info.code = SEGV_MAPERR;
     context.signals.fault_info.address = address;
@@ -30,7 +30,7 @@ pub fn raise_page_fault(context: &mut ThreadContext, address: u64) {
 /// Makes the trap wait to be delivered that the trap flag causes behind an instruction.
 pub fn raise_step(context: &mut ThreadContext) {
     merging::note_step_done(context);
-    context.gate.exit_id = NONE;
+    context.gate.note_fault_fragment(FragmentId::NONE);
     raise_fault(context, [0, DEBUG_EXCEPTION, 0]);
     context.signals.fault_info =
         SigInfo { signo: SIGTRAP as i32, code: TRAP_TRACE, address: context.registers.pc, ..SigInfo::ZERO };
@@ -38,7 +38,7 @@ pub fn raise_step(context: &mut ThreadContext) {
 
 /// Makes a SIGSEGV wait to be delivered that the kernel sends by itself.
 pub fn raise_forced(context: &mut ThreadContext) {
-    context.gate.exit_id = NONE;
+    context.gate.note_fault_fragment(FragmentId::NONE);
     raise_fault(context, context.signals.fault_details);
     context.signals.fault_pending = FORCED;
 }
@@ -48,7 +48,7 @@ pub fn raise_trap(context: &mut ThreadContext) {
     context.call.is_trapped = 0;
     let mask = take_mask(context);
     context.signals.pending_mask = mask;
-    context.gate.exit_id = NONE;
+    context.gate.note_fault_fragment(FragmentId::NONE);
     context.signals.fault_info.signo = SIGSYS as i32;
     context.signals.fault_info.address = context.registers.pc;
     context.signals.fault_details = [0; 3];

@@ -1,6 +1,7 @@
 //! System calls about signals: actions, masks, stacks, and the return from a handler.
 
 use super::{masks, raise};
+use crate::context::numbers::ExitId;
 use crate::context::ThreadContext;
 use crate::cpu::decode::addresses::is_in_kernel_page;
 use crate::cpu::decode::placed;
@@ -148,9 +149,9 @@ pub fn return_from_handler(context: &mut ThreadContext) -> i64 {
 fn find_straight(context: &mut ThreadContext) -> Option<u64> {
     // SAFETY: `shared` is set before any thread runs and never changes.
     let shared = unsafe { ENGINE.peek() }.shared;
-    let tells = context.path.is_on || context.path.has_tags || context.path.is_due || context.sequence.aborted != 0;
+    let tells = context.path.is_on || context.path.has_tags || context.path.is_due || context.rseq.aborted != 0;
     let is_usual = context.registers.are_usual() && context.stepping.excursion_exit == 0;
-    let is_asked = context.standing.step != 0 || context.standing.wishes_minded != shared.wishes();
+    let is_asked = context.hold.step != 0 || context.hold.directives_done != shared.directive_count();
     if tells || !is_usual || is_asked || context.registers.are_stepped() || context.registers.passes_breakpoint() {
         return None;
     }
@@ -167,11 +168,11 @@ fn find_straight(context: &mut ThreadContext) -> Option<u64> {
         return None;
     }
     let id = engine.cache.by_pc.find(context.registers.pc)?;
-    Some(engine.cache.fragment(id).plain_entry)
+    Some(engine.cache.fragment(id).plain_entry.raw())
 }
 
 /// Counts the return from a handler by the system call of exit `exit_id`, to `target`.
-pub fn count_signal_return(context: &mut ThreadContext, exit_id: u32, target: u64) -> DynamicEdge {
+pub fn count_signal_return(context: &mut ThreadContext, exit_id: ExitId, target: u64) -> DynamicEdge {
     let mut engine = ENGINE.lock();
     let writer = writer_of(context, engine.shared);
     let exit = *engine.cache.exit(exit_id);

@@ -10,7 +10,11 @@
 extern crate alloc;
 use crate::buffer::RingWriter;
 use crate::cache::exit::ExitType;
-use crate::cache::fragment::{Fragment, NONE};
+use crate::cache::fragment::Fragment;
+use crate::cache::pairs::PairWay;
+use crate::cache::PadId;
+use crate::context::addresses::CachePc;
+use crate::context::numbers::{ExitId, FragmentId};
 use crate::cpu::guarded;
 use crate::cpu::sys::clock::ticks;
 use crate::decode::Block;
@@ -20,9 +24,9 @@ use crate::protocol::{record_kind, InvalidateRecord, MAX_FRAGMENT_BYTES};
 use alloc::vec::Vec;
 
 impl Engine {
-    /// Drops all fragments that hold code from `start` up to `end`, and forgets the sequences there.
+    /// Drops all fragments that hold code from `start` up to `end`, and forgets the critical sections there.
     pub fn invalidate(&mut self, writer: &RingWriter, start: u64, end: u64) {
-        self.cache.sequences.remove(start, end);
+        self.cache.rseqs.remove(start, end);
         self.invalidate_fragments(writer, start, end);
     }
 
@@ -74,7 +78,7 @@ impl Engine {
     }
 
     /// As `retire_to_be_made_again`, of code that was compared and is to be compared no more: that it changed before shows now or never.
-    pub fn retire_compared(&mut self, writer: &RingWriter, id: u32) {
+    pub fn retire_compared(&mut self, writer: &RingWriter, id: FragmentId) {
         let fragment = *self.cache.fragment(id);
         if !is_as_translated(&fragment) {
             self.note_gone(fragment.app_pc, fragment.end());
@@ -83,7 +87,7 @@ impl Engine {
     }
 
     /// All fragments that hold code from `start` up to `end`, those out of use among them.
-    pub fn fragments_within(&mut self, start: u64, end: u64) -> Vec<u32> {
+    pub fn fragments_within(&mut self, start: u64, end: u64) -> Vec<FragmentId> {
         let mut found = Vec::new();
         let mut pc = start;
         while let Some(range) = self.ranges.next_from(pc, end) {
@@ -91,8 +95,8 @@ impl Engine {
             let last_page = (range.end.min(end) - 1) >> 12;
             for page in first_page..=last_page {
                 self.forget_dropped(page);
-                let mut id = self.cache.by_page.find(page).unwrap_or(NONE);
-                while id != NONE {
+                let mut id = self.cache.by_page.find(page).unwrap_or(FragmentId::NONE);
+                while id != FragmentId::NONE {
                     let fragment = self.cache.fragment(id);
                     if fragment.app_pc < end && fragment.end() > start {
                         found.push(id);
@@ -115,11 +119,11 @@ impl Engine {
 
     /// Takes those out of a page's list that are out of use, and to which nothing is linked: nothing ever is again.
     fn forget_dropped(&mut self, page: u64) {
-        let mut last = NONE;
-        let mut id = self.cache.by_page.find(page).unwrap_or(NONE);
-        while id != NONE {
+        let mut last = FragmentId::NONE;
+        let mut id = self.cache.by_page.find(page).unwrap_or(FragmentId::NONE);
+        while id != FragmentId::NONE {
             let fragment = *self.cache.fragment(id);
-            if fragment.is_valid || fragment.incoming != NONE {
+            if fragment.is_valid || fragment.incoming != ExitId::NONE {
                 last = id;
                 id = fragment.next_in_page;
                 continue;
@@ -128,7 +132,7 @@ impl Engine {
                 // Nobody will see any more whether it is overwritten.
                 self.note_gone(fragment.app_pc, fragment.end());
             }
-            if last == NONE {
+            if last == FragmentId::NONE {
                 self.cache.by_page.insert(page, fragment.next_in_page);
             } else {
                 self.cache.fragment_mut(last).next_in_page = fragment.next_in_page;
@@ -138,12 +142,12 @@ impl Engine {
     }
 
     /// Drops a fragment whose code the program has written.
-    pub fn drop_stale(&mut self, writer: &RingWriter, id: u32) {
+    pub fn drop_stale(&mut self, writer: &RingWriter, id: FragmentId) {
         self.drop_fragment(writer, id, true);
     }
 
     /// Drops one fragment; with `cascade`, those linked to it as well.
-    fn drop_fragment(&mut self, writer: &RingWriter, id: u32, cascade: bool) {
+    fn drop_fragment(&mut self, writer: &RingWriter, id: FragmentId, cascade: bool) {
         // What had been laid out anew as this fragment has exits on its list that were not linked again yet.
         let before = self.cache.versions.find(self.cache.fragment(id).app_pc);
         let fragment = *self.cache.fragment(id);
@@ -159,8 +163,8 @@ impl Engine {
     }
 
     /// Unlinks all that leads to a fragment that is not valid any more.
-    pub fn cut_off(&mut self, writer: &RingWriter, id: u32, cascade: bool) {
-        while self.cache.fragment(id).incoming != NONE {
+    pub fn cut_off(&mut self, writer: &RingWriter, id: FragmentId, cascade: bool) {
+        while self.cache.fragment(id).incoming != ExitId::NONE {
             let exit_id = self.cache.fragment(id).incoming;
             let exit = *self.cache.exit(exit_id);
             self.cache.unlink_exit(exit_id);
@@ -174,7 +178,7 @@ impl Engine {
     }
 
     /// As `retire`, of a fragment that is in use, and what is linked to it comes to the dispatcher, which translates it again.
-    pub fn retire_to_be_made_again(&mut self, writer: &RingWriter, id: u32) {
+    pub fn retire_to_be_made_again(&mut self, writer: &RingWriter, id: FragmentId) {
         if self.cache.fragment(id).is_valid {
             self.retire(writer, id);
             self.cache.bypass(id);
@@ -182,7 +186,7 @@ impl Engine {
     }
 
     /// Takes a fragment out of use: nothing finds it any more, but what is linked to it still is.
-    pub fn retire(&mut self, writer: &RingWriter, id: u32) {
+    pub fn retire(&mut self, writer: &RingWriter, id: FragmentId) {
         let fragment = *self.cache.fragment(id);
         self.cache.fragment_mut(id).is_valid = false;
         if let Some(before) = self.cache.versions.find(fragment.app_pc).filter(|before| *before != id) {
@@ -193,7 +197,7 @@ impl Engine {
         }
         self.cache.versions.insert(fragment.app_pc, id);
         // Returns to a call's landing come to the dispatcher, which shows them the landing of the call's next copy.
-        for exit_id in fragment.first_exit..fragment.first_exit + u32::from(fragment.n_exits) {
+        for exit_id in fragment.exits() {
             if self.cache.exit(exit_id).kind == ExitType::Landing {
                 self.cache.unlink_exit(exit_id);
             }
@@ -205,25 +209,25 @@ impl Engine {
             app_pc: fragment.app_pc,
             reserved_target: 0,
             tsc: ticks(),
-            fragment_id: id,
+            fragment_id: id.raw(),
             reserved: [0; 28],
         };
         writer.write(&record, &[]);
     }
 
     /// Whether memory holds what a fragment was translated from.
-    pub fn is_as_translated(&self, id: u32) -> bool {
+    pub fn is_as_translated(&self, id: FragmentId) -> bool {
         is_as_translated(self.cache.fragment(id))
     }
 
     /// Takes a pad out of the pair table: its counter stands for a target that is gone.
-    fn kill_pad(&mut self, pad_id: u32) {
+    fn kill_pad(&mut self, pad_id: PadId) {
         let pad = *self.cache.pad(pad_id);
-        self.cache.pads.as_mut_slice()[pad_id as usize].is_dead = true;
+        self.cache.pad_mut(pad_id).is_dead = true;
         let site = self.cache.fragment(pad.source_fragment).site;
         if self.cache.pairs.find(site, pad.target).is_some_and(|entry| entry.pad == pad.cache_start) {
             // Replacing an entry never moves the table.
-            self.cache.pairs.insert(site, pad.target, 0, 0);
+            self.cache.pairs.insert(site, pad.target, CachePc::NOWHERE, PairWay::Pad(pad_id));
         }
     }
 

@@ -7,13 +7,15 @@
 
 use crate::buffer::RingWriter;
 use crate::cache::exit::ExitType;
-use crate::cache::fragment::{Habit, COUNTED_AT_EXITS, NONE};
+use crate::cache::fragment::{Habit, COUNTED_AT_EXITS};
 use crate::cache::Fragment;
 use crate::context::layout::HEAT_CELLS;
+use crate::context::numbers::{CounterId, FragmentId};
 use crate::context::ThreadContext;
 use crate::cpu::instrument::counting::{are_flags_dead_at_start, has_trap};
 use crate::cpu::sys::clock::ticks;
 use crate::decode::{Block, Ending};
+use crate::instrument::branch_way::BranchWay;
 use crate::instrument::request::Arrival;
 use crate::instrument::Engine;
 use crate::protocol::exit_kind;
@@ -61,13 +63,13 @@ impl Engine {
         last.is_hot.then_some(last)
     }
 
-    /// Whether the straight way of a block's conditional branch leads to code that is there already: to the block itself, or of a
+    /// Whether `way`, the straight one of a block's conditional branch, leads to code that is there already: to the block itself, or of a
     /// hot block to one that was laid out as well.
-    pub fn leads_back(&self, block: &Block, ending: Ending, is_taken_straight: bool, is_hot: bool) -> bool {
+    pub fn leads_back(&self, block: &Block, ending: Ending, way: BranchWay, is_hot: bool) -> bool {
         let Ending::Conditional(target) = ending else {
             return false;
         };
-        let straight = if is_taken_straight { target } else { block.end() };
+        let straight = if way == BranchWay::Taken { target } else { block.end() };
         let is_laid_out = |id| self.cache.fragment(id).is_hot && self.cache.fragment(id).is_valid;
         straight == block.pc || is_hot && self.cache.by_pc.find(straight).is_some_and(is_laid_out)
     }
@@ -99,7 +101,7 @@ impl Engine {
 
     /// Takes other hot fragments with the call at the end of hot fragment `id` out of use. They begin in front of it, so they are cut
     /// there when they are translated again, by `leave_call_to_others`.
-    pub fn cut_other_calls(&mut self, writer: &RingWriter, id: u32) {
+    pub fn cut_other_calls(&mut self, writer: &RingWriter, id: FragmentId) {
         let fragment = *self.cache.fragment(id);
         if !fragment.is_hot || !fragment.ends_with_call() || self.tells_blocks_apart() {
             return;
@@ -115,14 +117,14 @@ impl Engine {
 
     /// Whether returns to the call at the end of fragment `id` are to come to its landing, not to that of another fragment with the
     /// same call: the last one's, as what led into a loop is translated before the loop, but of hot fragments' one of theirs.
-    pub fn is_landing_of_all(&self, id: u32) -> bool {
+    pub fn is_landing_of_all(&self, id: FragmentId) -> bool {
         let fragment = self.cache.fragment(id);
         let other = self.cache.landings.find(fragment.end()).map(|other| self.cache.fragment(other));
         fragment.is_hot || !other.is_some_and(|other| other.is_hot && other.is_valid)
     }
 
     /// Says that the calling thread has not run a new fragment yet.
-    pub fn begin_heat(&self, context: &ThreadContext, id: u32) {
+    pub fn begin_heat(&self, context: &ThreadContext, id: FragmentId) {
         let fragment = self.cache.fragment(id);
         if fragment.counts_heat || fragment.is_compared {
             let executions = match fragment.is_compared {
@@ -136,7 +138,7 @@ impl Engine {
 
     /// Takes fragment `hot`, which the calling thread found to be hot, out of use, so that it is translated again, and with it
     /// those that are on the way to be hot: what runs together is to lie together.
-    pub fn retire_hot(&mut self, writer: &RingWriter, context: &ThreadContext, hot: u32) {
+    pub fn retire_hot(&mut self, writer: &RingWriter, context: &ThreadContext, hot: FragmentId) {
         if !self.is_hot_now(hot) {
             self.look_again(context, hot);
             return;
@@ -150,7 +152,7 @@ impl Engine {
         }
         self.looks_saved = 0;
         let limit = self.warm_executions();
-        for id in n.saturating_sub(HEAT_CELLS)..n {
+        for id in (n.saturating_sub(HEAT_CELLS)..n).map(FragmentId::from_raw) {
             // Cells lie together, so most fragments need not be looked at.
             if heat(self, context, id) >= limit && self.cache.fragment(id).counts_heat {
                 self.retire_with_successors(writer, context, id);
@@ -160,7 +162,7 @@ impl Engine {
 
     /// Whether a fragment that ran often did so of late. Where much code runs often and evenly, as in a compiler, laying it all out
     /// anew costs more than it gains.
-    fn is_hot_now(&self, id: u32) -> bool {
+    fn is_hot_now(&self, id: FragmentId) -> bool {
         let executions = self.shared.header().relayout_executions;
         let elapsed = ticks().wrapping_sub(self.cache.fragment(id).heated_at);
         elapsed < u64::from(executions) * MAX_CYCLES_EACH || executions < MIN_TIMED
@@ -168,7 +170,7 @@ impl Engine {
 
     /// Has a fragment that is not hot yet count its executions once more: it may have run seldom at first. Then never again, as
     /// counting costs, too; what it leads to or comes from may still find it.
-    fn look_again(&mut self, context: &ThreadContext, id: u32) {
+    fn look_again(&mut self, context: &ThreadContext, id: FragmentId) {
         let fragment = self.cache.fragment_mut(id);
         fragment.heated_at = ticks();
         fragment.n_looks += 1;
@@ -185,7 +187,7 @@ impl Engine {
     }
 
     /// Takes a fragment out of use, and those behind it that are on the way to be hot or can't tell by themselves.
-    fn retire_with_successors(&mut self, writer: &RingWriter, context: &ThreadContext, id: u32) {
+    fn retire_with_successors(&mut self, writer: &RingWriter, context: &ThreadContext, id: FragmentId) {
         let warm = self.warm_executions();
         let mut waiting = [id; MAX_SUCCESSORS];
         let (mut n, mut next) = (1, 0);
@@ -195,9 +197,9 @@ impl Engine {
             if !fragment.is_valid || fragment.is_hot {
                 continue;
             }
-            for exit_id in fragment.first_exit..fragment.first_exit + u32::from(fragment.n_exits) {
+            for exit_id in fragment.exits() {
                 let successor = self.cache.exit(exit_id).linked_to;
-                if successor == NONE || n == MAX_SUCCESSORS || waiting[..n].contains(&successor) {
+                if successor == FragmentId::NONE || n == MAX_SUCCESSORS || waiting[..n].contains(&successor) {
                     continue;
                 }
                 let is_silent = !self.cache.fragment(successor).counts_heat;
@@ -231,13 +233,13 @@ impl Engine {
     }
 
     /// What the thread had a fragment's conditional branch do, when the fragment `hottest` had become hot.
-    fn habit_of(&self, context: &ThreadContext, fragment: &Fragment, hottest: u32) -> Habit {
+    fn habit_of(&self, context: &ThreadContext, fragment: &Fragment, hottest: FragmentId) -> Habit {
         if self.is_counted(fragment) {
             let executed = self.executions_of_fragment(context, fragment);
             return Habit::of(self.taken(context, fragment, executed), executed);
         }
         let (mut taken, mut not_taken) = (0, 0);
-        for id in fragment.first_exit..fragment.first_exit + u32::from(fragment.n_exits) {
+        for id in fragment.exits() {
             let exit = self.cache.exit(id);
             match exit.kind {
                 ExitType::Taken => taken = self.heat_of(context, exit.linked_to, hottest),
@@ -250,9 +252,9 @@ impl Engine {
 
     /// How often the thread ran what an exit leads to, as far as it is known: 0 for what it never led to. The heat of `hottest` has
     /// come round to 0.
-    fn heat_of(&self, context: &ThreadContext, id: u32, hottest: u32) -> u32 {
+    fn heat_of(&self, context: &ThreadContext, id: FragmentId, hottest: FragmentId) -> u32 {
         match id {
-            NONE => 0,
+            FragmentId::NONE => 0,
             _ if self.cache.fragment(id).is_hot => u32::MAX,
             _ if id == hottest => 1 + u32::from(self.shared.header().relayout_executions as u16),
             _ => 1 + heat(self, context, id),
@@ -264,17 +266,17 @@ impl Engine {
         if fragment.count_before != COUNTED_AT_EXITS {
             return self.led_executions(context, fragment).wrapping_add(executions_of(context, fragment.counter));
         }
-        let exits = fragment.first_exit..fragment.first_exit + u32::from(fragment.n_exits);
+        let exits = fragment.exits();
         exits.map(|id| executions_of(context, self.cache.exit(id).counter)).sum()
     }
 
     /// How often the thread took a fragment's conditional branch, of `executed` times.
     pub fn taken(&self, context: &ThreadContext, fragment: &Fragment, executed: u64) -> u64 {
         let (mut taken, mut not_taken) = (0, 0);
-        for id in fragment.first_exit..fragment.first_exit + u32::from(fragment.n_exits) {
+        for id in fragment.exits() {
             let exit = self.cache.exit(id);
             match exit.kind {
-                ExitType::Taken if exit.counter == NONE => taken = executed,
+                ExitType::Taken if exit.counter == CounterId::NONE => taken = executed,
                 ExitType::Taken => taken = executions_of(context, exit.counter),
                 ExitType::NotTaken => not_taken = executions_of(context, exit.counter),
                 _ => {}
@@ -291,8 +293,8 @@ impl Engine {
 }
 
 /// How often the thread counted `counter`; 0 for `NONE`.
-pub fn executions_of(context: &ThreadContext, counter: u32) -> u64 {
-    if counter == NONE {
+pub fn executions_of(context: &ThreadContext, counter: CounterId) -> u64 {
+    if counter == CounterId::NONE {
         return 0;
     }
     // SAFETY: counters that were given out are inside the thread's mapped window.
@@ -300,7 +302,7 @@ pub fn executions_of(context: &ThreadContext, counter: u32) -> u64 {
 }
 
 /// How often the thread ran a fragment since that was made: 0 for what another thread made, until it ran that very often.
-fn heat(engine: &Engine, context: &ThreadContext, id: u32) -> u32 {
+fn heat(engine: &Engine, context: &ThreadContext, id: FragmentId) -> u32 {
     let executions = u32::from(engine.shared.header().relayout_executions as u16);
     // SAFETY: the cell is in the thread's own block.
     let cell = unsafe { context.heat(id).read_volatile() };

@@ -1,4 +1,4 @@
-//! Code in front of which threads stand still, code that one thread executes by itself, and code that is to be recorded in
+//! Code in front of which threads stop, code that one thread executes by itself, and code that is to be recorded in
 //! another way than it was.
 //!
 //! What is in the cache goes out of use for it, as hot code does that is laid out anew: it keeps what it counted, and what
@@ -6,62 +6,60 @@
 
 extern crate alloc;
 use crate::buffer::RingWriter;
-use crate::cache::NONE;
+use crate::context::numbers::{CounterId, FragmentId};
 use crate::cpu::decode::placed;
 use crate::cpu::{guarded, probe_points};
-use crate::decode::trusted::PAGE_BITS;
 use crate::decode::{decode_block, Block, Ending};
 use crate::instrument::request::{Arrival, Request};
 use crate::instrument::{BuildError, Engine};
-use crate::protocol::{exit_kind, MAX_CHANGED_PAGES};
+use crate::protocol::{exit_kind, MAX_CHANGED_PAGES, PAGE_BYTES};
 use alloc::vec::Vec;
 
-/// What the controller wished, as far as the engine did it.
-pub struct Wishes {
-    number: u32,
+/// What the controller told all threads, as far as the engine has carried it out.
+pub struct Directives {
+    count: u32,
     n_filters: u32,
     n_changed: u32,
     breakpoints: Vec<u64>,
 }
 
-impl Wishes {
-    pub const fn new() -> Wishes {
-        Wishes { number: 0, n_filters: 0, n_changed: 0, breakpoints: Vec::new() }
+impl Directives {
+    pub const fn new() -> Directives {
+        Directives { count: 0, n_filters: 0, n_changed: 0, breakpoints: Vec::new() }
     }
 
-    /// How many wishes were done.
-    pub fn number(&self) -> u32 {
-        self.number
+    /// How many directives were carried out.
+    pub fn count(&self) -> u32 {
+        self.count
     }
 }
 
 /// What is executed alone at a breakpoint of the program's, or of another.
 pub struct ProbeCode {
-    fragment: u32,
-    /// How many wishes of the controller were minded.
-    n_wishes: u32,
+    fragment: FragmentId,
+    /// How many directives of the controller were carried out.
+    n_directives: u32,
     bytes: Vec<u8>,
 }
 
 const MAX_INSTRUCTION_BYTES: usize = 15;
-const PAGE_BYTES: u64 = 1 << PAGE_BITS;
 
 impl Engine {
-    /// Does what the controller wished up to wish `number`: code that it changes goes out of use. Whether the order is recorded from
-    /// now on, and was not before, or the other way round.
-    pub fn mind(&mut self, writer: &RingWriter, number: u32) -> bool {
-        if self.wishes.number == number {
+    /// Carries out the controller's directives, `n_directives` of them by now: code that they change goes out of use. Whether the order
+    /// is recorded from now on, and was not before, or the other way round.
+    pub fn carry_out(&mut self, writer: &RingWriter, n_directives: u32) -> bool {
+        if self.directives.count == n_directives {
             return false;
         }
-        self.wishes.number = number;
+        self.directives.count = n_directives;
         let breakpoints = self.shared.breakpoints();
-        let before = core::mem::replace(&mut self.wishes.breakpoints, breakpoints.clone());
+        let before = core::mem::replace(&mut self.directives.breakpoints, breakpoints.clone());
         let n_filters = self.shared.filter_count();
-        let has_other_filters = core::mem::replace(&mut self.wishes.n_filters, n_filters) != n_filters;
+        let has_other_filters = core::mem::replace(&mut self.directives.n_filters, n_filters) != n_filters;
         if self.shared.is_written() {
             self.distrust(writer);
         }
-        self.mind_changed(writer);
+        self.look_at_changed_pages(writer);
         let has_other_mode = self.change_mode(writer);
         if has_other_mode || has_other_filters {
             // What was counted need not be any more, or the other way round.
@@ -77,9 +75,9 @@ impl Engine {
     }
 
     /// Looks at the pages again that were written behind the process' back: what is there now is translated anew.
-    fn mind_changed(&mut self, writer: &RingWriter) {
+    fn look_at_changed_pages(&mut self, writer: &RingWriter) {
         let count = self.shared.changed_count();
-        let before = core::mem::replace(&mut self.wishes.n_changed, count);
+        let before = core::mem::replace(&mut self.directives.n_changed, count);
         if count.wrapping_sub(before) > MAX_CHANGED_PAGES as u32 {
             self.look_at_changed(writer, 0, u64::MAX);
             return;
@@ -102,7 +100,7 @@ impl Engine {
     /// The program set a probe on code whose address modulo the size of a page is that of `place`: code that was translated already and
     /// has it now is translated anew.
     pub fn meet_probe(&mut self, writer: &RingWriter, place: u64) {
-        for id in 0..self.cache.fragments.len() as u32 {
+        for id in self.cache.fragment_ids() {
             let fragment = *self.cache.fragment(id);
             let behind = place.wrapping_sub(fragment.app_pc) % PAGE_BYTES;
             if fragment.is_valid && behind < u64::from(fragment.app_size) && !self.is_as_translated(id) {
@@ -112,15 +110,15 @@ impl Engine {
         }
     }
 
-    /// Has what is translated from now on tell of the order, or no more, as the controller wishes. Whether that is other than before:
+    /// Has what is translated from now on tell of the order, or no more, as the controller has it. Whether that is other than before:
     /// nothing of what was translated is to be executed then.
     fn change_mode(&mut self, writer: &RingWriter) -> bool {
-        let Some(wishes_order) = self.follow_wished_order() else {
+        if !self.follow_records_order() {
             return false;
-        };
+        }
         // Paths are to expect what hot branches do by now.
-        let n_looked_at = if wishes_order { self.cache.fragments.len() as u32 } else { 0 };
-        for id in 0..n_looked_at {
+        let n_looked_at = if self.records_order() { self.cache.fragments.len() as u32 } else { 0 };
+        for id in (0..n_looked_at).map(FragmentId::from_raw) {
             let fragment = *self.cache.fragment(id);
             if fragment.is_valid && fragment.is_hot && fragment.exit_kind == exit_kind::CONDITIONAL {
                 self.expect_habit(writer, &fragment, fragment.habit);
@@ -137,7 +135,7 @@ impl Engine {
     }
 
     fn retire_all(&mut self, writer: &RingWriter) {
-        for id in 0..self.cache.fragments.len() as u32 {
+        for id in self.cache.fragment_ids() {
             self.retire_to_be_made_again(writer, id);
         }
         // One that is full too often is given up.
@@ -157,7 +155,7 @@ impl Engine {
 
     /// What was made for a breakpoint at `pc` that is none of the controller's, if it is the same code that is to be executed and counted
     /// alike.
-    fn find_probe_code(&self, pc: u64) -> Option<u32> {
+    fn find_probe_code(&self, pc: u64) -> Option<FragmentId> {
         let code = self.probe_codes.get(&pc)?;
         let mut bytes = [0; MAX_INSTRUCTION_BYTES];
         let bytes = &mut bytes[..code.bytes.len()];
@@ -165,21 +163,21 @@ impl Engine {
             Some((instruction, length)) => instruction[..length] == *code.bytes,
             None => guarded::read_code(bytes, pc) == bytes.len() && *bytes == *code.bytes,
         };
-        (is_same && code.n_wishes == self.wishes.number).then_some(code.fragment)
+        (is_same && code.n_directives == self.directives.count).then_some(code.fragment)
     }
 
     /// Keeps it: a breakpoint may be come to a million times.
-    fn keep_probe_code(&mut self, pc: u64, fragment: u32, bytes: &[u8], is_before_path: bool) {
+    fn keep_probe_code(&mut self, pc: u64, fragment: FragmentId, bytes: &[u8], is_before_path: bool) {
         if (probe_points::find(pc).is_some() || placed::is_known(pc)) && !is_before_path {
             let size = usize::from(self.cache.fragment(fragment).app_size).min(bytes.len());
             let bytes = bytes[..size].to_vec();
-            self.probe_codes.insert(pc, ProbeCode { fragment, n_wishes: self.wishes.number, bytes });
+            self.probe_codes.insert(pc, ProbeCode { fragment, n_directives: self.directives.count, bytes });
         }
     }
 
     /// What counts the instruction at `pc`, where another's breakpoint is; `NONE`: nothing does.
-    pub fn probe_counter(&self, pc: u64) -> u32 {
-        self.find_probe_code(pc).map_or(NONE, |id| self.cache.fragment(id).counter)
+    pub fn probe_counter(&self, pc: u64) -> CounterId {
+        self.find_probe_code(pc).map_or(CounterId::NONE, |id| self.cache.fragment(id).counter)
     }
 
     /// Gives up all that was translated: every way out of it leads into the dispatcher, and what runs on is translated anew. Threads
@@ -191,7 +189,12 @@ impl Engine {
 
     /// Translates the instruction at `pc` for one execution by the calling thread: nothing leads to it or on from it but the
     /// dispatcher. `is_before_path`: its path goes on in front of the next block.
-    pub fn build_alone(&mut self, writer: &RingWriter, pc: u64, is_before_path: bool) -> Result<u32, BuildError> {
+    pub fn build_alone(
+        &mut self,
+        writer: &RingWriter,
+        pc: u64,
+        is_before_path: bool,
+    ) -> Result<FragmentId, BuildError> {
         if let Some(id) = self.find_probe_code(pc).filter(|_| !is_before_path) {
             return Ok(id);
         }

@@ -10,15 +10,16 @@
 use crate::arch::code_span;
 use crate::buffer::RingWriter;
 use crate::cache::table::PcTable;
+use crate::context::numbers::FragmentId;
 use crate::cpu::sys::number;
 use crate::decode::ranges::{Range, Ranges};
 use crate::decode::trusted::PAGE_BITS;
 use crate::instrument::Engine;
+use crate::protocol::PAGE_BYTES;
 use crate::sys::calls::{check, syscall};
 use crate::sys::kernel::{PROT_EXEC, PROT_READ, PROT_WRITE};
 use core::sync::atomic::{fence, AtomicBool, Ordering};
 
-const PAGE_BYTES: u64 = 1 << PAGE_BITS;
 /// Memory can be mapped in so many pieces (vm.max_map_count), and is left some.
 const MAX_PAGES: usize = 8192;
 /// It takes so many times fewer executions to be trusted than to be laid out anew: being compared costs more.
@@ -53,7 +54,7 @@ fn protect(page: u64, protection: u64) -> bool {
 /// What is known about trusting beside the pages that are trusted (decode/trusted.rs).
 pub struct Trust {
     /// How often a page was written while it was trusted.
-    writes: PcTable,
+    writes: PcTable<u32>,
     /// Memory that system calls were given.
     pub kernels: Ranges,
     /// How often pages were trusted no more.
@@ -82,7 +83,7 @@ impl Engine {
 
     /// Trusts the pages of a fragment that was compared often, if they can be and `can_fault` says so of the memory around them,
     /// so that what they hold is translated again.
-    pub fn trust_pages_of(&mut self, writer: &RingWriter, id: u32, can_fault: impl Fn(Range) -> bool) {
+    pub fn trust_pages_of(&mut self, writer: &RingWriter, id: FragmentId, can_fault: impl Fn(Range) -> bool) {
         let fragment = *self.cache.fragment(id);
         if self.trust.n_suspended != 0 || !self.counts_trust() {
             return;
@@ -177,7 +178,7 @@ impl Engine {
     /// Has a page's code translated again as it runs: what is compared, or what is not.
     fn translate_again(&mut self, writer: &RingWriter, page: u64, is_compared: bool) {
         let start = page << PAGE_BITS;
-        self.cache.sequences.remove(start, start + PAGE_BYTES);
+        self.cache.rseqs.remove(start, start + PAGE_BYTES);
         for id in self.fragments_within(start, start + PAGE_BYTES) {
             match (self.cache.fragment(id).is_compared, is_compared) {
                 (true, true) => self.retire_compared(writer, id),

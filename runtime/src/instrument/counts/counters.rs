@@ -1,7 +1,9 @@
 //! Which counters a fragment has.
 
-use crate::cache::fragment::{Fragment, NONE};
+use crate::cache::fragment::Fragment;
+use crate::context::numbers::CounterId;
 use crate::decode::{Block, Ending};
+use crate::instrument::branch_way::BranchWay;
 use crate::instrument::request::Request;
 use crate::instrument::Engine;
 use crate::protocol::{exit_kind, fragment_flag};
@@ -10,11 +12,11 @@ use crate::protocol::{exit_kind, fragment_flag};
 #[derive(Clone, Copy)]
 pub struct Counters {
     /// First counter's number, as the record says it.
-    pub first: u32,
+    pub first: CounterId,
     /// What to increment for the block, or on the taken edge; `NONE`: nothing.
-    pub main: u32,
+    pub main: CounterId,
     /// What to increment on the edge not taken.
-    pub second: u32,
+    pub second: CounterId,
     pub flags: u8,
     /// So many counters behind the others count what of each way is not to be added to its follower (instrument/counts/leaders.rs).
     pub n_misses: u8,
@@ -26,8 +28,15 @@ pub struct Counters {
 
 impl Counters {
     /// Nothing is counted.
-    pub const NONE: Counters =
-        Counters { first: NONE, main: NONE, second: NONE, flags: 0, n_misses: 0, may_lead: [false; 2], is_led: false };
+    pub const NONE: Counters = Counters {
+        first: CounterId::NONE,
+        main: CounterId::NONE,
+        second: CounterId::NONE,
+        flags: 0,
+        n_misses: 0,
+        may_lead: [false; 2],
+        is_led: false,
+    };
 
     /// Whether executions of the fragment are counted.
     pub fn is_counted(&self) -> bool {
@@ -40,21 +49,21 @@ impl Counters {
     }
 
     /// The counter of misses of a way: the one not taken or the other one; `NONE`: it can't be a leader.
-    pub fn misses(&self, is_not_taken: bool) -> u32 {
+    pub fn misses(&self, is_not_taken: bool) -> CounterId {
         match self.may_lead[usize::from(is_not_taken)] {
-            false => NONE,
-            true => self.first + u32::from(self.n_misses) + u32::from(is_not_taken),
+            false => CounterId::NONE,
+            true => self.first.plus(u32::from(self.n_misses) + u32::from(is_not_taken)),
         }
     }
 
-    /// Has the taken way's counter, or the other one, count both ways of a conditional branch. Which one that is.
-    pub fn count_both(&mut self, with_taken: bool) -> u32 {
-        self.flags |= if with_taken { fragment_flag::FIRST_COUNTS_BOTH } else { fragment_flag::SECOND_COUNTS_BOTH };
-        if with_taken {
-            self.main
-        } else {
-            self.second
-        }
+    /// Has the counter of `way` count both ways of a conditional branch. Which one that is.
+    pub fn count_both(&mut self, way: BranchWay) -> CounterId {
+        let (flag, counter) = match way {
+            BranchWay::Taken => (fragment_flag::FIRST_COUNTS_BOTH, self.main),
+            BranchWay::NotTaken => (fragment_flag::SECOND_COUNTS_BOTH, self.second),
+        };
+        self.flags |= flag;
+        counter
     }
 }
 
@@ -65,11 +74,11 @@ impl Engine {
     }
 
     /// A counter for a dynamic edge; `NONE`: it is told alone.
-    pub fn take_edge_counter(&mut self) -> u32 {
+    pub fn take_edge_counter(&mut self) -> CounterId {
         if self.counts() {
             self.take_counters(1)
         } else {
-            NONE
+            CounterId::NONE
         }
     }
 
@@ -103,12 +112,16 @@ impl Engine {
         }
         let n = if kind == exit_kind::CONDITIONAL { 2 } else { 1 };
         let first = self.take_counters(n);
-        if first == NONE {
+        if first == CounterId::NONE {
             self.shared.add(crate::status_field!(uncounted_fragments), 1);
             return Counters { flags, ..Counters::NONE };
         }
-        let main = if is_counted || flags & fragment_flag::FIRST_EDGE != 0 { first } else { NONE };
-        let second = if n == 2 && (is_counted || flags & fragment_flag::SECOND_EDGE != 0) { first + 1 } else { NONE };
+        let main = if is_counted || flags & fragment_flag::FIRST_EDGE != 0 { first } else { CounterId::NONE };
+        let second = if n == 2 && (is_counted || flags & fragment_flag::SECOND_EDGE != 0) {
+            first.plus(1)
+        } else {
+            CounterId::NONE
+        };
         Counters { first, main, second, flags, ..Counters::NONE }
     }
 }

@@ -12,8 +12,8 @@
 use super::counters::Counters;
 use crate::buffer::RingWriter;
 use crate::cache::exit::ExitType;
-use crate::cache::fragment::NONE;
 use crate::cache::Fragment;
+use crate::context::numbers::{CounterId, ExitId, FragmentId};
 use crate::context::ThreadContext;
 use crate::cpu::instrument::counting::has_trap;
 use crate::decode::{Block, Ending};
@@ -45,42 +45,42 @@ impl Engine {
         ending: Ending,
         before: &Fragment,
         counters: &Counters,
-    ) -> u32 {
+    ) -> ExitId {
         let Arrival::Exit(id) = arrival else {
-            return NONE;
+            return ExitId::NONE;
         };
         let exit = self.cache.exit(id);
-        let leads = exit.misses != NONE
-            && exit.follower == NONE
-            && exit.linked_to == NONE
+        let leads = exit.misses != CounterId::NONE
+            && exit.follower == FragmentId::NONE
+            && exit.linked_to == FragmentId::NONE
             && exit.target == block.pc
             && self.cache.fragment(exit.fragment).is_valid
             && self.cache.fragment(exit.fragment).rank <= MAX_RANK - STEP
             && self.cache.landings.find(block.pc).is_none();
-        let is_counted = counters.main != NONE
+        let is_counted = counters.main != CounterId::NONE
             && counters.is_included()
-            && (counters.second != NONE || !matches!(ending, Ending::Conditional(_)));
+            && (counters.second != CounterId::NONE || !matches!(ending, Ending::Conditional(_)));
         let is_alone = !before.is_called && !before.is_indirect_target && !block.is_writable;
         if leads && is_counted && is_alone && !has_trap(block, block.count()) {
             id
         } else {
-            NONE
+            ExitId::NONE
         }
     }
 
     /// Counters of misses for a hot block's ways out, if one may be a leader. `is_cut`: it ends in front of code that it had in it.
     pub fn plan_misses(&mut self, block: &Block, ending: Ending, is_cut: bool, counters: &mut Counters) {
-        if !self.has_leaders() || !counters.is_included() || counters.main == NONE || block.is_writable {
+        if !self.has_leaders() || !counters.is_included() || counters.main == CounterId::NONE || block.is_writable {
             return;
         }
         let (targets, n) = match ending {
-            Ending::Conditional(target) if counters.second != NONE => ([target, block.end()], 2),
+            Ending::Conditional(target) if counters.second != CounterId::NONE => ([target, block.end()], 2),
             Ending::Jump(target) => ([target; 2], 1),
             Ending::Limit if !block.ends_with_stored_pointer() => ([block.end(); 2], 1),
             _ => return,
         };
         let may_lead = targets.map(|pc| pc != block.pc && self.may_be_led_to(pc, block.last_pc(), is_cut));
-        if may_lead[..n].contains(&true) && self.take_counters(n as u32) != NONE {
+        if may_lead[..n].contains(&true) && self.take_counters(n as u32) != CounterId::NONE {
             counters.n_misses = n as u8;
             counters.may_lead = may_lead;
         }
@@ -90,43 +90,45 @@ impl Engine {
     /// hot, if much of its executions came from the branch at `branch` or it was a part of the block (`is_cut`).
     fn may_be_led_to(&self, pc: u64, branch: u64, is_cut: bool) -> bool {
         if let Some(id) = self.cache.by_pc.find(pc) {
-            return self.cache.fragment(id).leader != NONE;
+            return self.cache.fragment(id).leader != ExitId::NONE;
         }
         let Some(last) = self.cache.versions.find(pc).map(|id| self.cache.fragment(id)) else {
             return false;
         };
-        let is_source = |source: &u32| *source != NONE && self.cache.fragment(*source).branch_pc() == branch;
+        let is_source =
+            |source: &FragmentId| *source != FragmentId::NONE && self.cache.fragment(*source).branch_pc() == branch;
         last.is_hot && (is_cut || last.main_sources.iter().any(is_source))
     }
 
     /// Has an exit lead to a fragment past what counts it from now on, and tells it.
-    pub fn lead(&mut self, writer: &RingWriter, exit_id: u32, id: u32) {
+    pub fn lead(&mut self, writer: &RingWriter, exit_id: ExitId, id: FragmentId) {
         self.cache.exit_mut(exit_id).follower = id;
         self.write_link(writer, exit_id, id);
     }
 
     /// As `lead`, of an exit that is about to be linked to fragment `id`, if it can be a leader of that, too.
-    pub fn lead_if_possible(&mut self, writer: &RingWriter, exit_id: u32, id: u32) {
+    pub fn lead_if_possible(&mut self, writer: &RingWriter, exit_id: ExitId, id: FragmentId) {
         let exit = self.cache.exit(exit_id);
         let (source, fragment) = (self.cache.fragment(exit.fragment), self.cache.fragment(id));
-        let is_free = exit.misses != NONE && exit.follower == NONE && exit.linked_to == NONE;
+        let is_free =
+            exit.misses != CounterId::NONE && exit.follower == FragmentId::NONE && exit.linked_to == FragmentId::NONE;
         let has_kept = !fragment.keeps_counter || self.cache.are_in_one_loop(exit, id);
-        if is_free && has_kept && fragment.leader != NONE && source.rank < fragment.rank {
+        if is_free && has_kept && fragment.leader != ExitId::NONE && source.rank < fragment.rank {
             self.lead(writer, exit_id, id);
         }
     }
 
     /// The one or two fragments from which nearly all executions of `fragment` came in the calling thread, or `NONE`.
-    pub fn find_main_sources(&self, context: &ThreadContext, fragment: &Fragment) -> [u32; 2] {
+    pub fn find_main_sources(&self, context: &ThreadContext, fragment: &Fragment) -> [FragmentId; 2] {
         if !self.has_leaders() || !fragment.is_included {
-            return [NONE; 2];
+            return [FragmentId::NONE; 2];
         }
         let executed = self.executions_of_fragment(context, fragment);
-        let mut sources = [(NONE, 0, 0); MAX_SOURCES];
+        let mut sources = [(FragmentId::NONE, 0, 0); MAX_SOURCES];
         let mut n = 0;
         let mut exit_id = fragment.incoming;
         for _ in 0..MAX_EXITS {
-            if exit_id == NONE {
+            if exit_id == ExitId::NONE {
                 break;
             }
             let exit = self.cache.exit(exit_id);
@@ -144,14 +146,14 @@ impl Engine {
         sources[..n].sort_unstable_by_key(|source| core::cmp::Reverse(source.2));
         let is_most = |times: u64| executed.saturating_sub(times) * SELDOM <= executed;
         match (sources[0], sources[1]) {
-            (first, _) if is_most(first.2) => [first.0, NONE],
+            (first, _) if is_most(first.2) => [first.0, FragmentId::NONE],
             (first, second) if is_most(first.2 + second.2) => [first.0, second.0],
-            _ => [NONE; 2],
+            _ => [FragmentId::NONE; 2],
         }
     }
 
     /// How often the thread took an exit that may be a leader; 0 of others.
-    fn times_taken(&self, context: &ThreadContext, exit_id: u32) -> u64 {
+    fn times_taken(&self, context: &ThreadContext, exit_id: ExitId) -> u64 {
         let exit = self.cache.exit(exit_id);
         let fragment = self.cache.fragment(exit.fragment);
         if !is_way(exit.kind) || !fragment.is_included {
@@ -167,7 +169,7 @@ impl Engine {
 
     /// How often the thread came to a fragment by its first leader.
     pub fn led_executions(&self, context: &ThreadContext, fragment: &Fragment) -> u64 {
-        if fragment.leader == NONE {
+        if fragment.leader == ExitId::NONE {
             return 0;
         }
         let misses = executions_of(context, self.cache.exit(fragment.leader).misses);
@@ -175,14 +177,14 @@ impl Engine {
     }
 
     /// The rank of what has this exit for its first leader, given what it was before.
-    pub fn rank_behind(&self, leader: u32, before: Option<&Fragment>) -> u8 {
-        if leader == NONE {
+    pub fn rank_behind(&self, leader: ExitId, before: Option<&Fragment>) -> u8 {
+        if leader == ExitId::NONE {
             return 0;
         }
         let exit = self.cache.exit(leader);
         let source = self.cache.fragment(exit.fragment);
         let goes_back = exit.target <= source.branch_pc();
-        let is_joined = goes_back || before.is_some_and(|before| before.main_sources[1] != NONE);
+        let is_joined = goes_back || before.is_some_and(|before| before.main_sources[1] != FragmentId::NONE);
         source.rank + if is_joined { STEP } else { 1 }
     }
 }

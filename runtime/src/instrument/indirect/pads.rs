@@ -2,8 +2,9 @@
 
 use crate::buffer::RingWriter;
 use crate::cache::exit::{Entry, ExitType, Pad};
-use crate::cache::fragment::NONE;
-use crate::cache::{Cache, Fragment, Unit};
+use crate::cache::{Cache, Fragment, PadId, Unit};
+use crate::context::addresses::CachePc;
+use crate::context::numbers::{CounterId, ExitId, FragmentId};
 use crate::context::ThreadContext;
 use crate::cpu::decode::flags;
 use crate::cpu::decode::scratch;
@@ -15,10 +16,9 @@ use crate::cpu::instrument::verification::{emit_verification, give_back_asked};
 use crate::cpu::sys::clock::ticks;
 use crate::instrument::exits::ExitList;
 use crate::instrument::order::symbols::ReturnSymbols;
-use crate::instrument::order::symbols::NO_SYMBOL;
 use crate::instrument::{BuildError, Engine};
 use crate::protocol::{
-    edge_kind, error_code, exit_kind, record_kind, DynamicEdgeRecord, LinkRecord, PATH_DECISIONS_CELL,
+    edge_kind, error_code, exit_kind, record_kind, DynamicEdgeRecord, LinkRecord, NO_SYMBOL, PATH_DECISIONS_CELL,
     PATH_OTHER_DECISIONS_CELL,
 };
 
@@ -27,7 +27,7 @@ use crate::protocol::{
 pub struct DynamicEdge {
     /// protocol::edge_kind
     pub kind: u8,
-    pub source_fragment: u32,
+    pub source_fragment: FragmentId,
     pub source_pc: u64,
     pub target_pc: u64,
 }
@@ -36,8 +36,8 @@ pub struct DynamicEdge {
 struct PadPlan {
     target: u64,
     /// Where other targets go on that are not the one that is tried first; `None`: to the gate.
-    table_way: Option<u64>,
-    counter: u32,
+    table_way: Option<CachePc>,
+    counter: CounterId,
     /// The flags of `inc` are dead at the target.
     are_flags_dead: bool,
     /// Registers stay lent behind it.
@@ -53,10 +53,10 @@ impl Engine {
     pub fn build_pad(
         &mut self,
         writer: &RingWriter,
-        source: u32,
+        source: FragmentId,
         target: u64,
         is_first_try: bool,
-    ) -> Result<u32, BuildError> {
+    ) -> Result<PadId, BuildError> {
         let fragment = *self.cache.fragment(source);
         let branch = fragment.branch_pc();
         let ways = fragment.takes_symbol.then(|| self.symbols.of_return(branch, target));
@@ -78,10 +78,10 @@ impl Engine {
         let room = self.cache.slabs.room_near(neighbour).ok_or(BuildError::OutOfMemory)?;
         // SAFETY: nothing uses the room yet; the lock is held.
         let mut emitter = unsafe { room.emitter() };
-        let mut exits = ExitList::new(self.cache.exits.len(), self.cache.keeps_shadow);
+        let mut exits = ExitList::new(self.cache.next_exit(), self.cache.keeps_shadow);
         let exit = exits.next_id();
         let start = self.emit_pad(&plan, &mut emitter, &mut exits)?;
-        let id = self.cache.pads.len() as u32;
+        let id = self.cache.next_pad();
         for exit in exits.as_mut_slice() {
             exit.fragment = source;
             exit.pad = id;
@@ -108,10 +108,10 @@ impl Engine {
     }
 
     /// Emits a planned pad. Returns where it starts.
-    fn emit_pad(&self, plan: &PadPlan, emitter: &mut Emitter, exits: &mut ExitList) -> Result<u64, BuildError> {
+    fn emit_pad(&self, plan: &PadPlan, emitter: &mut Emitter, exits: &mut ExitList) -> Result<CachePc, BuildError> {
         let start = emit_verification(emitter, self.features, plan.target, plan.table_way);
         // The registers are lent from here on; hot code may go on so.
-        if plan.counter != NONE {
+        if plan.counter != CounterId::NONE {
             emit_count(emitter, plan.counter, plan.are_flags_dead, true);
         }
         let exit = exits.next_id();
@@ -150,10 +150,10 @@ impl Engine {
 
     /// A counter for the edge from `source`'s indirect branch to `target`, announced now. `NONE` where it is not counted: as
     /// returns are, if a call announced them.
-    pub fn take_pair(&mut self, writer: &RingWriter, source: u32, target: u64) -> u32 {
+    pub fn take_pair(&mut self, writer: &RingWriter, source: FragmentId, target: u64) -> CounterId {
         let is_return = self.cache.fragment(source).exit_kind == exit_kind::RETURN;
         if is_return && self.cache.landings.find(target).is_some() {
-            return NONE;
+            return CounterId::NONE;
         }
         let fragment = self.cache.fragment(source);
         let (branch, takes_symbol) = (fragment.branch_pc(), fragment.takes_symbol);
@@ -163,13 +163,13 @@ impl Engine {
     }
 
     /// Announces the symbol of the return at the end of `source` for `target`.
-    pub fn announce_return(&self, writer: &RingWriter, source: u32, target: u64, symbol: u16) {
+    pub fn announce_return(&self, writer: &RingWriter, source: FragmentId, target: u64, symbol: u16) {
         let edge = DynamicEdge { kind: edge_kind::RETURN, ..self.edge_of_branch(source, target) };
-        self.write_edge(writer, edge, self.cache.by_pc.find(target), NONE, Some(symbol));
+        self.write_edge(writer, edge, self.cache.by_pc.find(target), CounterId::NONE, Some(symbol));
     }
 
     /// The edge from `source`'s indirect branch or return to `target`.
-    pub fn edge_of_branch(&self, source: u32, target: u64) -> DynamicEdge {
+    pub fn edge_of_branch(&self, source: FragmentId, target: u64) -> DynamicEdge {
         let fragment = self.cache.fragment(source);
         let kind = match fragment.exit_kind {
             exit_kind::INDIRECT_CALL => edge_kind::INDIRECT_CALL,
@@ -183,15 +183,17 @@ impl Engine {
         &mut self,
         writer: &RingWriter,
         edge: DynamicEdge,
-        target_fragment: Option<u32>,
+        target_fragment: Option<FragmentId>,
         symbol: Option<u16>,
-    ) -> u32 {
+    ) -> CounterId {
         let is_counted = match edge.source_fragment {
-            NONE => self.counts_left_out() || edge.kind == edge_kind::START || self.shared.is_included(edge.source_pc),
+            FragmentId::NONE => {
+                self.counts_left_out() || edge.kind == edge_kind::START || self.shared.is_included(edge.source_pc)
+            }
             source => self.cache.fragment(source).is_included,
         };
         if !is_counted && !self.shared.is_included(edge.target_pc) {
-            return NONE;
+            return CounterId::NONE;
         }
         let counter = self.take_edge_counter();
         self.shared.add(crate::status_field!(dynamic_edges), 1);
@@ -203,8 +205,8 @@ impl Engine {
         &self,
         writer: &RingWriter,
         edge: DynamicEdge,
-        target_fragment: Option<u32>,
-        counter: u32,
+        target_fragment: Option<FragmentId>,
+        counter: CounterId,
         symbol: Option<u16>,
     ) {
         let record = DynamicEdgeRecord {
@@ -214,9 +216,9 @@ impl Engine {
             source_pc: edge.source_pc,
             target_pc: edge.target_pc,
             tsc: ticks(),
-            source_fragment_id: edge.source_fragment,
-            target_fragment_id: target_fragment.unwrap_or(NONE),
-            counter_index: counter,
+            source_fragment_id: edge.source_fragment.raw(),
+            target_fragment_id: target_fragment.unwrap_or(FragmentId::NONE).raw(),
+            counter_index: counter.raw(),
             edge_kind: edge.kind,
             reserved: [0; 1],
             symbol: symbol.unwrap_or(NO_SYMBOL),
@@ -236,13 +238,13 @@ impl Engine {
                 counter
             }
         };
-        if counter != NONE {
+        if counter != CounterId::NONE {
             add_to_counter(context, counter, 1);
         }
     }
 
     /// The edges of a kind out of a fragment that the dispatcher counts itself, and their counters.
-    pub fn edges_of(&self, kind: u8, source_fragment: u32) -> impl Iterator<Item = (&DynamicEdge, u32)> {
+    pub fn edges_of(&self, kind: u8, source_fragment: FragmentId) -> impl Iterator<Item = (&DynamicEdge, CounterId)> {
         let first = DynamicEdge { kind, source_fragment, source_pc: 0, target_pc: 0 };
         let last = DynamicEdge { source_pc: u64::MAX, target_pc: u64::MAX, ..first };
         self.edges.range(first..=last).map(|(edge, counter)| (edge, *counter))
@@ -250,13 +252,13 @@ impl Engine {
 
     /// Takes back one count of an edge.
     pub fn uncount_edge(&mut self, context: &ThreadContext, edge: DynamicEdge) {
-        if let Some(counter) = self.edges.get(&edge).filter(|counter| **counter != NONE) {
+        if let Some(counter) = self.edges.get(&edge).filter(|counter| **counter != CounterId::NONE) {
             add_to_counter(context, *counter, -1);
         }
     }
 
     /// Tells the controller that an exit was taken for the first time.
-    pub fn write_link(&self, writer: &RingWriter, exit_id: u32, target_fragment: u32) {
+    pub fn write_link(&self, writer: &RingWriter, exit_id: ExitId, target_fragment: FragmentId) {
         let exit = self.cache.exit(exit_id);
         let kind = match exit.kind {
             ExitType::Jump => edge_kind::JUMP,
@@ -276,8 +278,8 @@ impl Engine {
             | ExitType::Stale
             | ExitType::Relayout
             | ExitType::Region
-            | ExitType::SequenceEntry
-            | ExitType::SequenceAbort => return,
+            | ExitType::RseqEntry
+            | ExitType::RseqAbort => return,
         };
         let source = self.cache.fragment(exit.fragment);
         let target = self.cache.fragment(target_fragment);
@@ -291,8 +293,8 @@ impl Engine {
             source_pc: source.app_pc,
             target_pc: exit.target,
             tsc: ticks(),
-            source_fragment_id: exit.fragment,
-            target_fragment_id: target_fragment,
+            source_fragment_id: exit.fragment.raw(),
+            target_fragment_id: target_fragment.raw(),
             edge_kind: kind,
             reserved: [0; 23],
         };
@@ -307,7 +309,8 @@ pub fn correct_early_counts(cache: &Cache, context: &ThreadContext, fragment: &F
         add_to_counter(context, counter, amount * each);
     }
     if cache.decided_too_early(fragment, app_pc) {
-        let [others, all] = [PATH_OTHER_DECISIONS_CELL, PATH_DECISIONS_CELL].map(|cell| context.counter(cell as u32));
+        let [others, all] =
+            [PATH_OTHER_DECISIONS_CELL, PATH_DECISIONS_CELL].map(|cell| context.counter(CounterId::of_cell(cell)));
         // Gathered in one cell: neither is ever less than nothing. In this order, in case the thread is killed on the way.
         // SAFETY: the cells are the first counters of the thread's mapped window, which only this thread writes.
         unsafe {
@@ -319,7 +322,7 @@ pub fn correct_early_counts(cache: &Cache, context: &ThreadContext, fragment: &F
 }
 
 /// Adds to a counter of the calling thread. Only the thread itself writes its counters, so no atomic is needed.
-pub fn add_to_counter(context: &ThreadContext, counter: u32, amount: i64) {
+pub fn add_to_counter(context: &ThreadContext, counter: CounterId, amount: i64) {
     let pointer = context.counter(counter);
     // SAFETY: counters below `counters_used` are inside the thread's mapped window.
     unsafe { pointer.write_volatile(pointer.read_volatile().wrapping_add_signed(amount)) };

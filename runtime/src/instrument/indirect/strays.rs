@@ -5,6 +5,7 @@
 //! found it before, so nothing is searched. What is not as before comes to the dispatcher (dispatch/flow/returns.rs).
 
 use crate::buffer::RingWriter;
+use crate::context::numbers::FragmentId;
 use crate::context::ThreadContext;
 use crate::instrument::Engine;
 
@@ -20,7 +21,7 @@ impl Engine {
     }
 
     /// The return at the end of `source` led elsewhere, or had no quick way there: if it often does, it is translated anew.
-    pub fn note_stray(&mut self, writer: &RingWriter, context: &ThreadContext, source: u32) {
+    pub fn note_stray(&mut self, writer: &RingWriter, context: &ThreadContext, source: FragmentId) {
         let branch = self.cache.fragment(source).branch_pc();
         if self.strays(branch) {
             return;
@@ -43,7 +44,7 @@ impl Engine {
     }
 
     /// How often the thread ran fragment `id`, if that ends with the return at `branch`; 0 where it is not counted.
-    fn executions_of_return(&self, context: &ThreadContext, id: u32, branch: u64) -> u64 {
+    fn executions_of_return(&self, context: &ThreadContext, id: FragmentId, branch: u64) -> u64 {
         let fragment = self.cache.fragment(id);
         match self.is_counted(fragment) && fragment.branch_pc() == branch {
             true => self.executions_of_fragment(context, fragment),

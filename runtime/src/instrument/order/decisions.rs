@@ -1,7 +1,8 @@
 //! What of a block's way out is recorded in its thread's path (mode `full`).
 
 use crate::buffer::RingWriter;
-use crate::cache::fragment::{Fragment, Habit, NONE};
+use crate::cache::fragment::{Fragment, Habit};
+use crate::context::numbers::CounterId;
 use crate::cpu::instrument::counting::CountPlace;
 use crate::cpu::instrument::counting::KEPT_DECISIONS;
 use crate::decode::{Block, Ending};
@@ -14,7 +15,7 @@ pub struct PathPlan {
     /// Where the decision is counted; `None`: on the ways out.
     pub place: Option<CountPlace>,
     /// The counter that counts it.
-    pub cell: u32,
+    pub cell: CounterId,
     /// Which way of a conditional branch is no surprise.
     pub is_taken_expected: bool,
 }
@@ -23,7 +24,7 @@ pub struct PathPlan {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PathFacts {
     /// The cell that may count it.
-    pub cell: u32,
+    pub cell: CounterId,
     /// Which way of a conditional branch is no surprise.
     pub is_taken_expected: bool,
 }
@@ -31,10 +32,10 @@ pub struct PathFacts {
 impl PathPlan {
     /// `place` counts it in the block, or nothing does. `kept_cell`: what a register has all around the loop that the block is in
     /// (cpu::instrument::loops), or `NONE`.
-    pub fn of(facts: PathFacts, place: Option<CountPlace>, kept_cell: u32) -> PathPlan {
+    pub fn of(facts: PathFacts, place: Option<CountPlace>, kept_cell: CounterId) -> PathPlan {
         let PathFacts { cell, is_taken_expected } = facts;
         match kept_cell {
-            NONE => PathPlan { place, cell, is_taken_expected },
+            CounterId::NONE => PathPlan { place, cell, is_taken_expected },
             kept => PathPlan { place: place.map(|place| place.kept_in(KEPT_DECISIONS)), cell: kept, is_taken_expected },
         }
     }
@@ -54,11 +55,11 @@ impl DecisionCells {
     }
 
     /// The cell of the next decision.
-    pub fn take(&mut self) -> u32 {
+    pub fn take(&mut self) -> CounterId {
         self.n_taken = self.n_taken.wrapping_add(1);
         match self.n_taken % 2 {
-            0 => PATH_DECISIONS_CELL as u32,
-            _ => PATH_OTHER_DECISIONS_CELL as u32,
+            0 => CounterId::of_cell(PATH_DECISIONS_CELL),
+            _ => CounterId::of_cell(PATH_OTHER_DECISIONS_CELL),
         }
     }
 }

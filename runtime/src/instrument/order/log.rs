@@ -5,6 +5,7 @@
 //! depends on it: whoever comes there comes by the dispatcher.
 
 extern crate alloc;
+use crate::context::numbers::FragmentId;
 use crate::decode::Block;
 use crate::instrument::Engine;
 use crate::protocol::path_event_kind;
@@ -24,7 +25,7 @@ pub struct PathLog {
     /// Pages on which code went out of use because it was changed or unmapped.
     changed_pages: BTreeSet<u64>,
     /// The fragments of such pages that came last, by address.
-    codes: BTreeMap<u64, u32>,
+    codes: BTreeMap<u64, FragmentId>,
     /// All threads that execute have told so many of the changes; or more.
     told_by_all: u32,
 }
@@ -53,8 +54,8 @@ impl PathLog {
     pub fn state(&self) -> impl Iterator<Item = Change> + '_ {
         let unlike = self.unlike.iter().map(|branch| (path_event_kind::UNLIKE, *branch));
         // As they came: of those that overlap the last one holds.
-        let codes: BTreeSet<u32> = self.codes.values().copied().collect();
-        unlike.chain(codes.into_iter().map(|id| (path_event_kind::CODE, u64::from(id))))
+        let codes: BTreeSet<FragmentId> = self.codes.values().copied().collect();
+        unlike.chain(codes.into_iter().map(|id| (path_event_kind::CODE, u64::from(id.raw()))))
     }
 
     /// Whether the branch at `branch` is expected to go another way than its direction suggests.
@@ -78,9 +79,9 @@ impl PathLog {
     }
 
     /// Fragment `id` at `pc` has code that may have come in the place of other code.
-    fn note_code(&mut self, pc: u64, id: u32) {
+    fn note_code(&mut self, pc: u64, id: FragmentId) {
         self.codes.insert(pc, id);
-        self.changes.push((path_event_kind::CODE, u64::from(id)));
+        self.changes.push((path_event_kind::CODE, u64::from(id.raw())));
     }
 
     /// How many changes have to be told before a fragment with the branch at `branch` is executed.
@@ -110,7 +111,7 @@ impl Engine {
 
     /// Notes a fragment that is about to be published: what has to be told before it is executed. Whether its code may have come
     /// in the place of other code.
-    pub fn note_in_log(&mut self, block: &Block, id: u32) -> bool {
+    pub fn note_in_log(&mut self, block: &Block, id: FragmentId) -> bool {
         let is_later = self.path_log.is_later(block);
         if !self.records_order() {
             return is_later;

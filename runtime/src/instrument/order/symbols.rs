@@ -3,14 +3,12 @@
 
 extern crate alloc;
 use crate::instrument::Engine;
+use crate::protocol::NO_SYMBOL;
 use alloc::collections::BTreeMap;
 use clew_pathcodec::symbols::{pops_of_return, RETURN_WAYS};
 
 /// More open calls a return's symbol does not pop.
 pub const MAX_POPS: usize = RETURN_WAYS as usize;
-
-/// What records say where there is none.
-pub const NO_SYMBOL: u16 = u16::MAX;
 
 /// Numbers by address of the branch and of the target: copies of a branch agree.
 pub struct Symbols {

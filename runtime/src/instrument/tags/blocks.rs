@@ -5,7 +5,9 @@
 
 extern crate alloc;
 use crate::cache::exit::ExitType;
-use crate::cache::fragment::{Fragment, NONE};
+use crate::cache::fragment::Fragment;
+use crate::cache::PadId;
+use crate::context::numbers::{BlockNumber, FragmentId};
 use crate::context::ThreadContext;
 use crate::instrument::change::relayout::executions_of;
 use crate::instrument::Engine;
@@ -17,7 +19,7 @@ pub const SOMEWHERE: u64 = 0;
 
 /// Numbered blocks: of each the fragment that was made last. Others follow by `Fragment::region_before`.
 pub struct RegionBlocks {
-    newest: Vec<u32>,
+    newest: Vec<FragmentId>,
 }
 
 impl RegionBlocks {
@@ -26,10 +28,10 @@ impl RegionBlocks {
     }
 
     /// Fragment `id` was made of block `number`.
-    pub fn note(&mut self, number: u32, id: u32) {
-        match self.newest.get_mut(number as usize) {
+    pub fn note(&mut self, number: BlockNumber, id: FragmentId) {
+        match self.newest.get_mut(number.raw() as usize) {
             Some(newest) => *newest = id,
-            None if number != NONE => self.newest.push(id),
+            None if number != BlockNumber::NONE => self.newest.push(id),
             None => {}
         }
     }
@@ -38,36 +40,42 @@ impl RegionBlocks {
 impl Engine {
     /// The number of the block that is about to be translated, `NONE` if it is not tagged; and the fragment that had it last.
     /// What is made is to be noted (`RegionBlocks::note`).
-    pub fn number_block(&self, pc: u64, code_hash: u64, is_included: bool) -> (u32, u32) {
+    pub fn number_block(&self, pc: u64, code_hash: u64, is_included: bool) -> (BlockNumber, FragmentId) {
         if !self.records_tags() || !is_included {
-            return (NONE, NONE);
+            return (BlockNumber::NONE, FragmentId::NONE);
         }
         let last = self.cache.versions.find(pc).map(|last| *self.cache.fragment(last));
-        if let Some(last) = last.filter(|last| last.code_hash == code_hash && last.region_block != NONE) {
-            return (last.region_block, self.region_blocks.newest[last.region_block as usize]);
+        if let Some(last) = last.filter(|last| last.code_hash == code_hash && last.region_block != BlockNumber::NONE) {
+            return (last.region_block, self.region_blocks.newest[last.region_block.raw() as usize]);
         }
         let number = self.region_blocks.newest.len();
         if number as u64 >= REGION_BLOCKS {
             self.shared.add(crate::status_field!(untagged_fragments), 1);
-            return (NONE, NONE);
+            return (BlockNumber::NONE, FragmentId::NONE);
         }
-        (number as u32, NONE)
+        (BlockNumber::from_raw(number as u32), FragmentId::NONE)
     }
 
     /// How often the thread executed block `number`, by where it went; in any order, an address several times.
-    pub fn visit_ways(&self, context: &ThreadContext, number: u32, visit: &mut dyn FnMut(u64, u64)) {
-        let mut id = self.region_blocks.newest[number as usize];
-        while id != NONE {
+    pub fn visit_ways(&self, context: &ThreadContext, number: BlockNumber, visit: &mut dyn FnMut(u64, u64)) {
+        let mut id = self.region_blocks.newest[number.raw() as usize];
+        while id != FragmentId::NONE {
             let fragment = *self.cache.fragment(id);
             self.visit_ways_of(context, id, &fragment, visit);
             id = fragment.region_before;
         }
     }
 
-    fn visit_ways_of(&self, context: &ThreadContext, id: u32, fragment: &Fragment, visit: &mut dyn FnMut(u64, u64)) {
+    fn visit_ways_of(
+        &self,
+        context: &ThreadContext,
+        id: FragmentId,
+        fragment: &Fragment,
+        visit: &mut dyn FnMut(u64, u64),
+    ) {
         if matches!(fragment.exit_kind, exit_kind::INDIRECT_JUMP | exit_kind::INDIRECT_CALL) {
             let mut pad = fragment.newest_pad;
-            while pad != NONE {
+            while pad != PadId::NONE {
                 let known = *self.cache.pad(pad);
                 visit(known.target, executions_of(context, known.counter));
                 pad = known.before;
@@ -85,12 +93,12 @@ impl Engine {
         if fragment.exit_kind != exit_kind::CONDITIONAL {
             let is_way = |kind: ExitType| matches!(kind, ExitType::Jump | ExitType::Call | ExitType::Syscall);
             let last = self.find_end(fragment);
-            let way = self.exits_of(&last).iter().find(|exit| is_way(exit.kind));
+            let way = self.cache.exits_of(&last).iter().find(|exit| is_way(exit.kind));
             visit(way.map_or(SOMEWHERE, |exit| exit.target), executed);
             return;
         }
         let taken = self.taken(context, fragment, executed).min(executed);
-        for exit in self.exits_of(fragment) {
+        for exit in self.cache.exits_of(fragment) {
             match exit.kind {
                 ExitType::Taken => visit(exit.target, taken),
                 ExitType::NotTaken => visit(exit.target, executed - taken),
@@ -111,10 +119,5 @@ impl Engine {
             }
         }
         last
-    }
-
-    fn exits_of(&self, fragment: &Fragment) -> &[crate::cache::Exit] {
-        let first = fragment.first_exit as usize;
-        &self.cache.exits.as_slice()[first..first + fragment.n_exits as usize]
     }
 }

@@ -16,9 +16,9 @@ import numpy as np
 
 from clew.analysis.tables.arrays import Array
 from clew.errors import UsageError
+from clew.protocol.words import CALL_WORDS
 
 __all__ = [
-    "CALL_KINDS",
     "MAX_BINS",
     "MOST_CALLS",
     "SORTS",
@@ -29,7 +29,6 @@ __all__ = [
     "sort_calls",
 ]
 
-CALL_KINDS: Final = ("system_call", "library")
 SORTS: Final = ("time", "thread", "name", "duration", "block")
 GROUPS: Final = ("name", "kind", "thread")
 MOST_CALLS: Final = 1 << 24
@@ -69,7 +68,7 @@ class CallSeries:
 @dataclass
 class CallRows:
     """Calls in the order of time, by index: `time_ns` (i64), `name` (an index of `names`), `thread` (of `tids`),
-    `block` (i32, of the graph; -1 where it is not known), `kind` (u8, of CALL_KINDS), `failed`, `duration_ns` (i64, -1
+    `block` (i32, of the graph; -1 where it is not known), `kind` (u8, of CALL_WORDS), `failed`, `duration_ns` (i64, -1
     where it is not known) or None for none, and `source`: where more of it is told.
 
     `n_omitted` calls are not among them.
@@ -114,9 +113,9 @@ class CallRows:
             is_wanted = np.array([*(tid in tids for tid in self.tids), False])
             chosen &= is_wanted[self.thread]
         if wanted.kind is not None:
-            if wanted.kind not in CALL_KINDS:
-                raise UsageError(f"kind: {wanted.kind[:40]!r} is none of {', '.join(CALL_KINDS)}")
-            chosen &= self.kind == CALL_KINDS.index(wanted.kind)
+            if wanted.kind not in CALL_WORDS:
+                raise UsageError(f"kind: {wanted.kind[:40]!r} is none of {', '.join(CALL_WORDS)}")
+            chosen &= self.kind == CALL_WORDS.index(wanted.kind)
         if wanted.failed:
             chosen &= self.failed
         if wanted.entity is not None:
@@ -180,7 +179,12 @@ class CallRows:
         if not 1 <= n_series <= 64 or not 1 <= len(edges) - 1 <= MAX_BINS:
             raise UsageError(f"a chart has 1 to 64 series and 1 to {MAX_BINS} bins")
         n_bins = len(edges) - 1
-        words = {"name": self.names, "kind": list(CALL_KINDS), "thread": [str(tid) for tid in self.tids]}[by]
+        words_of: dict[str, Sequence[str]] = {
+            "name": self.names,
+            "kind": CALL_WORDS,
+            "thread": [str(tid) for tid in self.tids],
+        }
+        words = words_of[by]
         index = {"name": self.name, "kind": self.kind, "thread": self.thread}[by]
         # Times rise, so that bins are ranges; what was at the last edge is in the last bin.
         borders = np.searchsorted(self.time_ns, edges)

@@ -10,10 +10,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from clew.analysis.calls.call_rows import CALL_KINDS, MOST_CALLS, CallRows, join_parts, sort_calls
+from clew.analysis.calls.call_rows import MOST_CALLS, CallRows, join_parts, sort_calls
 from clew.analysis.graph.graph import ProcessGraph
 from clew.analysis.tables.arrays import Array, find_rows, to_numpy, to_words
 from clew.analysis.tables.told_json import MAX_TEXT, read_json, tell_value
+from clew.protocol.words import CALL_WORDS
 from clew.store.excerpt import excerpt_of_process
 
 __all__ = ["RecordedCalls", "tell_arguments"]
@@ -52,7 +53,7 @@ class RecordedCalls:
             for name in ("time_ns", "duration_ns", "block_id"):
                 parts[name].append(to_numpy(piece[name]))
             parts["tid"].append(find_rows(np.array(tids, np.int64), to_numpy(piece["tid"]).astype(np.int64)))
-            parts["kind"].append(to_words(piece["kind"], CALL_KINDS))
+            parts["kind"].append(to_words(piece["kind"], CALL_WORDS))
             parts["name"].append(_number_names(piece["name"].combine_chunks(), names))
             parts["failed"].append(to_numpy(piece["error"].combine_chunks().indices) >= 0)
             if not left:
@@ -67,7 +68,7 @@ class RecordedCalls:
                 name=_fit(join_parts(parts["name"], np.int64), len(names)),
                 thread=_fit(join_parts(parts["tid"], np.int64), len(tids)),
                 block=find_rows(self._graph.block_id, join_parts(parts["block_id"], np.int64)).astype(np.int32),
-                kind=_fit(join_parts(parts["kind"], np.int64), len(CALL_KINDS)),
+                kind=_fit(join_parts(parts["kind"], np.int64), len(CALL_WORDS)),
                 failed=join_parts(parts["failed"], np.bool_),
                 duration_ns=join_parts(parts["duration_ns"], np.int64),
                 source=np.arange(len(time_ns)),

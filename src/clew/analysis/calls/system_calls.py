@@ -19,15 +19,15 @@ from clew.analysis.order.path_code import ProcessCode
 from clew.analysis.order.thread_path import ThreadPath
 from clew.analysis.replay.thread_times import convert_tsc
 from clew.analysis.tables.arrays import Array, find_rows, to_numpy, to_words
-from clew.analysis.tags.tag_rows import TAG_KINDS
 from clew.binary.architectures.architecture import Architecture
 from clew.protocol._generated import PathEventKind
+from clew.protocol.words import TAG_WORDS
 from clew.store.excerpt import excerpt_of_process
 
 __all__ = ["CallPlace", "count_system_calls", "read_path_calls", "read_tag_calls", "sum_system_calls"]
 
 _HIGHEST: Final = 1 << 31
-_EXECUTED, _SYSTEM_CALL = TAG_KINDS.index("executed"), TAG_KINDS.index("syscall")
+_EXECUTED, _SYSTEM_CALL = TAG_WORDS.index("executed"), TAG_WORDS.index("syscall")
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def read_tag_calls(graph: ProcessGraph) -> CallRows:
     n_rows = dict.fromkeys(tids, 0)
     before: tuple[int, int, int] | None = None
     for piece in excerpt_of_process(graph.trace, graph.process_id).iter_pieces("tags", columns):
-        kind = to_words(piece["kind"], TAG_KINDS)
+        kind = to_words(piece["kind"], TAG_WORDS)
         tid, block_id, value, ns = (to_numpy(piece[name]) for name in columns if name != "kind")
         calls = np.flatnonzero(kind == _SYSTEM_CALL)
         # With the last row of the piece before in front.

@@ -15,7 +15,7 @@ from clew.analysis.comparison.content import SIDES
 from clew.analysis.comparison.union_graph import UnionGraph
 from clew.analysis.graph.function_code import MAX_WAYS_OUT, CodeText
 from clew.analysis.graph.graph import CALLS
-from clew.analysis.tables.arrays import TraceArrays
+from clew.protocol.words import EDGE_WORDS
 from clew.store.columns import Array
 
 __all__ = ["ComparedCode"]
@@ -141,6 +141,6 @@ class ComparedCode:
             "target": target,
             "function": int(union.function[target]),
             "name": union.names[int(union.function[target])],
-            "kind": TraceArrays.EDGE_KINDS[kind] if kind >= 0 else None,
+            "kind": EDGE_WORDS[kind] if kind >= 0 else None,
             "executions": int(union.edge_executions[side, edge]),
         }

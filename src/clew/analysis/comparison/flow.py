@@ -15,12 +15,12 @@ import numpy as np
 from clew.analysis.comparison.content import mix, number_keys
 from clew.analysis.comparison.pieces import Pieces
 from clew.analysis.comparison.places import Code, Places, Spaces
-from clew.analysis.tables.arrays import TraceArrays
+from clew.protocol.words import EDGE_WORDS
 from clew.store.columns import Array
 
 __all__ = ["FALL_THROUGH", "Flow", "SideBySide", "compare_edges", "compare_pieces"]
 
-FALL_THROUGH = TraceArrays.EDGE_KINDS.index("fall_through")
+FALL_THROUGH = EDGE_WORDS.index("fall_through")
 _NONE = -1
 
 

@@ -14,6 +14,7 @@ import numpy as np
 from clew.analysis.code.functions import NO_OFFSET, name_function
 from clew.analysis.code.places import describe_blocks, place_of
 from clew.analysis.comparison.content import SIDES
+from clew.protocol.words import EDGE_WORDS
 from clew.store.columns import Array
 
 if TYPE_CHECKING:
@@ -191,14 +192,13 @@ def _describe_edges(diff: TraceDiff, numbers: Array) -> list[Row]:
         known = np.concatenate([end[end >= 0] for end in ends])
         described = dict(zip(known.tolist(), describe_pieces(diff, side, known), strict=True))
         of_ends = iter(list(zip(*(end.tolist() for end in ends), edges.tolist(), strict=True)))
-        kinds = diff.code[side].arrays.EDGE_KINDS
         for row, number, has_run in zip(rows, numbers.tolist(), ran.tolist(), strict=True):
             row[name] = None
             if has_run:
                 *pieces, edge = next(of_ends)
                 source, target, callee = (described.get(piece) for piece in pieces)
                 kind = int(flow.kind[edge])
-                row.setdefault("kind", kinds[kind] if kind >= 0 else None)
+                row.setdefault("kind", EDGE_WORDS[kind] if kind >= 0 else None)
                 row[name] = {
                     **({} if diff.is_merged or target is None else {"pid": target["pid"]}),
                     "source": source and place_of(source),

@@ -16,12 +16,12 @@ import numpy as np
 from clew.analysis.comparison.trace_diff import TraceDiff
 from clew.analysis.graph.function_links import find_entering, link_functions
 from clew.analysis.graph.graph import CALLS, ENTRIES, ProcessGraph
-from clew.analysis.tables.arrays import TraceArrays
+from clew.protocol.words import EDGE_WORDS, EXIT_WORDS, EdgeWord
 from clew.store.columns import Array
 
 __all__ = ["UnionGraph"]
 
-_FALL_THROUGH: Final = TraceArrays.BLOCK_EXITS.index("fall_through")
+_FALL_THROUGH: Final = EXIT_WORDS.index("fall_through")
 _NEVER: Final = np.iinfo(np.int64).max
 
 
@@ -168,9 +168,9 @@ class UnionGraph:
         self.kind = columns["kind"]
         self.edge_executions = edges.executions
 
-    def is_kind(self, *kinds: str) -> Array:
+    def is_kind(self, *kinds: EdgeWord) -> Array:
         """Which edges are of one of `kinds`."""
-        return np.isin(self.kind, [TraceArrays.EDGE_KINDS.index(kind) for kind in kinds])
+        return np.isin(self.kind, [EDGE_WORDS.index(kind) for kind in kinds])
 
     @cached_property
     def entry_block(self) -> Array:

@@ -14,9 +14,10 @@ import numpy as np
 
 from clew.analysis.code.functions import NO_OFFSET
 from clew.analysis.graph.graph import CALLS, GraphCounts, ProcessGraph
-from clew.analysis.tables.arrays import Array, TraceArrays
+from clew.analysis.tables.arrays import Array
 from clew.binary.architectures.architecture import Architecture
 from clew.binary.disassembly import DisassembledInstruction, disassemble
+from clew.protocol.words import EDGE_WORDS, EXIT_WORDS
 
 __all__ = ["MAX_WAYS_OUT", "CodeText"]
 
@@ -51,7 +52,7 @@ class CodeText:
                 "function": int(graph.function[block]),
                 "address": hex(int(graph.app_pc[block])),
                 "size_bytes": int(graph.size_bytes[block]),
-                "exit": _word(TraceArrays.BLOCK_EXITS, int(graph.exit_kind[block])),
+                "exit": _word(EXIT_WORDS, int(graph.exit_kind[block])),
                 "code_version": int(graph.code_version[block]),
                 "is_recorded": bool(graph.is_recorded[block]),
                 "executions": int(counts.blocks[block]),
@@ -149,13 +150,12 @@ class CodeText:
 
     def _share_out(self, block: int, counts: GraphCounts) -> Row:
         """How a conditional branch went."""
-        if _word(TraceArrays.BLOCK_EXITS, int(self._graph.exit_kind[block])) != "conditional":
+        if _word(EXIT_WORDS, int(self._graph.exit_kind[block])) != "conditional":
             return {"taken": None, "not_taken": None}
         edges = self._edges_of(self._by_source, block, block + 1)
         kinds = self._graph.kind[edges]
         return {
-            name: int(counts.edges[edges[kinds == TraceArrays.EDGE_KINDS.index(name)]].sum())
-            for name in ("taken", "not_taken")
+            name: int(counts.edges[edges[kinds == EDGE_WORDS.index(name)]].sum()) for name in ("taken", "not_taken")
         }
 
     def _take_most(self, edges: Array, ends: Array, counts: GraphCounts) -> list[int]:
@@ -178,7 +178,7 @@ class CodeText:
             "target": target,
             "function": function,
             "name": graph.names[function],
-            "kind": _word(TraceArrays.EDGE_KINDS, int(graph.kind[edge])),
+            "kind": _word(EDGE_WORDS, int(graph.kind[edge])),
             "executions": int(counts.edges[edge]),
         }
 
@@ -186,7 +186,7 @@ class CodeText:
         graph = self._graph
         other, callee = int((graph.source if is_in else graph.target)[edge]), int(graph.callee[edge])
         return {
-            "kind": _word(TraceArrays.EDGE_KINDS, int(graph.kind[edge])),
+            "kind": _word(EDGE_WORDS, int(graph.kind[edge])),
             "executions": int(counts.edges[edge]),
             "from" if is_in else "to": self.place(other) if other >= 0 else None,
             "callee": self.place(callee) if callee >= 0 else None,

@@ -25,14 +25,15 @@ from clew.store.excerpt import excerpt_of_process
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from clew.protocol.words import EdgeWord
     from clew.store.trace import Trace
 
 __all__ = ["CALLS", "ENTRIES", "JUMPS", "GraphCounts", "ProcessGraph"]
 
-CALLS: Final = ("call", "indirect_call", "signal", "fault")
-ENTRIES: Final = (*CALLS, "jump", "indirect_jump", "taken", "start")
+CALLS: Final[tuple[EdgeWord, ...]] = ("call", "indirect_call", "signal", "fault")
+ENTRIES: Final[tuple[EdgeWord, ...]] = (*CALLS, "jump", "indirect_jump", "taken", "start")
 """Edges that may enter a function at its start."""
-JUMPS: Final = ("jump", "indirect_jump", "taken", "not_taken", "fall_through")
+JUMPS: Final[tuple[EdgeWord, ...]] = ("jump", "indirect_jump", "taken", "not_taken", "fall_through")
 
 
 class GraphCounts:
@@ -47,8 +48,8 @@ class ProcessGraph:
     """The graph of the process `process_id` of a trace.
 
     By block: `block_id`, `function`, `app_pc`, `size_bytes`, `n_instructions`, `exit_kind` (an index of
-    `TraceArrays.BLOCK_EXITS`), `code_version`, `first_ns`, `is_recorded`. By edge: `edge_id`, `source` and `target`,
-    indices of blocks, -1 for none; `kind`, an index of `TraceArrays.EDGE_KINDS`; `callee`, an index of a block or -1.
+    `EXIT_WORDS`), `code_version`, `first_ns`, `is_recorded`. By edge: `edge_id`, `source` and `target`,
+    indices of blocks, -1 for none; `kind`, an index of `EDGE_WORDS`; `callee`, an index of a block or -1.
     By function: `names`, `image` (a row of the images of `trace`, or -1), `offset` (u64, NO_OFFSET where it is not
     known), `first_block` (one more than there are functions), `discovered_ns`, `caller`, `depth`, `is_stub`.
     `index_of_row` turns rows of the process' blocks, as `arrays` has them, into indices; -1 stays.

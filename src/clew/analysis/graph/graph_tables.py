@@ -13,6 +13,7 @@ import pyarrow as pa
 from clew.analysis.graph.graph import ProcessGraph
 from clew.analysis.ranking.ranking import Row
 from clew.errors import UsageError
+from clew.protocol.words import EDGE_WORDS, EXIT_WORDS
 from clew.store.columns import numbers, texts
 
 if TYPE_CHECKING:
@@ -76,14 +77,14 @@ def make_graph(trace: Trace, process_id: int | None, function: str | None) -> Gr
         "function": texts([graph.names[one] for one in functions]),
         "image": texts([images[graph.image[one]] if graph.image[one] >= 0 else None for one in functions]),
         "n_instructions": numbers(graph.n_instructions[blocks], pa.int64()),
-        "exit_kind": texts(_words(graph.arrays.BLOCK_EXITS, graph.exit_kind[blocks])),
+        "exit_kind": texts(_words(EXIT_WORDS, graph.exit_kind[blocks])),
         "executions": numbers(counts.blocks[blocks], pa.int64()),
     }
     links = {
         "edge_id": numbers(graph.edge_id[edges], pa.int64()),
         "source_block_id": numbers(graph.block_id[graph.source[edges]], pa.int64()),
         "target_block_id": numbers(graph.block_id[graph.target[edges]], pa.int64()),
-        "kind": texts(_words(graph.arrays.EDGE_KINDS, graph.kind[edges])),
+        "kind": texts(_words(EDGE_WORDS, graph.kind[edges])),
         "executions": numbers(counts.edges[edges], pa.int64()),
     }
     return Graph(pa.table(nodes), pa.table(links))

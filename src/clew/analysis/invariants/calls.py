@@ -14,12 +14,12 @@ import numpy as np
 from clew.analysis.invariants.structure import find_duplicates
 from clew.analysis.tables.arrays import Array, TraceArrays, find_rows, pack_threads, to_words
 from clew.analysis.tables.broken_places import Places, places_of_rows
+from clew.protocol.words import CALL_WORDS
 from clew.store.columns import distinct, to_numpy
 from clew.store.trace import Trace
 
 __all__ = ["CALL_INVARIANTS", "check_entities"]
 
-CALL_KINDS: Final = ("system_call", "library")
 _MAX_TOLD: Final = 20
 """Of what is wrong with entities no more is told."""
 
@@ -35,7 +35,7 @@ def check_calls(arrays: TraceArrays) -> Iterator[Places]:
         return places_of_rows(arrays, "calls", wrong, lambda row, _: f"call {call_id[row]}: {says}")
 
     yield found(find_duplicates(call_id), "its number again")
-    kind = to_words(arrays.column("calls", "kind"), CALL_KINDS)
+    kind = to_words(arrays.column("calls", "kind"), CALL_WORDS)
     yield found(kind < 0, "an unknown kind")
     block_id = numbers("block_id")
     block = find_rows(arrays.block_id, block_id)

@@ -72,6 +72,8 @@ def check_invariants(trace: Trace, *, max_examples: int = 5, piece_rows: int | N
         arrays = TraceArrays(piece)
         for table in ("blocks", "edges", "counts"):
             arrays.load(table, *(name for name in SCHEMAS[table].names if name not in _UNASKED))
+        for table, names in _ASKED.items():
+            arrays.load(table, *names)
         for invariant, questions in zip(invariants, found, strict=True):
             for index, places in enumerate(invariant.check(arrays)):
                 if index == len(questions):
@@ -89,3 +91,9 @@ def check_invariants(trace: Trace, *, max_examples: int = 5, piece_rows: int | N
 
 _UNASKED: Final = ("symbol", "symbol_offset", "function_offset")
 """Columns that nothing is asked of."""
+
+_ASKED: Final = {
+    "images": ("image_id", "process_id", "base", "size_bytes"),
+    "threads": ("process_id", "tid", "start_ns", "end_ns", "end", "instructions", "block_executions"),
+}
+"""What is asked of tables most of which is not: read at once, the files are opened once."""

@@ -57,8 +57,7 @@ def _is_changed(arrays: TraceArrays) -> Array:
 
     Then some ways are known into code that did not count, and the other way round.
     """
-    kinds = arrays.column("events", "kind").to_pylist()
-    rows = [row for row, kind in enumerate(kinds) if kind == "recording_changed"]
+    rows = np.flatnonzero(arrays.is_event("recording_changed"))
     changed: Array = np.isin(arrays.tids >> 32, np.unique(arrays.numbers("events", "process_id")[rows]))
     return changed
 

@@ -16,9 +16,11 @@ from clew.analysis.order.ordered import Stretches, find_gaps, is_at_same_positio
 from clew.analysis.order.path_code import ProcessCode, load_process_code, read_process_rows
 from clew.analysis.tables.arrays import Array, TraceArrays
 from clew.analysis.tables.broken_places import Places
-from clew.binary.path_codec import Position, Stop
 from clew.errors import TraceDamagedError
 from clew.protocol._generated import PathEventKind
+from clew.protocol.codec import Stop
+from clew.protocol.codec_layouts import Position
+from clew.protocol.words import ThreadEndWord
 from clew.store.columns import to_numpy
 from clew.store.path_file import PathFile
 from clew.store.trace import Trace
@@ -26,7 +28,7 @@ from clew.store.trace import Trace
 __all__ = ["PATH_INVARIANTS"]
 
 _BLOCKS_AT_ONCE = 1 << 18
-_CUT_ENDS = ("killed", "lost")
+_CUT_ENDS: Final[tuple[ThreadEndWord, ...]] = ("killed", "lost")
 """How threads end whose paths end wherever they were."""
 
 
@@ -38,7 +40,7 @@ def check_paths(arrays: TraceArrays) -> Iterator[Places]:
     rows = trace.paths.to_pylist()
     numbers = trace.whole_rows("paths", np.arange(len(rows))).tolist()
     # What filters leave out is in the order, and not counted. A child has code of its parent's, as filters were before.
-    may_pass_uncounted = "recording_changed" in trace.events["kind"].unique().to_pylist()
+    may_pass_uncounted = bool(arrays.is_event("recording_changed").any())
     told: list[tuple[tuple[int, ...], str]] = []
     for process_id, numbered in groupby(zip(numbers, rows, strict=True), lambda pair: pair[1]["process_id"]):
         own = list(numbered)

@@ -14,6 +14,7 @@ import numpy as np
 from clew.analysis.tables.arrays import Array, TraceArrays, byte_lengths, find_rows, to_numpy
 from clew.analysis.tables.broken_places import Places, places_of_blocks, places_of_edges, places_of_rows
 from clew.binary.disassembly import instruction_starts
+from clew.protocol.words import EDGE_WORDS, EXIT_WORDS, EdgeWord, ExitWord
 from clew.store.columns import distinct
 from clew.store.trace import Trace
 
@@ -133,7 +134,7 @@ def check_edges(arrays: TraceArrays) -> Iterator[Places]:
     yield places_of_edges(arrays, both & apart, "it joins blocks of other processes")
 
 
-_EXITS_OF_EDGE: Final = {
+_EXITS_OF_EDGE: Final[dict[EdgeWord, tuple[ExitWord, ...]]] = {
     "jump": ("jump",),
     "taken": ("conditional",),
     "not_taken": ("conditional",),
@@ -149,10 +150,9 @@ _EXITS_OF_EDGE: Final = {
 
 def _make_allowed() -> Array:
     """Whether a block of an exit (column) may have an edge of a kind (row); the last of each is for unknown ones."""
-    kinds, exits = TraceArrays.EDGE_KINDS, TraceArrays.BLOCK_EXITS
-    allowed = np.ones((len(kinds) + 1, len(exits) + 1), bool)
+    allowed = np.ones((len(EDGE_WORDS) + 1, len(EXIT_WORDS) + 1), bool)
     for kind, of_kind in _EXITS_OF_EDGE.items():
-        allowed[kinds.index(kind)] = [word in of_kind for word in (*exits, None)]
+        allowed[EDGE_WORDS.index(kind)] = [word in of_kind for word in (*EXIT_WORDS, None)]
     return allowed
 
 

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from clew.analysis.order.path_changes import Changes
 from clew.analysis.order.path_code import ProcessCode
-from clew.binary.path_codec import Action
 from clew.protocol._generated import PathEventKind
+from clew.protocol.codec import Action
 
 __all__ = ["ChangedCode"]
 

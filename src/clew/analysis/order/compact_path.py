@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from clew.analysis.order.ordered import PathSpan, Stretches
-from clew.binary.path_codec import NOWHERE, PathWalk, Stop
+from clew.binary.path_codec import PathWalk
 from clew.binary.path_segments import encode_segment
+from clew.protocol.codec import NOWHERE, Stop
 from clew.store.path_file import PathFile
 from clew.store.path_frames import HEADER_BYTES, FrameKind, compress
 from clew.store.path_rewriter import THOROUGH_LEVEL, PathRewriter

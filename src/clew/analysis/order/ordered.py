@@ -17,20 +17,12 @@ import numpy.typing as npt
 from clew.analysis.order.changed_code import ChangedCode
 from clew.analysis.order.path_code import ProcessCode
 from clew.analysis.order.stretch_walk import StretchWalk
-from clew.binary.path_codec import (
-    EVENT,
-    NOWHERE,
-    Action,
-    PathCode,
-    PathStart,
-    PathState,
-    PathStreams,
-    PathWalk,
-    Position,
-)
+from clew.binary.path_codec import PathCode, PathStart, PathState, PathStreams, PathWalk
 from clew.binary.path_segments import PathSegment, decode_segment
 from clew.errors import TraceDamagedError
 from clew.protocol._generated import PathEventKind, PathGap
+from clew.protocol.codec import NOWHERE, Action
+from clew.protocol.codec_layouts import EVENT, Position
 from clew.store.path_file import PathFile
 from clew.store.path_frames import FrameKind
 from clew.store.path_index import PathFacts

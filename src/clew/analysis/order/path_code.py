@@ -15,8 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clew.analysis.order.path_changes import Changes, HeldCode, find_turned
-from clew.binary.path_codec import BLOCK, EVENT, NOWHERE, Action, Ending, PathCode
+from clew.binary.path_codec import PathCode
 from clew.protocol._generated import PathEventKind
+from clew.protocol.codec import NOWHERE, Action, Ending
+from clew.protocol.codec_layouts import BLOCK, EVENT
+from clew.protocol.words import ENDING_WORDS
 from clew.store.columns import to_numpy
 from clew.store.trace import Trace
 
@@ -24,7 +27,7 @@ __all__ = ["ProcessCode", "load_process_code", "read_process_rows"]
 
 Array = npt.NDArray[Any]
 
-_ENDINGS: Final = {ending.name.lower(): ending for ending in Ending if ending != Ending.SLOT}
+_ENDINGS: Final[dict[str, Ending]] = {word: Ending[word.upper()] for word in ENDING_WORDS}
 MAX_TARGETS: Final = 1 << 16
 
 # Not system calls: one may be given up for a signal after it was noted, and then the path is in front of it still.

@@ -10,7 +10,9 @@ from typing import Any
 import numpy.typing as npt
 
 from clew.analysis.order.path_code import ProcessCode
-from clew.binary.path_codec import MOST, PathState, PathWalk, Position, Stop
+from clew.binary.path_codec import MOST, PathState, PathWalk
+from clew.protocol.codec import Stop
+from clew.protocol.codec_layouts import Position
 
 __all__ = ["StretchWalk"]
 

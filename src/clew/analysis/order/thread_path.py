@@ -16,9 +16,10 @@ import numpy.typing as npt
 from clew.analysis.order.ordered import Entry, Stretches
 from clew.analysis.order.path_code import ProcessCode
 from clew.analysis.order.stretch_walk import StretchWalk
-from clew.binary.path_codec import MOST, Stop
+from clew.binary.path_codec import MOST
 from clew.errors import TraceDamagedError
 from clew.protocol._generated import MAX_COUNTER_BYTES, PathEventKind
+from clew.protocol.codec import Stop
 from clew.store.columns import to_numpy
 from clew.store.path_file import PathFile
 

@@ -18,7 +18,8 @@ import numpy as np
 from clew.analysis.order.ordered import Entry, PathSpan
 from clew.analysis.order.stretch_walk import StretchWalk
 from clew.analysis.order.thread_path import PathPlace, ThreadPath
-from clew.binary.path_codec import MOST, PathState, Stop
+from clew.binary.path_codec import MOST, PathState
+from clew.protocol.codec import Stop
 from clew.store.columns import Array
 
 if TYPE_CHECKING:

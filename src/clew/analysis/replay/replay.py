@@ -24,8 +24,9 @@ from clew.analysis.order.thread_path import PathPlace
 from clew.analysis.order.waypoints import WaypointPath
 from clew.analysis.replay.thread_times import ThreadTimes
 from clew.analysis.tables.arrays import find_rows
-from clew.binary.path_codec import Stop
 from clew.protocol._generated import PathEventKind
+from clew.protocol.codec import Stop
+from clew.protocol.words import EXIT_WORDS
 from clew.store.columns import Array
 
 if TYPE_CHECKING:
@@ -292,8 +293,7 @@ class PathReplay(Replay):
         return self._find_event(what, position, back=back)
 
     def _find_call(self, position: int, *, back: bool) -> int | None:
-        exits = self.graph.arrays.BLOCK_EXITS
-        calls = [number for number, word in enumerate(exits) if word in ("call", "indirect_call")]
+        calls = [EXIT_WORDS.index("call"), EXIT_WORDS.index("indirect_call")]
         is_call = np.append(np.isin(self.graph.exit_kind, calls), np.False_)[self._index]
         size, looked = 1 << 10, 0
         at = position if back else position + 1

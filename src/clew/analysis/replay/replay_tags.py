@@ -25,14 +25,14 @@ from clew.analysis.replay.replay import (
 from clew.analysis.replay.tag_threads import TagThreads
 from clew.analysis.replay.thread_times import ThreadTimes
 from clew.analysis.tables.arrays import find_rows
-from clew.analysis.tags.tag_rows import TAG_KINDS
 from clew.protocol._generated import TickKind
+from clew.protocol.words import TAG_WORDS
 from clew.store.columns import Array
 
 __all__ = ["TagReplay"]
 
-_EXECUTED: Final = TAG_KINDS.index("executed")
-_COUNTS: Final = TAG_KINDS.index("counts")
+_EXECUTED: Final = TAG_WORDS.index("executed")
+_COUNTS: Final = TAG_WORDS.index("counts")
 _PIECE: Final = 1 << 15
 _MAX_SOUGHT: Final = 1 << 23
 _TICKS: Final = {

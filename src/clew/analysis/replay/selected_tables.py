@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 
 from clew.analysis.graph.graph import GraphCounts, ProcessGraph
-from clew.analysis.tables.arrays import Array, TraceArrays
+from clew.analysis.tables.arrays import Array
+from clew.protocol.words import EDGE_WORDS, EXIT_WORDS
 from clew.store.columns import numbers, texts
 
 __all__ = ["TABLES", "find_edges_at", "tabulate"]
@@ -52,7 +53,7 @@ def _blocks(graph: ProcessGraph, counts: GraphCounts, rows: Array, start_ns: int
         "image": _images(graph, function),
         "size_bytes": numbers(graph.size_bytes[rows], pa.uint32()),
         "n_instructions": numbers(graph.n_instructions[rows], pa.uint32()),
-        "exit": _words(TraceArrays.BLOCK_EXITS, graph.exit_kind[rows]),
+        "exit": _words(EXIT_WORDS, graph.exit_kind[rows]),
         "code_version": numbers(graph.code_version[rows], pa.uint32()),
         "first_ns": numbers(graph.first_ns[rows] - start_ns, pa.int64()),
         "executions": numbers(counts.blocks[rows], pa.int64()),
@@ -65,7 +66,7 @@ def _edges(graph: ProcessGraph, counts: GraphCounts, rows: Array, start_ns: int)
     for name, blocks in (("source", graph.source[rows]), ("target", graph.target[rows])):
         found[f"{name}_block_id"] = numbers(graph.block_id[blocks], pa.int64(), blocks < 0)
         found[f"{name}_address"] = numbers(graph.app_pc[blocks], pa.uint64(), blocks < 0)
-    found["kind"] = _words(TraceArrays.EDGE_KINDS, graph.kind[rows])
+    found["kind"] = _words(EDGE_WORDS, graph.kind[rows])
     callee = graph.callee[rows]
     found["callee_block_id"] = numbers(graph.block_id[callee], pa.int64(), callee < 0)
     found["executions"] = numbers(counts.edges[rows], pa.int64())

@@ -17,8 +17,8 @@ import numpy as np
 
 from clew.analysis.replay.thread_times import GAP, TICK, ThreadTimes, make_times
 from clew.analysis.tables.arrays import Array, to_numpy, to_words
-from clew.analysis.tags.tag_rows import TAG_KINDS
 from clew.protocol._generated import GapReason, TickKind
+from clew.protocol.words import TAG_WORDS
 from clew.store.excerpt import Excerpt, excerpt_of_process
 from clew.store.parts import RowGroup
 from clew.store.trace import Trace
@@ -26,17 +26,17 @@ from clew.store.trace import Trace
 __all__ = ["TAG", "TagThreads"]
 
 TAG: Final = np.dtype([("kind", "<i1"), ("block", "<i8"), ("executions", "<i8")])
-"""A tag: an index into TAG_KINDS, the id of its block, how often that was executed; -1 for what it does not tell."""
+"""A tag: an index into TAG_WORDS, the id of its block, how often that was executed; -1 for what it does not tell."""
 
 KEPT_GROUPS: Final = 16
 """Row groups whose tags are kept, some megabytes each."""
 KEPT_PRESENT: Final = 1 << 12
 """Row groups of which is kept which blocks their tags tell of."""
 _MAX_COUNTED_ID: Final = 1 << 24
-EXECUTED, BECAME_BUSY, COUNTS, LEFT_BUSY, SIGNAL, FAULT, SYSCALL = range(len(TAG_KINDS))
+EXECUTED, BECAME_BUSY, COUNTS, LEFT_BUSY, SIGNAL, FAULT, SYSCALL = range(len(TAG_WORDS))
 _TICKS: Final = {SIGNAL: TickKind.SIGNAL, FAULT: TickKind.FAULT, SYSCALL: TickKind.SYSTEM_CALL}
 
-_IS_TICK: Final = np.isin(np.arange(len(TAG_KINDS) + 1), list(_TICKS))
+_IS_TICK: Final = np.isin(np.arange(len(TAG_WORDS) + 1), list(_TICKS))
 """By kind of tag; the last is for -1."""
 
 _BORDER: Final = np.dtype([("position", "<i8"), ("ns", "<i8"), ("executions", "<i8")])
@@ -70,7 +70,7 @@ class TagThreads:
             row = _locate(excerpt, first, len(tid))
             first += len(tid)
             columns = (
-                to_words(piece["kind"], TAG_KINDS),
+                to_words(piece["kind"], TAG_WORDS),
                 *(to_numpy(piece[name]) for name in ("executions", "value", "time_ns")),
             )
             borders = np.flatnonzero((np.diff(tid) != 0) | (np.diff(row) != 1)) + 1
@@ -160,7 +160,7 @@ class TagThreads:
         if group not in self._kept:
             piece = self._trace.parts("tags").read_group(group, ["kind", "block_id", "executions"])
             tags = np.zeros(piece.num_rows, TAG)
-            tags["kind"] = to_words(piece["kind"], TAG_KINDS)
+            tags["kind"] = to_words(piece["kind"], TAG_WORDS)
             tags["block"], tags["executions"] = to_numpy(piece["block_id"]), to_numpy(piece["executions"])
             self._kept[group] = tags
             while len(self._kept) > KEPT_GROUPS:

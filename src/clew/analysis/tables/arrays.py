@@ -12,6 +12,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 import pyarrow as pa
 
+from clew.protocol.words import EDGE_WORDS, EVENT_WORDS, EXIT_WORDS, EdgeWord, EventWord, ExitWord
 from clew.store.columns import Array, byte_lengths, to_numpy, to_words
 from clew.store.trace import Trace
 
@@ -26,11 +27,6 @@ class TraceArrays:
     Blocks and edges are named by their rows in the tables. `edge_source` is -1 for a start, `callee` where there is
     none; `count_thread` is a row of `tids`, the sorted pairs of (process_id, tid) that the counts speak of.
     """
-
-    BLOCK_EXITS = ("fall_through", "jump", "conditional", "call", "indirect_jump", "indirect_call", "return", "syscall",
-                   "none")  # fmt: skip
-    EDGE_KINDS = ("jump", "taken", "not_taken", "fall_through", "call", "indirect_call", "indirect_jump", "return",
-                  "syscall", "signal", "sigreturn", "fault", "start")  # fmt: skip
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
@@ -97,7 +93,7 @@ class TraceArrays:
 
     @cached_property
     def exit_kind(self) -> Array:
-        return to_words(self.column("blocks", "exit_kind"), self.BLOCK_EXITS)
+        return to_words(self.column("blocks", "exit_kind"), EXIT_WORDS)
 
     @cached_property
     def is_recorded(self) -> Array:
@@ -117,15 +113,19 @@ class TraceArrays:
 
     @cached_property
     def edge_kind(self) -> Array:
-        return to_words(self.column("edges", "kind"), self.EDGE_KINDS)
+        return to_words(self.column("edges", "kind"), EDGE_WORDS)
 
-    def is_kind(self, *kinds: str) -> Array:
+    def is_kind(self, *kinds: EdgeWord) -> Array:
         """Which edges are of one of `kinds`."""
-        return _is_one_of(self.edge_kind, self.EDGE_KINDS, kinds)
+        return _is_one_of(self.edge_kind, EDGE_WORDS, kinds)
 
-    def ends_with(self, *exits: str) -> Array:
+    def is_event(self, *kinds: EventWord) -> Array:
+        """Which events are of one of `kinds`."""
+        return _is_one_of(to_words(self.column("events", "kind"), EVENT_WORDS), EVENT_WORDS, kinds)
+
+    def ends_with(self, *exits: ExitWord) -> Array:
         """Which blocks end in one of the ways `exits`."""
-        return _is_one_of(self.exit_kind, self.BLOCK_EXITS, exits)
+        return _is_one_of(self.exit_kind, EXIT_WORDS, exits)
 
     @cached_property
     def count_executions(self) -> Array:

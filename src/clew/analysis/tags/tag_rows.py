@@ -13,10 +13,10 @@ from typing import Final
 import numpy as np
 
 from clew.analysis.tables.arrays import Array, TraceArrays, find_rows, pack_threads, to_numpy, to_words
+from clew.protocol.words import TAG_WORDS, TagWord
 
-__all__ = ["TAG_KINDS", "UNKNOWN", "TagRows", "is_kind", "iter_tag_rows"]
+__all__ = ["UNKNOWN", "TagRows", "is_kind", "iter_tag_rows"]
 
-TAG_KINDS: Final = ("executed", "became_busy", "counts", "left_busy", "signal", "fault", "syscall")
 UNKNOWN: Final = -2
 """A block that is not in the trace; -1 is none."""
 
@@ -27,7 +27,7 @@ _COLUMNS: Final = ["process_id", "tid", "tag", "kind", "block_id", "target_block
 class TagRows:
     """Some tags of one thread (see `pack_threads`), in their order, one row each.
 
-    `row` are their rows in the whole trace, `kind` indices into TAG_KINDS or -1, `block` and `target` rows of blocks,
+    `row` are their rows in the whole trace, `kind` indices into TAG_WORDS or -1, `block` and `target` rows of blocks,
     -1 or UNKNOWN; the others are -1 where they are null.
     """
 
@@ -59,10 +59,10 @@ class TagRows:
         return (self.row, self.tag, self.kind, self.block, self.target, self.executions, self.value, self.time_ns)
 
 
-def is_kind(kind: Array, *kinds: str) -> Array:
+def is_kind(kind: Array, *kinds: TagWord) -> Array:
     """Which kinds of tags (indices, or -1) are among `kinds`."""
-    table = np.zeros(len(TAG_KINDS) + 1, bool)
-    table[[TAG_KINDS.index(word) for word in kinds]] = True
+    table = np.zeros(len(TAG_WORDS) + 1, bool)
+    table[[TAG_WORDS.index(word) for word in kinds]] = True
     found: Array = table[kind]
     return found
 
@@ -75,7 +75,7 @@ def iter_tag_rows(arrays: TraceArrays) -> Iterator[TagRows]:
         columns = (
             arrays.trace.whole_rows("tags", first_row + np.arange(len(thread))),
             to_numpy(piece["tag"]),
-            to_words(piece["kind"], TAG_KINDS),
+            to_words(piece["kind"], TAG_WORDS),
             _find_blocks(arrays, to_numpy(piece["block_id"])),
             _find_blocks(arrays, to_numpy(piece["target_block_id"])),
             *(to_numpy(piece[name]) for name in ("executions", "value", "time_ns")),

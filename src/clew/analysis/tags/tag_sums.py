@@ -134,8 +134,7 @@ class TagSums:
     def _writes_code(self) -> Array:
         """Which blocks are of processes that write code: some of it may be written, or was replaced."""
         arrays = self._arrays
-        kinds = arrays.column("events", "kind").to_pylist()
-        at = np.flatnonzero(np.array([kind == "writable_code" for kind in kinds], bool))
+        at = np.flatnonzero(arrays.is_event("writable_code"))
         replaced = arrays.block_process[arrays.numbers("blocks", "code_version") > 0]
         processes = distinct(np.concatenate([arrays.numbers("events", "process_id")[at], replaced]))
         writes: Array = np.isin(arrays.block_process, processes)

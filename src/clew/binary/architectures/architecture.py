@@ -24,11 +24,28 @@ class Architecture:
 
     machine = -1
 
+    page_bytes = 4096
+    """The least of a file that is mapped at once."""
+
     este_name = ""
     """What the files of Este call it."""
 
     program_counter = ""
     """What the register is called that says where a thread is."""
+
+    dwarf_registers: tuple[str, ...] = ()
+    """What the registers are called that DWARF has by these numbers."""
+    frame_pointer = ""
+    """The one by which frames are linked, where code does that."""
+
+    vector_registers = ""
+    n_vector_registers = 0
+    """What vector registers are called, less their numbers, and how many of them are known of a stopped thread."""
+    argument_registers: tuple[str, ...] = ()
+    result_register = ""
+    stack_arguments = 0
+    """Of functions of the platform's C: the registers of the first arguments and of the result; and how far from the
+    stack pointer further arguments are where a function begins."""
 
     none_relocation = -1
     relative_relocation = -1

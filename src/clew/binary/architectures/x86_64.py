@@ -25,8 +25,19 @@ _DEFINITION: Final = ARCHITECTURES["x86_64"]
 
 class _X86_64(Architecture):  # noqa: N801
     machine = _DEFINITION.machine
+    page_bytes = _DEFINITION.page_bytes
     este_name = "ARCH_X8664"
     program_counter = _DEFINITION.program_counter
+    # System V ABI, AMD64 supplement, figure 3.36.
+    dwarf_registers = ("rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", *(f"r{n}" for n in range(8, 16)), "rip")
+    frame_pointer = "rbp"
+
+    # The same, 3.2.3: the return address lies below the arguments.
+    vector_registers = "xmm"
+    n_vector_registers = 8
+    argument_registers = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
+    result_register = "rax"
+    stack_arguments = 8
 
     # R_X86_64_NONE, R_X86_64_RELATIVE; R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT.
     none_relocation = 0

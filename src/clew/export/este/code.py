@@ -12,19 +12,20 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clew.analysis.order.path_code import ProcessCode, read_process_rows
-from clew.binary.path_codec import Ending
 from clew.export.este.images import EsteImage, find_section
+from clew.protocol.codec import Ending
 from clew.store.columns import Array, to_numpy
 
 if TYPE_CHECKING:
     from clew.export.este.config import EsteScope
+    from clew.protocol.words import EdgeWord
     from clew.store.trace import Trace
 
 __all__ = ["NO_BLOCK", "NO_ROUTINE", "EsteBlock", "EsteCode"]
 
 NO_BLOCK: Final = -1
 NO_ROUTINE: Final = -1
-_CALLS: Final = ("call", "indirect_call", "jump", "indirect_jump")
+_CALLS: Final[tuple[EdgeWord, ...]] = ("call", "indirect_call", "jump", "indirect_jump")
 """Edges by which a routine is called: a jump to one is a call in a tail's place, as in the stubs of dynamic linking."""
 _DIRECT: Final = (Ending.JUMP, Ending.BACK_JUMP, Ending.CALL)
 _INDIRECT: Final = (Ending.INDIRECT_JUMP, Ending.INDIRECT_CALL)

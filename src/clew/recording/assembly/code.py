@@ -14,14 +14,14 @@ import numpy.typing as npt
 
 from clew.dataclass import dataclass, replace
 from clew.protocol._generated import Mode
-from clew.recording.assembly.accounting import FlowBatch, ThreadFlows
-from clew.recording.assembly.blocks import CutBlocks, build_blocks
-from clew.recording.assembly.blocks_keys import VSYSCALL_START, KeySpace
-from clew.recording.assembly.edges import Edges, build_edges, find_ran
-from clew.recording.assembly.flow import ProcessFlow, compute_flow, compute_seen_flow, keep_recorded
-from clew.recording.assembly.records import Fragments, ParsedRecords, parse_records
-from clew.recording.assembly.states import CodeStates
-from clew.recording.assembly.versions import assign_versions, find_ends
+from clew.recording.assembly.arrays.keys import VSYSCALL_START, KeySpace
+from clew.recording.assembly.blocks.blocks import CutBlocks, build_blocks
+from clew.recording.assembly.edges.edges import Edges, build_edges, find_ran
+from clew.recording.assembly.flow.accounting import FlowBatch, ThreadFlows
+from clew.recording.assembly.flow.flow import ProcessFlow, compute_flow, compute_seen_flow, keep_recorded
+from clew.recording.assembly.records.records import Fragments, ParsedRecords, parse_records
+from clew.recording.assembly.records.states import CodeStates
+from clew.recording.assembly.records.versions import assign_versions, find_ends
 from clew.recording.raw.process import RawThread
 
 __all__ = ["ParsedCode", "find_blocks", "find_edges", "find_flow", "needs_fragments", "parse_code", "work_out"]

@@ -16,19 +16,19 @@ import numpy.typing as npt
 
 from clew.dataclass import replace
 from clew.protocol._generated import Mode
-from clew.recording.assembly.block_code import BlockCode
-from clew.recording.assembly.blocks import CutBlocks
-from clew.recording.assembly.bundles import Bundle, iter_bundles
+from clew.recording.assembly.blocks.block_code import BlockCode
+from clew.recording.assembly.blocks.blocks import CutBlocks
 from clew.recording.assembly.clock import Clock
 from clew.recording.assembly.code import find_blocks, find_edges, find_flow, needs_fragments, parse_code
-from clew.recording.assembly.edges import Edges
+from clew.recording.assembly.edges.edges import Edges
 from clew.recording.assembly.ends import settle_end
-from clew.recording.assembly.flow import ProcessFlow
-from clew.recording.assembly.images import ImageFiles, ImageMap, build_image_map, join_image_maps
-from clew.recording.assembly.losses import Losses
+from clew.recording.assembly.flow.flow import ProcessFlow
+from clew.recording.assembly.images.images import ImageFiles, ImageMap, build_image_map, join_image_maps
 from clew.recording.assembly.memory import give_back_memory
-from clew.recording.assembly.records import ImageMapping, ParsedRecords
-from clew.recording.assembly.tables import FirstIds, build_tables, clean_text, number_blocks
+from clew.recording.assembly.records.bundles import Bundle, iter_bundles
+from clew.recording.assembly.records.records import ImageMapping, ParsedRecords
+from clew.recording.assembly.tables.losses import Losses
+from clew.recording.assembly.tables.tables import FirstIds, build_tables, clean_text, number_blocks
 from clew.recording.raw.process import RawProcess, SessionInfo
 from clew.store.manifest import Manifest
 from clew.store.names import PATHS_FOLDER
@@ -179,9 +179,9 @@ def _write_order(
     """Write what a process has beside counts, its paths or its tags: such a process is alone in its bundle."""
     process = bundle.processes[0]
     if parsed and bundle.mode == Mode.FULL:
-        from clew.recording.assembly.finish_paths import finish_paths
-        from clew.recording.assembly.path_weights import weigh_counters
-        from clew.recording.assembly.paths import build_path_tables
+        from clew.recording.assembly.paths.finish_paths import finish_paths
+        from clew.recording.assembly.paths.weights import weigh_counters
+        from clew.recording.assembly.tables.path_tables import build_path_tables
 
         clock = Clock(process)
         weights = weigh_counters(parsed, flow, cut, bundle.n_counters)
@@ -191,7 +191,7 @@ def _write_order(
             writer.write(name, table)
         return
     if (writer.directory / PATHS_FOLDER).is_dir():
-        from clew.recording.assembly.finish_paths import drop_paths
+        from clew.recording.assembly.paths.finish_paths import drop_paths
 
         for one in bundle.processes:
             drop_paths(one, writer.directory)

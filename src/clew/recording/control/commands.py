@@ -24,7 +24,7 @@ from clew.recording.options.filters import EVERYTHING, Filter, parse_filter
 __all__ = ["COMMANDS", "Control"]
 
 SETTLE_SECONDS: Final = 3.0
-"""How long threads may take to come to where they stand still: one that has no processor, or runs in the kernel."""
+"""How long threads may take to come to where they stop: one that has no processor, or runs in the kernel."""
 DETACH_SECONDS: Final = 10.0
 MAX_ROUNDS: Final = 8
 """Where ever more processes come, some have to be left out."""
@@ -37,7 +37,7 @@ class Control:
     """Of the recording of `processes`. `end_pause` lets a first process go that waits at its start."""
 
     def __init__(self, processes: Processes, describe: Callable[[], Answer], end_pause: Callable[[], None]):
-        self._processes = processes
+        self.processes = processes
         self._describe = describe
         self._end_pause = end_pause
 
@@ -54,17 +54,17 @@ class Control:
 
     def status(self, _question: dict[str, Any]) -> Steps:
         """How everything stands."""
-        yield self._describe() | {"processes": [self._tell(followed) for followed in self._processes.live]}
+        yield self._describe() | {"processes": [self._tell(followed) for followed in self.processes.live]}
 
     def pause(self, question: dict[str, Any]) -> Steps:
-        """Have all threads of a process stand still."""
-        yield from self._hold(self._find(question))
+        """Have all threads of a process stop."""
+        yield from self._hold(self.find(question))
         yield from self.status(question)
 
     def go_on(self, question: dict[str, Any]) -> Steps:
-        """Let a process go on that stands still, or waits at its start."""
+        """Let a process go on that is stopped, or waits at its start."""
         self._end_pause()
-        holding = self._processes.holdings.of(self._find(question))
+        holding = self.processes.holdings.of(self.find(question))
         holding.go_on()
         yield None
         while holding.has_replies:
@@ -72,7 +72,7 @@ class Control:
         yield from self.status(question)
 
     def step(self, question: dict[str, Any]) -> Steps:
-        """Have a thread that stands still execute one instruction."""
+        """Have a thread that is stopped execute one instruction."""
         yield from self._step(question, Holding.step)
 
     def step_over(self, question: dict[str, Any]) -> Steps:
@@ -80,7 +80,7 @@ class Control:
         yield from self._step(question, Holding.step_over)
 
     def set_breakpoint(self, question: dict[str, Any]) -> Steps:
-        """Have threads stand still that come to an address."""
+        """Have threads stop that come to an address."""
         yield from self._change_breakpoints(question, Holding.add_breakpoint)
 
     def delete_breakpoint(self, question: dict[str, Any]) -> Steps:
@@ -89,17 +89,17 @@ class Control:
 
     def detach(self, question: dict[str, Any]) -> Steps:
         """Leave a process, which goes on natively."""
-        followed = self._find(question)
+        followed = self.find(question)
         self._end_pause()
-        self._processes.holdings.of(followed).release()
+        self.processes.holdings.of(followed).release()
         yield None
         deadline = time.monotonic() + DETACH_SECONDS
-        seconds = self._processes.detach(followed, DETACH_SECONDS, lambda: time.monotonic() > deadline)
+        seconds = self.processes.detach(followed, DETACH_SECONDS, lambda: time.monotonic() > deadline)
         yield {"pid": followed.pid, "detached_seconds": seconds}
 
     def kill(self, question: dict[str, Any]) -> Steps:
         """End a process."""
-        followed = self._find(question)
+        followed = self.find(question)
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(followed.pidfd, signal.SIGKILL)
         yield {"pid": followed.pid}
@@ -118,16 +118,16 @@ class Control:
 
     def set_budget(self, question: dict[str, Any]) -> Steps:
         """Record so much of the order from now on: bytes a second, -1 all of it."""
-        if self._processes.mode != Mode.FULL:
-            name = self._processes.mode.name.lower()
+        if self.processes.mode != Mode.FULL:
+            name = self.processes.mode.name.lower()
             raise ControlError(f"mode {name} records no order: tell it `mode auto` or `mode full` first")
-        self._processes.set_budget(_budget_of(question))
+        self.processes.set_budget(_budget_of(question))
         yield from self.status(question)
 
     def set_mode(self, question: dict[str, Any]) -> Steps:
         """Record from now on how often all runs (`counts`), or the order as well (`full`), as much as `set_budget`."""
         modes = {"counts": Mode.COUNTS, "full": Mode.FULL}
-        mode, before = modes.get(str(question.get("mode"))), self._processes.mode
+        mode, before = modes.get(str(question.get("mode"))), self.processes.mode
         if mode is None:
             raise ControlError(f"mode {question.get('mode')!r}: while a program runs there is counts, full and auto")
         if before not in modes.values():
@@ -137,18 +137,19 @@ class Control:
 
         def change() -> None:
             # Before anybody goes on: the first that is recorded is already of the new budget.
-            self._processes.set_budget(budget)
-            self._processes.set_mode(mode)
+            self.processes.set_budget(budget)
+            self.processes.set_mode(mode)
 
         if mode != before:
-            yield from self._changing(lambda: self._processes.live, change)
+            yield from self.changing(lambda: self.processes.live, change)
         else:
-            self._processes.set_budget(budget)
+            self.processes.set_budget(budget)
         yield from self.status(question)
 
-    def _find(self, question: dict[str, Any]) -> FollowedProcess:
+    def find(self, question: dict[str, Any]) -> FollowedProcess:
+        """The process that is meant by `pid`. Raises ControlError."""
         pid = question.get("pid", 0)
-        live = [followed for followed in self._processes.live if not followed.has_ended]
+        live = [followed for followed in self.processes.live if not followed.has_ended]
         if not live:
             raise ControlError("none of the processes that were recorded runs any more")
         if pid in (0, os.getpid()):
@@ -159,28 +160,28 @@ class Control:
         raise ControlError(f"process {pid}: not recorded here; there is {', '.join(str(one.pid) for one in live)}")
 
     def _hold(self, followed: FollowedProcess) -> Steps:
-        """Have the threads stand still, and wait until they do; one that waits in a system call is let wait."""
-        holding = self._processes.holdings.of(followed)
+        """Have the threads stop, and wait until they do; one that waits in a system call is let wait."""
+        holding = self.processes.holdings.of(followed)
         if not holding.is_held:
             holding.hold()
-        # A first process that waits at its start comes to stand still in front of its first instruction.
+        # A first process that waits at its start stops in front of its first instruction.
         self._end_pause()
         yield from self._settle(holding)
 
     def _settle(self, holding: Holding) -> Steps:
         deadline = time.monotonic() + SETTLE_SECONDS
         yield None
-        while not holding.is_settled and time.monotonic() < deadline and holding.followed in self._processes.live:
+        while not holding.is_settled and time.monotonic() < deadline and holding.followed in self.processes.live:
             yield None
 
     def _step(self, question: dict[str, Any], make: Callable[[Holding, Tid], None]) -> Steps:
-        followed = self._find(question)
-        self._refuse_in_region("step")
+        followed = self.find(question)
+        self.refuse_in_region("step")
         if self._describe()["is_paused"]:
             raise ControlError(
                 f"process {followed.pid}: waits in front of its first instruction: pause it, and step then"
             )
-        holding = self._processes.holdings.of(followed)
+        holding = self.processes.holdings.of(followed)
         tid = question.get("tid") or holding.chosen
         if not isinstance(tid, int):
             what = "all its threads wait in system calls" if holding.is_held else "it runs: pause it first"
@@ -190,44 +191,44 @@ class Control:
         yield from self.status(question)
 
     def _change_breakpoints(self, question: dict[str, Any], change: Callable[[Holding, RemoteAddress], None]) -> Steps:
-        followed = self._find(question)
-        self._refuse_in_region("break")
+        followed = self.find(question)
+        self.refuse_in_region("break")
         address = question.get("address")
         if not isinstance(address, int) or not 0 < address < 1 << 47:
             raise ControlError(f"{address!r}: no address of code")
-        yield from self._changing(
-            lambda: [one for one in self._processes.live if one is followed],
-            lambda: change(self._processes.holdings.of(followed), RemoteAddress(address)),
+        yield from self.changing(
+            lambda: [one for one in self.processes.live if one is followed],
+            lambda: change(self.processes.holdings.of(followed), RemoteAddress(address)),
         )
         yield from self.status(question)
 
     def _change_filters(self, changes: list[tuple[Filter, bool]]) -> Steps:
-        if self._processes.mode == Mode.REGION:
+        if self.processes.mode == Mode.REGION:
             raise ControlError("mode region: what is recorded is chosen at the start")
         n_places = 0
 
         def change() -> None:
             nonlocal n_places
             for item, is_included in changes:
-                n_places = self._processes.add_filter(item, is_included)
+                n_places = self.processes.add_filter(item, is_included)
 
-        yield from self._changing(lambda: self._processes.live, change)
+        yield from self.changing(lambda: self.processes.live, change)
         yield {"places": n_places}
 
-    def _changing(self, find: Callable[[], list[FollowedProcess]], change: Callable[[], None]) -> Steps:
-        """Make a change while all threads of those that `find` finds stand still; those that were not held before go on
+    def changing(self, find: Callable[[], list[FollowedProcess]], change: Callable[[], None]) -> Steps:
+        """Make a change while all threads of those that `find` finds are stopped; those that were not held before go on
         afterwards. Raises ControlError."""
         held: list[Holding] = []
         try:
             # Some come while others are stopped.
             for _ in range(MAX_ROUNDS):
-                new = [self._processes.holdings.of(followed) for followed in find()]
+                new = [self.processes.holdings.of(followed) for followed in find()]
                 new = [holding for holding in new if not holding.is_held]
                 if not new:
                     break
                 for holding in new:
                     # Others end while one is stopped.
-                    if holding.followed in self._processes.live:
+                    if holding.followed in self.processes.live:
                         held.append(holding)
                         holding.hold()
                 for holding in new:
@@ -238,19 +239,20 @@ class Control:
         finally:
             for holding in held:
                 # Unless it ended, or a thread came to a breakpoint, meanwhile.
-                if holding.followed in self._processes.live and not holding.has_news:
+                if holding.followed in self.processes.live and not holding.has_news:
                     holding.go_on()
 
-    def _refuse_in_region(self, what: str) -> None:
-        if self._processes.mode == Mode.REGION:
+    def refuse_in_region(self, what: str) -> None:
+        """Raises ControlError in mode `region`, which has no such thing."""
+        if self.processes.mode == Mode.REGION:
             raise ControlError(f"mode region has tags of whole blocks: no {what} there")
 
     def _tell(self, followed: FollowedProcess) -> Answer:
-        holding = self._processes.holdings.of(followed)
+        holding = self.processes.holdings.of(followed)
         return {
             "pid": followed.pid,
-            "parent_pid": followed.parent_pid,
-            "executable": followed.executable,
+            "parent_pid": followed.who.parent_pid,
+            "executable": followed.who.executable,
             "architecture": holding.processor.architecture.name,
             "is_held": holding.is_held,
             "breakpoints": list(holding.breakpoints),
@@ -260,7 +262,7 @@ class Control:
                     "reason": thread.reason.name.lower(),
                     "registers": thread.by_name,
                 }
-                for thread in holding.standing.values()
+                for thread in holding.stopped.values()
             ],
             "elsewhere": _find_tasks(Pid(followed.memory_pid), holding),
         }
@@ -280,12 +282,12 @@ def _budget_of(question: dict[str, Any]) -> int:
 
 
 def _find_tasks(pid: Pid, holding: Holding) -> list[Answer]:
-    """The threads that do not stand still: whether each runs, and the system call that it is in, if any."""
+    """The threads that are not stopped: whether each runs, and the system call that it is in, if any."""
     found = []
     with contextlib.suppress(OSError):
         for task in iter_threads(pid):
             tid = holding.followed.number_of(task)
-            if tid in holding.standing:
+            if tid in holding.stopped:
                 continue
             found.append({"tid": tid, "system_call": holding.system_call(task)})
     return found

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -141,8 +141,21 @@ class Drain:
         return self._slots.find_running()
 
     def read_held_registers(self, slot: int) -> tuple[int, ...]:
-        """What the thread of a slot showed of itself when it stood still (RequestKind.HOLD)."""
+        """What the thread of a slot showed of itself when it was stopped (RequestKind.HOLD)."""
         return self._slots.read_held_registers(slot)
+
+    def read_held_vectors(self, slot: int) -> tuple[int, ...]:
+        """The low halves of that thread's first vector registers."""
+        return self._slots.read_held_vectors(slot)
+
+    def write_held_registers(self, slot: int, registers: Sequence[int]) -> None:
+        """What that thread is to go on with (HoldReply.GO_ON_CHANGED)."""
+        self._slots.write_held_registers(slot, registers)
+
+    def reply(self, slot: int, reply: int) -> None:
+        """Let the thread of a slot go on that asked, and was told "later"."""
+        if self._slots.asks(slot):
+            self._slots.reply(slot, reply)
 
     def answer_more(self, slot: int, words: tuple[int, int, int, int]) -> None:
         """What the request of a slot is answered beside a number."""

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from clew.process.shared_memory import SharedMemory
 from clew.protocol._generated import (
+    BUFFER_GUARD_BYTES,
     PATH_BUFFER_BYTES,
     PATH_SURPRISES_OFFSET,
     PATH_SYMBOLS_OFFSET,
@@ -23,8 +24,9 @@ from clew.protocol._generated import (
     Mode,
     RequestKind,
 )
+from clew.protocol.codec import MAX_SURPRISE_BYTES
 from clew.recording.raw.ended_threads import ENDED_THREAD, pack_ended
-from clew.recording.raw.path_tail import BEHIND_BYTES, CELLS_BYTES, left_bytes, used_bytes
+from clew.recording.raw.path_tail import CELLS_BYTES, left_bytes, used_bytes
 from clew.recording.sinks.sink import ProcessSink
 
 __all__ = ["EndedDrain"]
@@ -33,11 +35,9 @@ Array = npt.NDArray[Any]
 
 MAX_RECORDS: Final = 1 << 12
 """Of a frame: its records are looked at together later, too."""
-MAX_COUNTER_BYTES: Final = 64 << 10
+MOST_COUNTER_BYTES: Final = 64 << 10
 """Where a process uses more counters, looking for the few that a thread used is worth the calls that it takes."""
-_ZEROS: Final = memoryview(bytes(MAX_COUNTER_BYTES + PATH_BUFFER_BYTES))
-_SLACK_BYTES: Final = 4096
-"""What is written last into a buffer may end so far behind it."""
+_ZEROS: Final = memoryview(bytes(MOST_COUNTER_BYTES + PATH_BUFFER_BYTES))
 _NONE: Final = np.zeros(0, np.int64)
 
 
@@ -60,7 +60,7 @@ class EndedDrain:
         their paths (mode full). Which of `slots` were taken, their indices; not more than a frame should hold.
         """
         size_bytes = 8 * (used - self._first_counter)
-        if not self._is_able or size_bytes > min(MAX_COUNTER_BYTES, self._window_bytes - 8 * self._first_counter):
+        if not self._is_able or size_bytes > min(MOST_COUNTER_BYTES, self._window_bytes - 8 * self._first_counter):
             return _NONE
         n_bytes = rows["ring_head"] - tails
         is_plain = (n_bytes <= self._ring_bytes) & (n_bytes % np.uint64(RECORD_BYTES) == 0)
@@ -91,11 +91,11 @@ class EndedDrain:
             if found:
                 self._make_zeros(slot, 8 * self._first_counter, size_bytes)
         # What had been in the buffers, too: it may have left for the ring.
-        lengths = np.minimum(used_bytes(cells) + left_bytes(cells), PATH_BUFFER_BYTES + _SLACK_BYTES)
+        lengths = np.minimum(used_bytes(cells) + left_bytes(cells), PATH_BUFFER_BYTES + BUFFER_GUARD_BYTES)
         for slot, (surprises, symbols), part in zip(slots.tolist(), lengths.tolist(), parts, strict=True):
             if part:
                 self._make_zeros(slot, 0, CELLS_BYTES)
-                self._make_zeros(slot, PATH_SURPRISES_OFFSET, surprises + BEHIND_BYTES)
+                self._make_zeros(slot, PATH_SURPRISES_OFFSET, surprises + MAX_SURPRISE_BYTES)
                 self._make_zeros(slot, PATH_SYMBOLS_OFFSET, symbols)
         return chosen
 
@@ -126,7 +126,7 @@ class EndedDrain:
                 parts.append(b"")
                 continue
             first = self._windows_offset + slot * self._window_bytes
-            there = os.pread(self._fd, surprises + BEHIND_BYTES, first + PATH_SURPRISES_OFFSET)
+            there = os.pread(self._fd, surprises + MAX_SURPRISE_BYTES, first + PATH_SURPRISES_OFFSET)
             part = own.tobytes() + there[:surprises]
             if symbols:
                 part += os.pread(self._fd, symbols, first + PATH_SYMBOLS_OFFSET)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -166,8 +166,16 @@ class Slots:
         self.rows["request_answer"][slot] = words
 
     def read_held_registers(self, slot: int) -> tuple[int, ...]:
-        """What the thread of a slot showed of itself when it stood still (RequestKind.HOLD)."""
+        """What the thread of a slot showed of itself when it was stopped (RequestKind.HOLD)."""
         return tuple(self.rows["held_registers"][slot].tolist())
+
+    def read_held_vectors(self, slot: int) -> tuple[int, ...]:
+        """The low halves of that thread's first vector registers."""
+        return tuple(self.rows["held_vectors"][slot].tolist())
+
+    def write_held_registers(self, slot: int, registers: Sequence[int]) -> None:
+        """What the thread of a slot is to go on with (HoldReply.GO_ON_CHANGED)."""
+        self.rows["held_registers"][slot] = registers
 
     def take_birth(self, slot: int) -> int:
         """The child that the thread of a slot made last, its region and its number; 0: none, or it was taken."""

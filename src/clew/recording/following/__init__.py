@@ -1,4 +1,4 @@
-"""The processes of a recording while they run: who is followed, how they come, stand still, are left and end.
+"""The processes of a recording while they run: who is followed, how they come, are stopped, are left and end.
 
 Runs in the controller, in one thread.
 """

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from clew.address import Pid
 from clew.process.identity import is_ending, maps_region
 from clew.recording.following.followed import FollowedProcess
+from clew.recording.following.region import FollowedRegion
 from clew.recording.following.roster import Roster
 from clew.recording.following.unborn import Unborn
 
@@ -27,7 +28,7 @@ class AwaitedChildren:
 
     def __init__(self, roster: Roster, unborn: Unborn) -> None:
         self._roster, self._unborn = roster, unborn
-        self._awaited: dict[tuple[int, int], FollowedProcess] = {}
+        self._awaited: dict[tuple[int, int], FollowedRegion] = {}
         """By the number of the parent and its thread's slot."""
 
     @property
@@ -45,22 +46,29 @@ class AwaitedChildren:
         """0 once who began in a region of its parent's file has executed a program or ended; None until then."""
         key = (parent.number, request.slot)
         region, number = request.arguments[:2]
-        child = self._awaited.get(key) or self._find_in_region(parent, region)
-        if child is not None:
-            if child in self._unborn:
+        found = self._awaited.get(key) or self._find(parent, region)
+        if found is not None:
+            if found in self._unborn:
                 is_there = parent.has_own_namespace or not is_ending(Pid(number))
             else:
-                is_there = child in self._roster.live and maps_region(child.memory_pid, child.shared)
+                is_there = self._has_region(found)
             if is_there:
-                # By the time of the next question the region may be another's.
-                self._awaited[key] = child
+                # By the time of the next question the number may be another's.
+                self._awaited[key] = found
                 return None
         self._awaited.pop(key, None)
         return 0
 
-    def _find_in_region(self, parent: FollowedProcess, region: int) -> FollowedProcess | None:
-        candidates: list[FollowedProcess] = [*self._roster.live, *self._unborn]
-        for child in candidates:
-            if child.shared.region == region and child.shared.file is parent.shared.file and child is not parent:
-                return child
+    def _has_region(self, region: FollowedRegion) -> bool:
+        """Whether who spoke through a region goes on there."""
+        child = region.process
+        return child is not None and child in self._roster.live and maps_region(child.memory_pid, child.shared)
+
+    def _find(self, parent: FollowedProcess, number: int) -> FollowedRegion | None:
+        """The region of that number in its parent's file, if it is a child's."""
+        candidates: list[FollowedRegion] = [*(followed.region for followed in self._roster.live), *self._unborn]
+        for found in candidates:
+            shared = found.shared
+            if shared.region == number and shared.file is parent.shared.file and found is not parent.region:
+                return found
         return None

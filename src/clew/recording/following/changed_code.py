@@ -49,7 +49,7 @@ class ChangedCode:
                     changed.append(followed)
         looked = time.monotonic()
         for followed in changed:
-            # Where it can't be done the threads mind it when they come to the dispatcher by themselves.
+            # Where it can't be done the threads see to it when they come to the dispatcher by themselves.
             with contextlib.suppress(TargetError):
                 self._bring_in(followed)
         told = time.monotonic()

@@ -76,9 +76,9 @@ class Entering:
         settings = replace(self.settings, is_own_child=parent_pid == os.getpid())
         shared, plan = inject(process, self._image, layout, heap_bytes, settings, all_mappings, is_paused=is_paused)
         try:
-            followed = self._roster.meet(shared, plan)
-            followed.identify(read_identity(process.pid, parent_pid), pidfd)
-            followed.written_pages = process.written_pages
+            region = self._roster.meet(shared, plan)
+            who = read_identity(process.pid, parent_pid)
+            followed = FollowedProcess(region, who, pidfd, process.written_pages)
             self._filters.tell_all(shared, mappings)
         except BaseException:
             self._roster.forget(shared)
@@ -99,9 +99,8 @@ class Entering:
                     self._exits.note_told(execution.pid, end.status)
                 elif execution.pid != followed.pid:
                     # A task with the memory of its maker, which has no row: whether it came to execute is not known.
-                    who = Identity(
-                        execution.pid, followed.pid, followed.executable, followed.command, "", has_own_namespace=False
-                    )
+                    maker = followed.who
+                    who = replace(maker, pid=execution.pid, parent_pid=maker.pid, name="", has_own_namespace=False)
                     self._roster.tell_ended(who, time.time_ns(), end.status)
 
     def _let_go(self, pid: Pid, before: FollowedProcess) -> None:
@@ -120,7 +119,7 @@ class Entering:
                 ptrace.detach(pid)
             return
         is_same = before.pid == pid
-        parent_pid = before.parent_pid if is_same else before.pid
+        parent_pid = before.who.parent_pid if is_same else before.pid
         pidfd = -1
         status = None
         start_ns = time.time_ns()

@@ -39,7 +39,7 @@ class LiveFilters:
         self._filters.later.append((item, is_included))
 
     def change(self, shared: SharedMemory, mappings: Iterable[Mapping]) -> int:
-        """Tell a region of what was added last, whose threads are to stand still; in how many pieces of code it holds
+        """Tell a region of what was added last, whose threads must be stopped; in how many pieces of code it holds
         something."""
         item, is_included = self._filters.later[-1]
         shared.ask_about_images()
@@ -49,7 +49,7 @@ class LiveFilters:
             executable = [CodeMapping.of(one) for one in mappings if one.protection & PROT_EXEC]
             rows = [row for one in executable for row in self._filters.rows_of(item, is_included, one)]
         self._append(shared, rows)
-        shared.wish()
+        shared.give_directive()
         return len(rows)
 
     def _rows_for(self, mapping: Mapping) -> list[FilterRow]:

@@ -18,17 +18,15 @@ from typing import TYPE_CHECKING, Any, Final
 from clew.address import Pid, Tid
 from clew.process.attachable import find_living_task, has_own_namespace, tid_inside
 from clew.process.identity import maps_region, read_group, read_stat
-from clew.process.injection_plan import InjectionPlan
 from clew.process.maps import Mapping, read_maps
 from clew.process.processors.chosen import native_processor
-from clew.process.shared_memory import SharedMemory
 from clew.process.tasks import find_process
 from clew.protocol._constants import ErrorCode, RuntimeState
-from clew.recording.sinks.sink import Fork, Identity, ProcessEnd, ProcessSink, ProcessStart
+from clew.recording.following.region import FollowedRegion
+from clew.recording.sinks.sink import Fork, Identity, ProcessEnd, ProcessStart
 
 if TYPE_CHECKING:
     from clew.recording.drain.drain import Drain
-    from clew.recording.journal.sink import ProcessJournal
 
 __all__ = ["FollowedProcess", "read_identity", "read_status_of_ended"]
 
@@ -56,67 +54,77 @@ def read_identity(pid: Pid, parent_pid: Pid) -> Identity:
 
 
 class FollowedProcess:
-    """A process and its drain. What comes of it goes to `sink`: to its `journal`, and maybe to others, too."""
+    """A process that speaks through `region`, and who that is: `who`, whose pidfd is -1 if it could not be had."""
 
     def __init__(
-        self, journal: ProcessJournal, sink: ProcessSink, shared: SharedMemory, plan: InjectionPlan, mode: int
+        self,
+        region: FollowedRegion,
+        who: Identity,
+        pidfd: int,
+        written_pages: dict[int, int],
+        n_inherited_counters: int = 0,
     ) -> None:
-        self.journal = journal
-        self.sink = sink
-        self.shared = shared
-        self.plan = plan
-        self.mode = mode
-        self.pid = Pid(0)
-        self.pidfd = -1
-        self.parent_pid = Pid(0)
-        self.executable = ""
-        self.command: list[str] = []
-        self.name = ""
-        self.drain: Drain | None = None
-        self.failure: Exception | None = None
-        """What made its drain unusable."""
+        self.region = region
+        self.journal, self.sink = region.journal, region.sink
+        self.shared, self.plan = region.shared, region.plan
+        self.who = who
+        self.pidfd = pidfd
         self.warnings: list[str] = []
         self.has_ended = False
         """The process has ended, or runs another program; tasks that share its memory may go on."""
         self.is_released = False
         """The runtime was taken out of it before its time; all that is still to come is its end."""
-        self.memory_pid = Pid(0)
+        self.memory_pid = who.pid
         """A process that has the memory: it, or one that outlives it there."""
-        self.written_pages: dict[int, int] = {}
+        self.written_pages = written_pages
         """As StoppedProcess has them, since the runtime was put into it."""
-        self.n_inherited_counters = 0
+        self.n_inherited_counters = n_inherited_counters
         """Counters that a fork's child found in use."""
-        self.has_own_namespace = False
-        """Whether it knows processes by other numbers than the controller."""
         self._exit_code: int | None = None
         self._signal: int | None = None
         self._end_ns = 0
+        region.process = self
 
     @property
     def number(self) -> int:
         """The one in the recording."""
         return self.journal.number
 
+    @property
+    def pid(self) -> Pid:
+        """Its process id here."""
+        return self.who.pid
+
+    @property
+    def has_own_namespace(self) -> bool:
+        """Whether it knows processes by other numbers than the controller."""
+        return self.who.has_own_namespace
+
+    @property
+    def drain(self) -> Drain | None:
+        """Its region's; None until what is in that was asked for first."""
+        return self.region.drain
+
+    @property
+    def failure(self) -> Exception | None:
+        """What made its drain unusable."""
+        return self.region.failure
+
+    def attempt(self, action: Callable[[Drain], int | None]) -> int:
+        """As `FollowedRegion.attempt`."""
+        return self.region.attempt(action)
+
     def number_of(self, tid: Tid) -> Tid:
         """What a thread of the process knows itself by."""
         return tid_inside(tid) if self.has_own_namespace else tid
-
-    def identify(self, identity: Identity, pidfd: int) -> None:
-        """Learn who it is."""
-        self.pid, self.parent_pid, self.pidfd = identity.pid, identity.parent_pid, pidfd
-        self.memory_pid = identity.pid
-        self.executable, self.command, self.name = identity.executable, identity.command, identity.name
-        self.has_own_namespace = identity.has_own_namespace
 
     def tell_start(
         self, start_ns: int, mappings: list[Mapping] | None, fork: Fork | None = None, *, has_ended: bool = False
     ) -> None:
         """Tell who it is, and where it comes from: from a fork, or with the executable `mappings`."""
-        of_it = self.executable, self.command, self.name, self.has_own_namespace
-        who = Identity(self.pid, self.parent_pid, *of_it)
         shared = None if has_ended else self.shared
         architecture = native_processor().architecture.name
-        self.sink.begin(ProcessStart(who, architecture, self.mode, start_ns, mappings or [], fork, shared))
+        self.sink.begin(ProcessStart(self.who, architecture, self.region.mode, start_ns, mappings or [], fork, shared))
 
     def tell_mapping(self, slot: int, address: int) -> int:
         """Answer the thread of a slot what is mapped at `address`, or is the first above; 0: nothing, or not known."""
@@ -129,19 +137,6 @@ class FollowedProcess:
             return 0
         self.drain.answer_more(slot, (found.start, found.end, found.protection, int(found.is_shared)))
         return 1
-
-    def attempt(self, action: Callable[[Drain], int | None]) -> int:
-        """What `action` makes of its drain, 0 for nothing or if that fails: then it is noted as its `failure`.
-
-        The drain works on what the target writes. What goes wrong there is this process' loss, and no other's.
-        """
-        if self.drain is None or self.failure is not None:
-            return 0
-        try:
-            return action(self.drain) or 0
-        except Exception as error:
-            self.failure = error
-            return 0
 
     def note_end(self, exit_code: int | None, signal: int | None) -> None:
         """Keep how it ended, if that is not known yet; both None: by another program, or it goes on unfollowed."""

@@ -1,6 +1,6 @@
-"""Threads of one followed process that stand still: held, stepped, or come to a breakpoint.
+"""Threads of one followed process that are stopped: held, stepped, or come to a breakpoint.
 
-Runs in the controller, in its one thread. The threads stand in the runtime and ask how to go on (RequestKind.HOLD); no
+Runs in the controller, in its one thread. The threads wait in the runtime and ask how to go on (RequestKind.HOLD); no
 tracer is attached. What they tell of themselves is the target's word, and is shown, never believed: addresses are only
 ever given back to it.
 """
@@ -19,22 +19,27 @@ from clew.process.identity import iter_threads
 from clew.process.processors.chosen import native_processor
 from clew.process.processors.processor import Processor
 from clew.protocol._constants import MAX_BREAKPOINTS, HoldReason, HoldReply
+from clew.recording.following.visits import OnVisit, Visits
 
 if TYPE_CHECKING:
     from clew.protocol.architecture import ArchitectureDefinition
     from clew.recording.drain.request import Request
     from clew.recording.following.followed import FollowedProcess
 
-__all__ = ["Holding", "StandingThread"]
+__all__ = ["Holding", "StoppedThread"]
 
 
 @dataclass(frozen=True)
-class StandingThread:
-    """A thread that stands still: why (HoldReason), and its registers in the order that its architecture has."""
+class StoppedThread:
+    """A thread that is stopped: why (HoldReason), and its registers in the order that its architecture has.
+
+    `vectors` are the low halves of its first vector registers.
+    """
 
     tid: Tid
     reason: HoldReason
     registers: tuple[int, ...]
+    vectors: tuple[int, ...]
     definition: ArchitectureDefinition
 
     @property
@@ -55,7 +60,7 @@ class StandingThread:
 
 @dataclass
 class _Over:
-    """A call that a thread is stepping over: it is to stand still at `return_pc` once its stack is as it was."""
+    """A call that a thread is stepping over: it is to stop at `return_pc` once its stack is as it was."""
 
     tid: Tid
     return_pc: RemoteAddress
@@ -70,10 +75,12 @@ class Holding:
     bring_in: Callable[[], object]
     processor: Processor = field(default_factory=native_processor)
     is_held: bool = False
-    """Threads that come to the dispatcher are to stand still."""
-    standing: dict[Tid, StandingThread] = field(default_factory=dict)
+    """Threads that come to the dispatcher are to stop."""
+    stopped: dict[Tid, StoppedThread] = field(default_factory=dict)
     breakpoints: list[RemoteAddress] = field(default_factory=list)
     """Those that were asked for, in the order in which they were."""
+    visits: Visits = field(default_factory=Visits)
+    """Threads that wait at places of their own."""
     _over: _Over | None = None
     _replies: dict[Tid, HoldReply] = field(default_factory=dict)
     _wants_all: bool = False
@@ -82,24 +89,26 @@ class Holding:
     """By thread, by the kernel's number, the system call that it was in when it was stopped last."""
 
     def answer(self, request: Request) -> int | None:
-        """What a thread is told that stands still; None: later."""
+        """What a stopped thread is told; None: later."""
         tid = Tid(request.tid)
         reply = self._replies.pop(tid, None)
         if reply is not None:
             return reply
         drain = self.followed.drain
-        if tid in self.standing or drain is None:
+        if tid in self.stopped or self.visits.is_waiting(tid) or drain is None:
             return None
         reason = HoldReason.ASKED
         with contextlib.suppress(ValueError):
             reason = HoldReason(request.arguments[0])
-        registers = drain.read_held_registers(request.slot)
-        thread = StandingThread(tid, reason, registers, self.processor.definition)
+        registers, vectors = drain.read_held_registers(request.slot), drain.read_held_vectors(request.slot)
+        thread = StoppedThread(tid, reason, registers, vectors, self.processor.definition)
         if reason == HoldReason.ASKED and not self.is_held:
             # It is as it was told, unless the program wrote over it.
             self.followed.shared.set_status_ticket("hold_ticket", 0)
             return HoldReply.GO_ON
         if reason == HoldReason.BREAKPOINT and thread.pc not in self.breakpoints:
+            if thread.pc in self.visits.on_visit:
+                return self.visits.meet(self.followed, thread, request.slot)
             over = self._over
             if over is None or thread.pc != over.return_pc:
                 return HoldReply.GO_ON
@@ -107,22 +116,24 @@ class Holding:
                 return HoldReply.GO_ON
             self._forget_over()
             thread = replace(thread, reason=HoldReason.STEPPED)
-        self.standing[tid] = thread
+        self.stopped[tid] = thread
         if thread.reason == HoldReason.BREAKPOINT:
             self._moved = tid
         if reason != HoldReason.ASKED and not self.is_held:
-            # One stands still, so all do. Not here, in the middle of emptying the rings.
+            # One is stopped, so all are to be. Not here, in the middle of emptying the rings.
             self._wants_all = True
         return None
 
     def advance(self) -> None:
         """Do what came up while the rings were emptied. Raises TargetError."""
+        for tid in self.visits.find_overdue():
+            self.let_go(tid)
         if self._wants_all:
             self._wants_all = False
             self.hold()
 
     def hold(self) -> None:
-        """Have all threads stand still as soon as they come to the dispatcher, and bring them there.
+        """Have all threads stop as soon as they come to the dispatcher, and bring them there.
 
         Raises TargetError.
         """
@@ -140,15 +151,15 @@ class Holding:
         self.is_held = False
         self._wants_all = False
         self.followed.shared.set_status_ticket("hold_ticket", 0)
-        for tid in self.standing:
+        for tid in self.stopped:
             self._replies[tid] = HoldReply.GO_ON
-        self.standing.clear()
+        self.stopped.clear()
 
     def step(self, tid: Tid) -> None:
-        """Have a thread that stands still execute one instruction; the others stand. Raises ControlError."""
+        """Have a stopped thread execute one instruction; the others stay where they are. Raises ControlError."""
         self._find(tid)
         self._moved = tid
-        del self.standing[tid]
+        del self.stopped[tid]
         self._replies[tid] = HoldReply.STEP
 
     def step_over(self, tid: Tid) -> None:
@@ -168,12 +179,10 @@ class Holding:
         self.go_on()
 
     def add_breakpoint(self, address: RemoteAddress) -> None:
-        """Have threads stand still in front of the instruction there; the process is held. Raises ControlError."""
+        """Have threads stop in front of the instruction there; the process is held. Raises ControlError."""
         if address in self.breakpoints:
             return
-        # One is left for stepping over calls.
-        if len(self.breakpoints) >= MAX_BREAKPOINTS - 1:
-            raise ControlError(f"there are {MAX_BREAKPOINTS - 1} breakpoints already; delete one")
+        self._ask_for_room()
         self.breakpoints.append(address)
         self._tell_breakpoints()
 
@@ -184,8 +193,40 @@ class Holding:
         self.breakpoints.remove(address)
         self._tell_breakpoints()
 
+    def add_place(self, address: RemoteAddress, on_visit: OnVisit) -> None:
+        """Tell `on_visit` of each thread that comes to an address; the process is held. Raises ControlError."""
+        if address not in self.visits.on_visit:
+            self._ask_for_room()
+        self.visits.on_visit[address] = on_visit
+        self._tell_breakpoints()
+
+    def delete_place(self, address: RemoteAddress) -> None:
+        """Tell nobody any more. Who waits there goes on waiting."""
+        if self.visits.on_visit.pop(address, None) is not None:
+            self._tell_breakpoints()
+
+    def let_go(self, tid: Tid, registers: Sequence[int] | None = None) -> bool:
+        """Let a thread go on that waits at a place; with other `registers`, in the architecture's order, if given.
+
+        False: it has gone on by itself.
+        """
+        slot = self.visits.let_go(tid)
+        if slot is None:
+            return False
+        drain = self.followed.drain
+        if drain is None:
+            return False
+        # At once, not when the rings are emptied next: it waits.
+        if registers is not None:
+            drain.write_held_registers(slot, registers)
+        drain.reply(slot, HoldReply.GO_ON if registers is None else HoldReply.GO_ON_CHANGED)
+        return True
+
     def release(self) -> None:
         """Let everything go on as if nothing had been: clew leaves the process."""
+        for tid in list(self.visits.waiting):
+            self.let_go(tid)
+        self.visits.on_visit.clear()
         self.breakpoints.clear()
         self._over = None
         self._tell_breakpoints()
@@ -194,9 +235,9 @@ class Holding:
     @property
     def chosen(self) -> Tid | None:
         """The thread that is meant where none is named: what moved last, or stands for a reason of its own, or any."""
-        if self._moved in self.standing:
+        if self._moved in self.stopped:
             return self._moved
-        reasons = sorted(self.standing.values(), key=lambda thread: thread.reason == HoldReason.ASKED)
+        reasons = sorted(self.stopped.values(), key=lambda thread: thread.reason == HoldReason.ASKED)
         return reasons[0].tid if reasons else None
 
     @property
@@ -206,16 +247,18 @@ class Holding:
 
     @property
     def has_news(self) -> bool:
-        """Whether a thread stands still for a reason of its own: a breakpoint, or a step that it has made."""
-        return any(thread.reason != HoldReason.ASKED for thread in self.standing.values())
+        """Whether a thread is stopped for a reason of its own: a breakpoint, or a step that it has made."""
+        return any(thread.reason != HoldReason.ASKED for thread in self.stopped.values())
 
     @property
     def is_settled(self) -> bool:
-        """Whether no thread is on its way: each stands still, or sleeps in a system call."""
+        """Whether no thread is on its way: each is stopped, or sleeps in a system call."""
         if self._replies:
             return False
-        tasks = self._tasks()
-        return all(self.followed.number_of(tid) in self.standing or self.is_asleep(tid) for tid in tasks)
+        return all(self._is_stopped(self.followed.number_of(task)) or self.is_asleep(task) for task in self._tasks())
+
+    def _is_stopped(self, tid: Tid) -> bool:
+        return tid in self.stopped or self.visits.is_waiting(tid)
 
     def is_asleep(self, task: Tid) -> bool:
         """Whether a thread, by the kernel's number, waits in a system call of the program's, or is gone."""
@@ -260,8 +303,8 @@ class Holding:
             return list(iter_threads(self.followed.memory_pid))
         return []
 
-    def _find(self, tid: Tid) -> StandingThread:
-        thread = self.standing.get(tid)
+    def _find(self, tid: Tid) -> StoppedThread:
+        thread = self.stopped.get(tid)
         if thread is not None:
             return thread
         task = next((task for task in self._tasks() if self.followed.number_of(task) == tid), None)
@@ -270,7 +313,7 @@ class Holding:
         if not self.is_held:
             raise ControlError(f"thread {tid} runs: pause the process first")
         what = "it waits in a system call" if self.is_asleep(task) else "it is on its way; try again"
-        raise ControlError(f"thread {tid} does not stand still: {what}")
+        raise ControlError(f"thread {tid} is not stopped: {what}")
 
     def _return_of_call(self, pc: RemoteAddress) -> RemoteAddress | None:
         """Where the call at `pc` returns to; None if it is no call."""
@@ -291,6 +334,11 @@ class Holding:
             self._over = None
             self._tell_breakpoints()
 
+    def _ask_for_room(self) -> None:
+        # One is left for stepping over calls.
+        if len({*self.breakpoints, *self.visits.on_visit}) >= MAX_BREAKPOINTS - 1:
+            raise ControlError(f"there are {MAX_BREAKPOINTS - 1} breakpoints already; delete one")
+
     def _tell_breakpoints(self) -> None:
         over: Sequence[RemoteAddress] = [] if self._over is None else [self._over.return_pc]
-        self.followed.shared.set_breakpoints(list(dict.fromkeys([*self.breakpoints, *over])))
+        self.followed.shared.set_breakpoints(list(dict.fromkeys([*self.breakpoints, *self.visits.on_visit, *over])))

@@ -1,4 +1,4 @@
-"""Which threads stand still, of all processes of a recording.
+"""Which threads are stopped, of all processes of a recording.
 
 Runs in the controller, in its one thread.
 """
@@ -29,7 +29,7 @@ class Holdings:
         self._by_process: dict[FollowedProcess, Holding] = {}
 
     def of(self, followed: FollowedProcess) -> Holding:
-        """Which of its threads stand still, and how to have them do so."""
+        """Which of its threads are stopped, and how to have them do so."""
         if followed not in self._by_process:
             from clew.recording.following.holding import Holding
 
@@ -37,13 +37,16 @@ class Holdings:
         return self._by_process[followed]
 
     def is_held(self, followed: FollowedProcess) -> bool:
-        """Whether its threads are to stand still."""
+        """Whether its threads are to stop."""
         return followed in self._by_process and self._by_process[followed].is_held
 
     def inherit(self, child: FollowedProcess, parent: FollowedProcess) -> None:
         """Note the breakpoints of a child that was just born: its region has its parent's."""
         if parent in self._by_process:
-            self.of(child).breakpoints = list(self._by_process[parent].breakpoints)
+            holding, of_parent = self.of(child), self._by_process[parent]
+            holding.breakpoints = list(of_parent.breakpoints)
+            holding.visits.on_visit = dict(of_parent.visits.on_visit)
+            holding.visits.note_overdue = of_parent.visits.note_overdue
 
     def advance(self, live: Collection[FollowedProcess]) -> None:
         """Do what came up while the rings were emptied, of those that are followed still."""

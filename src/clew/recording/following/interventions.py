@@ -41,7 +41,7 @@ class Interventions:
         reason: ReleaseReason,
     ) -> float:
         """As `Processes.detach`."""
-        # Of most recordings nobody is left, and no thread stands still.
+        # Of most recordings nobody is left, and no thread is stopped.
         from clew.process.detach import detach
 
         self._await_execution(followed, patience_seconds, is_given_up)

@@ -19,7 +19,7 @@ from clew.recording.following.processes import Processes
 __all__ = ["Left", "leave_all"]
 
 PATIENCE_SECONDS: Final = (2.0, 5.0, 10.0)
-"""How long each process is waited for, the first, second and last time: its threads stand still meanwhile, and one that
+"""How long each process is waited for, the first, second and last time: its threads are stopped meanwhile, and one that
 waits for another to end must not keep that one from being left.
 """
 
@@ -30,7 +30,7 @@ MAX_SECONDS: Final = 60.0
 
 @dataclass
 class Left:
-    """What became of the processes: for how long each stood still that was left, and lines on those that stay."""
+    """What became of the processes: for how long each was stopped that was left, and lines on those that stay."""
 
     seconds: dict[Pid, float] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)

@@ -30,7 +30,8 @@ from clew.recording.following.filters_live import LiveFilters
 from clew.recording.following.followed import FollowedProcess
 from clew.recording.following.holdings import Holdings
 from clew.recording.following.interventions import Interventions
-from clew.recording.following.roster import Roster
+from clew.recording.following.region import FollowedRegion
+from clew.recording.following.roster import OnCode, Roster
 from clew.recording.following.snapshot import Snapshots
 from clew.recording.following.statistics import Statistics
 from clew.recording.following.tracers import Tracers
@@ -75,7 +76,7 @@ class Processes:
         self._entering = Entering(image, settings, self._filters, self._roster, self._executions, self._lose_program)
         self._interventions = Interventions(self._roster, self._executions, self.poll)
         self.holdings = Holdings(self._interventions.bring_in)
-        """Which of their threads stand still."""
+        """Which of their threads are stopped."""
         self._budget = Budget(settings.budget)
         self._unborn = Unborn(self._roster.meet, self._roster.forget, self._warn, self._lose_child)
         self._awaited_children = AwaitedChildren(self._roster, self._unborn)
@@ -104,6 +105,12 @@ class Processes:
     def live(self) -> list[FollowedProcess]:
         """Those that have the runtime in them, in the order in which they came."""
         return [one for one in self._roster.live if not one.is_released]
+
+    def tell_code_to(self, on_code: OnCode) -> None:
+        """Have `on_code` told of all code that is mapped from now on, before any thread executes it."""
+        self._roster.on_code = on_code
+        for followed in self.live:
+            followed.shared.ask_about_images()
 
     @property
     def statistics(self) -> Statistics:
@@ -144,13 +151,12 @@ class Processes:
         self, attachment: Attachment, identity: Identity, mappings: list[Mapping], pidfd: int, start_ns: int
     ) -> None:
         """Follow a process that has the runtime already. It may have ended meanwhile."""
-        followed = self._roster.meet(attachment.shared, attachment.plan)
-        followed.identify(identity, pidfd)
-        followed.written_pages = attachment.written_pages
+        region = self._roster.meet(attachment.shared, attachment.plan)
+        followed = FollowedProcess(region, identity, pidfd, attachment.written_pages)
         self._roster.start(followed, start_ns, [one for one in mappings if one.protection & PROT_EXEC], None)
 
     def advance(self) -> None:
-        """Do what came up while the rings were emptied, of threads that stand still or want to trace others."""
+        """Do what came up while the rings were emptied, of threads that are stopped or want to trace others."""
         self.holdings.advance(self._roster.live)
         self._tracers.advance()
         self._look_at_code()
@@ -179,23 +185,22 @@ class Processes:
         live = self._roster.live
         self._budget.share(live)
         moved_bytes = 0
-        for followed in [*live, *self._unborn]:
+        for region in [*(followed.region for followed in live), *self._unborn]:
             # What one asks may end another: a region that is not used after all.
-            if followed in live or followed in self._unborn:
-                moved_bytes += self._roster.drain(followed)
+            if region.process in live or region in self._unborn:
+                moved_bytes += self._roster.drain(region)
         self._bury_stillborn()
         self._entering.follow(is_leaving=self._is_leaving)
         for followed in ended:
             if followed in live and followed is not self._interventions.being_left:
                 self._roster.note_end(followed)
-        for followed in [*live, *self._unborn]:
-            if followed.failure is None or followed is self._interventions.being_left:
-                continue
-            if followed in self._unborn:
-                self._warn(f"a child can't be followed: {followed.failure}")
-                self._unborn.discard(followed, is_unused=False)
-            else:
+        for followed in list(live):
+            if followed.failure is not None and followed is not self._interventions.being_left:
                 self._roster.lose(followed)
+        for region in self._unborn:
+            if region.failure is not None:
+                self._warn(f"a child can't be followed: {region.failure}")
+                self._unborn.discard(region, is_unused=False)
         return moved_bytes
 
     def begin_leaving(self) -> None:
@@ -211,7 +216,7 @@ class Processes:
         is_given_up: Callable[[], bool],
         reason: ReleaseReason = ReleaseReason.DETACH,
     ) -> float:
-        """Take the runtime out of one of them; for how many seconds it stood still or was on its way out.
+        """Take the runtime out of one of them; for how many seconds it was stopped or was on its way out.
 
         For another `reason` than that clew was told to, it is a loss, and its end is waited for still.
 
@@ -226,12 +231,12 @@ class Processes:
         return self._entering.settings.mode
 
     def set_mode(self, mode: Mode) -> None:
-        """Modes counts and full: which of them it is from now on. All threads are to stand still."""
+        """Modes counts and full: which of them it is from now on. All threads must be stopped."""
         self._entering.settings = replace(self._entering.settings, mode=mode)
         self._roster.set_mode(mode, self._unborn)
 
     def add_filter(self, item: Filter, is_included: bool) -> int:
-        """From now on what `item` holds is recorded or not. All threads are to stand still.
+        """From now on what `item` holds is recorded or not. All threads must be stopped.
 
         In how many pieces of code of those that run it holds something.
         """
@@ -263,12 +268,12 @@ class Processes:
         if self._changed_code is None:
             from clew.recording.following.changed_code import ChangedCode
 
-            self._changed_code = ChangedCode(self._have_mind)
+            self._changed_code = ChangedCode(self._have_carried_out)
         self._changed_code.look([one for one in self.live if not one.has_ended])
 
-    def _have_mind(self, followed: FollowedProcess) -> None:
-        """Have all threads mind what was wished, soon. Raises TargetError."""
-        # Who stands still does so before it goes on.
+    def _have_carried_out(self, followed: FollowedProcess) -> None:
+        """Have all threads carry out what they were told, soon. Raises TargetError."""
+        # A stopped thread does so before it goes on.
         if not (self.holdings.is_held(followed) or self._executions.is_under_way(followed.pid)):
             self._interventions.bring_in(followed)
 
@@ -326,20 +331,23 @@ class Processes:
         for followed in self._roster.live:
             followed.shared.end_pause()
 
-    def _answer(self, followed: FollowedProcess, request: Request) -> int | None:
+    def _answer(self, region: FollowedRegion, request: Request) -> int | None:
         """What a request is answered; None: later."""
+        followed = region.process
+        if followed is None:
+            # A child says first who it is.
+            return self._adopt(region, request) if request.kind == RequestKind.ADOPT else 0
         match request.kind:
             case RequestKind.IMAGE_FILTERS:
                 start, end = request.arguments[:2]
                 with contextlib.suppress(OSError):
                     mapped = [one for one in read_maps(followed.memory_pid) if one.start < end and start < one.end]
                     self._filters.tell(followed.shared, mapped)
+                    self._roster.tell_mapped(followed, mapped)
             case RequestKind.FORK:
                 if not request.arguments[0]:
                     return self._unborn.expect(followed)
                 self._unborn.cancel(followed, request.arguments[0])
-            case RequestKind.ADOPT:
-                return self._adopt(followed, Pid(request.arguments[0]), request.arguments[1])
             case RequestKind.CHILD:
                 return self._awaited_children.answer(followed, request)
             case RequestKind.EXECVE:
@@ -357,27 +365,27 @@ class Processes:
                 return self.holdings.of(followed).answer(request)
         return 0
 
-    def _adopt(self, followed: FollowedProcess, claimed: Pid, fork_tsc: int) -> int:
-        parent = self._unborn.adopt(followed, claimed)
-        if parent is None:
+    def _adopt(self, region: FollowedRegion, request: Request) -> int:
+        """A child says which process it is, and when it was made: 1 if it is followed."""
+        claimed, fork_tsc = request.arguments[:2]
+        adopted = self._unborn.adopt(region, Pid(claimed))
+        if adopted is None:
             return 0
-        if followed.drain is not None:
-            followed.drain.tell_process(followed.pid, followed.name)
-            followed.n_inherited_counters = int(followed.drain.status()["counters_used"])
+        followed, parent = adopted
         self._roster.start(followed, time.time_ns(), None, Fork(parent.number, fork_tsc))
-        followed.written_pages = parent.written_pages
         self.holdings.inherit(followed, parent)
         return 1
 
-    def _note_birth(self, parent: FollowedProcess, region: int, number: int) -> None:
-        self._unborn.note_birth(parent, region, number)
+    def _note_birth(self, region: FollowedRegion, child: int, number: int) -> None:
+        if region.process is not None:
+            self._unborn.note_birth(region.process, child, number)
 
     def _bury_stillborn(self) -> None:
         """Tell of the children that were killed before they spoke."""
-        for child in self._unborn.take_stillborn():
+        for child, followed in self._unborn.take_stillborn():
             waited_in_vain = child.waited_in_vain()
-            self._roster.bury(child.process, child.born_ns, Fork(child.parent.number, 0))
-            status = self._exits.status[child.process.pid]
+            self._roster.bury(followed, child.born_ns, Fork(child.parent.number, 0))
+            status = self._exits.status[followed.pid]
             if waited_in_vain:
                 self._lose_child("a child ran unfollowed: clew had no time for it")
             elif status is not None and os.WIFEXITED(status):

@@ -22,6 +22,7 @@ from clew.process.shared_memory import SharedMemory
 from clew.protocol._constants import Mode
 from clew.recording.following.exits import Exits
 from clew.recording.following.followed import FollowedProcess
+from clew.recording.following.region import FollowedRegion
 from clew.recording.following.statistics import Statistics
 from clew.recording.journal.sink import JournalSink, ProcessJournal
 from clew.recording.sinks.sink import Fork, Identity, ProcessEnd, ProcessSink, ProcessStart, Sink
@@ -29,15 +30,18 @@ from clew.recording.sinks.sink import Fork, Identity, ProcessEnd, ProcessSink, P
 if TYPE_CHECKING:
     from clew.recording.drain.request import Request
 
-__all__ = ["Roster"]
+__all__ = ["OnCode", "Roster"]
+
+OnCode = Callable[[FollowedProcess, list[Mapping]], None]
+"""Is told of executable mappings of a process, in the recording's one thread, before any thread executes them."""
 
 
 class Roster:
     """Those that are followed, what wakes the controller for them, and what is known of those that ended.
 
-    `answer` is asked for what a process requests; None: later. `note_birth` takes the region and the process id of each
-    child that one makes. What comes of them goes to `journal`, and then to the other `sinks`. `warn` takes lines for
-    people.
+    `answer` is asked for what comes as a request through a region; None: later. `note_birth` takes the region through
+    which it comes, and the region's number and the process id of each child that is made. What comes of them goes to
+    `journal`, and then to the other `sinks`. `warn` takes lines for people.
     """
 
     def __init__(
@@ -45,8 +49,8 @@ class Roster:
         journal: JournalSink,
         sinks: Sequence[Sink],
         mode: Mode,
-        answer: Callable[[FollowedProcess, Request], int | None],
-        note_birth: Callable[[FollowedProcess, int, int], None],
+        answer: Callable[[FollowedRegion, Request], int | None],
+        note_birth: Callable[[FollowedRegion, int, int], None],
         warn: Callable[[str], None],
     ) -> None:
         self._journal, self._sinks = journal, sinks
@@ -66,6 +70,8 @@ class Roster:
         self.live: list[FollowedProcess] = []
         """Those that are followed now, in the order in which they came."""
         self._kept: list[FollowedProcess] = []
+        self.on_code: OnCode | None = None
+        """Is told of the code of a program that begins, and of what a process maps."""
 
     def is_live(self, pid: Pid) -> bool:
         """Whether process `pid` is followed now."""
@@ -101,11 +107,11 @@ class Roster:
         """No longer."""
         self._poll.unregister(fd)
 
-    def meet(self, shared: SharedMemory, plan: InjectionPlan) -> FollowedProcess:
-        """One that speaks through `shared`, or is about to; nobody yet."""
-        followed = FollowedProcess(*self._open_next(), shared, plan, self._mode)
+    def meet(self, shared: SharedMemory, plan: InjectionPlan) -> FollowedRegion:
+        """What one speaks through, or is about to."""
+        region = FollowedRegion(*self._open_next(), shared, plan, self._mode)
         self._doorbell.watch(shared)
-        return followed
+        return region
 
     def _open_next(self) -> tuple[ProcessJournal, ProcessSink]:
         """The journal of the next process, and what gives it, and others, what that brings."""
@@ -126,42 +132,51 @@ class Roster:
     def start(
         self, followed: FollowedProcess, start_ns: int, mappings: list[Mapping] | None, fork: Fork | None
     ) -> None:
-        """Follow one that was identified, with the executable `mappings` or from a fork."""
+        """Follow one, with the executable `mappings` or from a fork."""
         # Not before there is a process to follow: one that is started here has the limit as it was.
         self._descriptors.lift()
         followed.tell_start(start_ns, mappings, fork)
         self.live.append(followed)
         self._watch(followed, followed.pidfd)
+        if self.on_code is not None:
+            followed.shared.ask_about_images()
+            self.on_code(followed, mappings or [])
 
-    def drain(self, followed: FollowedProcess) -> int:
+    def tell_mapped(self, followed: FollowedProcess, mappings: list[Mapping]) -> None:
+        """Code was mapped, and a thread waits until that is told."""
+        if self.on_code is not None:
+            self.on_code(followed, mappings)
+
+    def drain(self, region: FollowedRegion) -> int:
         """Take what is there, and answer: how many bytes of records came."""
-        if followed.drain is None:
+        if region.drain is None:
             # Late: the target runs already while this is imported.
             from clew.recording.drain.drain import Drain
 
-            followed.drain = Drain(
-                followed.shared,
-                followed.sink,
-                followed.pid,
-                process_name=followed.name,
-                answer=lambda request: self._answer(followed, request),
+            who = region.process and region.process.who
+            region.drain = Drain(
+                region.shared,
+                region.sink,
+                who.pid if who else Pid(0),
+                process_name=who.name if who else "",
+                answer=lambda request: self._answer(region, request),
                 mode=self._mode,
-                note_birth=lambda region, number: self._note_birth(followed, region, number),
+                note_birth=lambda child, number: self._note_birth(region, child, number),
                 has_paths=self._has_paths,
             )
-        return followed.attempt(lambda drain: drain.poll())
+        return region.attempt(lambda drain: drain.poll())
 
-    def set_mode(self, mode: Mode, unborn: Iterable[FollowedProcess]) -> None:
+    def set_mode(self, mode: Mode, unborn: Iterable[FollowedRegion]) -> None:
         """Modes counts and full: which of them it is from now on, of those that did not speak yet, too.
 
-        All threads are to stand still.
+        All threads must be stopped.
         """
         self._mode = mode
         self._has_paths |= mode == Mode.FULL
-        for followed in [*self.live, *unborn]:
-            if followed.drain is not None and self._has_paths:
-                followed.drain.take_paths()
-            followed.shared.set_records_order(mode == Mode.FULL)
+        for region in [*(followed.region for followed in self.live), *unborn]:
+            if region.drain is not None and self._has_paths:
+                region.drain.take_paths()
+            region.shared.set_records_order(mode == Mode.FULL)
 
     def take_pidfd(self, followed: FollowedProcess) -> int:
         """No longer hear of its end by its pidfd, which is the caller's from now on."""
@@ -180,7 +195,7 @@ class Roster:
         self.settle(followed)
 
     def bury(self, followed: FollowedProcess, start_ns: int, fork: Fork) -> None:
-        """Tell of a child that has ended before it began; it was identified, with a pidfd if it could be had."""
+        """Tell of a child that has ended before it began."""
         followed.tell_start(start_ns, None, fork, has_ended=True)
         self._learn_end(followed)
         self._doorbell.forget(followed.shared)
@@ -230,7 +245,7 @@ class Roster:
 
     def finish(self, followed: FollowedProcess, *, goes_on: bool = False) -> None:
         """Take the rest of what it recorded, and follow it no more."""
-        self.drain(followed)
+        self.drain(followed.region)
         if followed.drain is not None:
             self.statistics.add(followed.drain.status(), followed.n_inherited_counters)
         self._doorbell.forget(followed.shared)

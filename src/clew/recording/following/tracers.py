@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 __all__ = ["Tracers"]
 
 WAIT_SECONDS: Final = 5.0
-"""For a process that stands still, is about to be born or to execute a program."""
+"""For a process that is stopped, is about to be born or to execute a program."""
 
 LEAVE_SECONDS: Final = 2.0
 POLL_SECONDS: Final = 0.0002
 
 
 @dataclass
-class _Wish:
-    """Of a thread of `tracer`: `what` it asked, `kind` and arguments. `reply`: what it is told, once known."""
+class _PendingRequest:
+    """Of a thread of `tracer`: `what` it asks, `kind` and arguments. `reply`: what it is told, once known."""
 
     tracer: FollowedProcess
     what: tuple[int, ...]
@@ -59,7 +59,7 @@ class _Wish:
 
 class Tracers:
     """Who wants to trace whom. `find` gives who is followed as a process, `is_coming` tells whether it is about to be,
-    or to be another program, `is_held` whether it stands still. `leave` takes the runtime out of it, `distrust` has all
+    or to be another program, `is_held` whether it is stopped. `leave` takes the runtime out of it, `distrust` has all
     code of it count as writable, `let_go` has a task that shares its memory go on natively; all raise TargetError.
     `find_sharer` gives who has such a task. `warn` takes lines for people.
     """
@@ -83,79 +83,79 @@ class Tracers:
         self._find_sharer = find_sharer
         self._let_go = let_go
         self._warn = warn
-        self._wishes: dict[tuple[int, int], _Wish] = {}
+        self._pending: dict[tuple[int, int], _PendingRequest] = {}
 
     @property
     def delay_seconds(self) -> float:
         """How long to wait at most before they are tended again."""
-        return POLL_SECONDS if self._wishes else math.inf
+        return POLL_SECONDS if self._pending else math.inf
 
     def answer(self, tracer: FollowedProcess, request: Request) -> int | None:
         """What a thread is told that asks (RequestKind.TRACE, WRITE): 1 if it was done, 0 if not; None: later."""
         key, what = (tracer.number, request.slot), (request.kind, *request.arguments)
-        wish = self._wishes.get(key)
-        if wish is None or wish.what != what:
+        pending = self._pending.get(key)
+        if pending is None or pending.what != what:
             # Not here, in the middle of emptying the rings.
-            self._wishes[key] = _Wish(tracer, what, time.monotonic())
+            self._pending[key] = _PendingRequest(tracer, what, time.monotonic())
             return None
-        if wish.reply is not None:
-            del self._wishes[key]
-        return wish.reply
+        if pending.reply is not None:
+            del self._pending[key]
+        return pending.reply
 
     def advance(self) -> None:
-        """Do what was wished while the rings were emptied."""
-        for key, wish in list(self._wishes.items()):
-            if wish.tracer.has_ended:
-                del self._wishes[key]
-            elif wish.reply is None:
-                self._settle(wish)
+        """Do what was asked while the rings were emptied."""
+        for key, request in list(self._pending.items()):
+            if request.tracer.has_ended:
+                del self._pending[key]
+            elif request.reply is None:
+                self._settle(request)
 
-    def _settle(self, wish: _Wish) -> None:
-        pid = self._resolve(wish)
+    def _settle(self, request: _PendingRequest) -> None:
+        pid = self._resolve(request)
         process = None if pid is None else self._find(pid)
         if pid is not None and self._is_coming(pid):
-            wish.reply = 0 if wish.is_late else None
-        elif pid is not None and process is None and wish.kind == RequestKind.TRACE:
-            self._settle_task(wish, pid)
-        elif pid is None or process is None or process is wish.tracer or has_other_tracer(pid):
+            request.reply = 0 if request.is_late else None
+        elif pid is not None and process is None and request.kind == RequestKind.TRACE:
+            self._settle_task(request, pid)
+        elif pid is None or process is None or process is request.tracer or has_other_tracer(pid):
             # It is not followed, or the kernel will refuse.
-            wish.reply = 0
-        elif wish.kind == RequestKind.WRITE:
-            self._try(wish, lambda: self._distrust(process))
-        elif wish.what[2] == ReleaseReason.WRITTEN and not process.shared.status_u32("trusted_pages"):
+            request.reply = 0
+        elif request.kind == RequestKind.WRITE:
+            self._try(request, lambda: self._distrust(process))
+        elif request.what[2] == ReleaseReason.WRITTEN and not process.shared.status_u32("trusted_pages"):
             # Natively no more is written either.
-            wish.reply = 0
-        elif wish.is_late or not (self._is_held(process) or self._is_waiting(process)):
+            request.reply = 0
+        elif request.is_late or not (self._is_held(process) or self._is_waiting(process)):
             # Who waits here itself does not come out of the runtime before it is told.
-            reason = ReleaseReason.WRITTEN if wish.what[2] == ReleaseReason.WRITTEN else ReleaseReason.TRACED
-            self._try(wish, lambda: self._leave(process, LEAVE_SECONDS, reason))
+            reason = ReleaseReason.WRITTEN if request.what[2] == ReleaseReason.WRITTEN else ReleaseReason.TRACED
+            self._try(request, lambda: self._leave(process, LEAVE_SECONDS, reason))
 
-    def _settle_task(self, wish: _Wish, pid: Pid) -> None:
-        sharer = None if has_other_tracer(pid) or wish.what[2] == ReleaseReason.WRITTEN else self._find_sharer(pid)
+    def _settle_task(self, request: _PendingRequest, pid: Pid) -> None:
+        sharer = None if has_other_tracer(pid) or request.what[2] == ReleaseReason.WRITTEN else self._find_sharer(pid)
         if sharer is None:
-            wish.reply = 0
+            request.reply = 0
         else:
-            self._try(wish, lambda: self._let_go(sharer, pid))
+            self._try(request, lambda: self._let_go(sharer, pid))
 
-    def _try(self, wish: _Wish, do: Callable[[], None]) -> None:
+    def _try(self, request: _PendingRequest, do: Callable[[], None]) -> None:
         try:
             do()
-            wish.reply = 1
+            request.reply = 1
         except TargetError as error:
-            if wish.is_late:
-                what = "may overwrite code of it" if wish.kind == RequestKind.WRITE else "traces it"
-                self._warn(f"{error.message}; process {wish.tracer.pid} {what} with clew's runtime in it")
-                wish.reply = 0
+            if request.is_late:
+                what = "may overwrite code of it" if request.kind == RequestKind.WRITE else "traces it"
+                self._warn(f"{error.message}; process {request.tracer.pid} {what} with clew's runtime in it")
+                request.reply = 0
 
     def _is_waiting(self, process: FollowedProcess) -> bool:
-        return any(wish.tracer is process for wish in self._wishes.values())
+        return any(request.tracer is process for request in self._pending.values())
 
-    def _resolve(self, wish: _Wish) -> Pid | None:
+    def _resolve(self, request: _PendingRequest) -> Pid | None:
         """The process of the task that is meant."""
         try:
-            if wish.tracer.has_own_namespace:
-                return find_group_inside(wish.tracer.pid, wish.number)
-            return read_group(Tid(wish.number))
+            if request.tracer.has_own_namespace:
+                return find_group_inside(request.tracer.pid, request.number)
+            return read_group(Tid(request.number))
         except OSError:
             return None
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from clew.address import Pid
-from clew.dataclass import dataclass
+from clew.dataclass import dataclass, replace
 from clew.errors import ClewError
 from clew.process.identity import is_ending, is_mapped, maps_region, read_parent, read_stat
 from clew.process.injection_plan import InjectionPlan
@@ -23,7 +23,7 @@ from clew.process.shared_memory import SharedMemory
 from clew.process.tasks import find_child_inside, find_process
 from clew.protocol._constants import FULL_WAIT_SECONDS
 from clew.recording.following.followed import FollowedProcess, read_identity
-from clew.recording.sinks.sink import Identity
+from clew.recording.following.region import FollowedRegion
 
 __all__ = ["Unborn"]
 
@@ -36,7 +36,7 @@ PID_END: Final = 1 << 22
 class Child:
     """One that did not speak yet. Its parent told its `pid` if that is not 0; `pidfd` is -1 if it was gone by then."""
 
-    process: FollowedProcess
+    region: FollowedRegion
     parent: FollowedProcess
     asked_at: float
     pid: Pid = Pid(0)
@@ -51,7 +51,7 @@ class Child:
 
     def waited_in_vain(self) -> bool:
         """Whether it went on natively because nobody answered it: it says so in its region."""
-        return self.process.shared.status_u32("unanswered") != 0
+        return self.region.shared.status_u32("unanswered") != 0
 
     def has_ended(self) -> bool:
         """Whether it is known to have ended."""
@@ -63,13 +63,13 @@ class Child:
 
 
 class Unborn:
-    """Those that did not speak yet. `make` makes what follows one in its region, `forget` ends what that began; `warn`
-    takes lines for people, `lose` is told of those that can't be followed though they are there.
+    """Those that did not speak yet, by their regions. `make` makes what follows one, `forget` ends what that began;
+    `warn` takes lines for people, `lose` is told of those that can't be followed though they are there.
     """
 
     def __init__(
         self,
-        make: Callable[[SharedMemory, InjectionPlan], FollowedProcess],
+        make: Callable[[SharedMemory, InjectionPlan], FollowedRegion],
         forget: Callable[[SharedMemory], None],
         warn: Callable[[str], None],
         lose: Callable[[str], None],
@@ -84,11 +84,11 @@ class Unborn:
     def __len__(self) -> int:
         return len(self._children)
 
-    def __contains__(self, process: FollowedProcess) -> bool:
-        return process.shared in self._children
+    def __contains__(self, region: FollowedRegion) -> bool:
+        return region.shared in self._children
 
-    def __iter__(self) -> Iterator[FollowedProcess]:
-        return iter([child.process for child in self._children.values()])
+    def __iter__(self) -> Iterator[FollowedRegion]:
+        return iter([child.region for child in self._children.values()])
 
     def regions(self) -> list[tuple[SharedMemory, Pid]]:
         """The regions of all, each with the process in whose copy of memory they begin."""
@@ -107,7 +107,7 @@ class Unborn:
     def cancel(self, parent: FollowedProcess, region: int) -> None:
         """The fork for which `parent` asked for a region has failed."""
         if (child := self._find(parent, region)) is not None:
-            self.discard(child.process)
+            self.discard(child.region)
 
     def note_birth(self, parent: FollowedProcess, region: int, number: int) -> None:
         """`parent` says that it made process `number`, which is to begin in a region."""
@@ -128,7 +128,7 @@ class Unborn:
             return  # A thread's number.
         # Of one that was buried since nothing more can be known.
         fields = read_stat(pid) if pidfd >= 0 else []
-        if fields and int(fields[1]) not in (child.parent.pid, child.parent.parent_pid, os.getpid()):
+        if fields and int(fields[1]) not in (child.parent.pid, child.parent.who.parent_pid, os.getpid()):
             os.close(pidfd)
             return
         child.pid, child.pidfd, child.born_ns = pid, pidfd, time.time_ns()
@@ -137,15 +137,17 @@ class Unborn:
         """Whether `pid` is one of them, as far as their parents told."""
         return any(child.pid == pid for child in self._children.values())
 
-    def take_stillborn(self) -> list[Child]:
-        """Those that ended before they spoke; who takes them has the pidfd, which is their process' now."""
+    def take_stillborn(self) -> list[tuple[Child, FollowedProcess]]:
+        """Those that ended before they spoke, and who they were, as far as that is known: their pidfd is that one's."""
         stillborn = [child for child in self._children.values() if child.pid and child.has_ended()]
         for child in stillborn:
-            del self._children[child.process.shared]
-            parent = child.parent
-            of_parent = parent.executable, parent.command, parent.name, parent.has_own_namespace
-            child.process.identify(Identity(child.pid, parent.pid, *of_parent), child.pidfd)
-        return stillborn
+            del self._children[child.region.shared]
+        return [(child, self._bear(child)) for child in stillborn]
+
+    def _bear(self, child: Child) -> FollowedProcess:
+        """One that is not there to be asked: as its parent."""
+        who = replace(child.parent.who, pid=child.pid, parent_pid=child.parent.pid)
+        return FollowedProcess(child.region, who, child.pidfd, {})
 
     def _find(self, parent: FollowedProcess, region: int) -> Child | None:
         """Who is to begin in a region of its parent's file."""
@@ -154,27 +156,35 @@ class Unborn:
                 return child
         return None
 
-    def adopt(self, process: FollowedProcess, claimed: Pid) -> FollowedProcess | None:
-        """It speaks, and says that it is process `claimed`: its parent. None: it can't be followed, or has ended."""
-        child = self._children.get(process.shared)
+    def adopt(self, region: FollowedRegion, claimed: Pid) -> tuple[FollowedProcess, FollowedProcess] | None:
+        """It speaks, and says that it is process `claimed`: it, and its parent.
+
+        None: it can't be followed, or has ended.
+        """
+        child = self._children.get(region.shared)
         if child is None:
             return None
         try:
             # In a namespace of its own it knows itself by another number.
-            pid = claimed if maps_region(claimed, process.shared) else find_process(process.shared)
+            pid = claimed if maps_region(claimed, region.shared) else find_process(region.shared)
             if pid is None:
                 raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH))
             if child.pid != pid:
                 child.close()
                 child.pid, child.pidfd = pid, os.pidfd_open(pid)
-            process.identify(read_identity(pid, self._find_maker(process, pid)), child.pidfd)
-            if not maps_region(pid, process.shared):
+            who = read_identity(pid, self._find_maker(child, pid))
+            if not maps_region(pid, region.shared):
                 raise ProcessLookupError(errno.ESRCH, os.strerror(errno.ESRCH))
         except OSError as error:
             self._refuse(child, claimed, error)
             return None
-        del self._children[process.shared]
-        return child.parent
+        del self._children[region.shared]
+        n_counters = 0
+        if region.drain is not None:
+            region.drain.tell_process(who.pid, who.name)
+            n_counters = int(region.drain.status()["counters_used"])
+        followed = FollowedProcess(region, who, child.pidfd, child.parent.written_pages, n_counters)
+        return followed, child.parent
 
     def _refuse(self, child: Child, claimed: Pid, error: OSError) -> None:
         """It can't be adopted, for an `error`: if it has ended it is among the stillborn."""
@@ -187,23 +197,23 @@ class Unborn:
         reason = "the kernel does not let it be looked at" if error.errno == errno.ESRCH else error
         self._lose(f"a child runs unfollowed: {reason}")
         # It goes on natively, and has the region mapped.
-        self.discard(child.process, is_unused=False)
+        self.discard(child.region, is_unused=False)
 
-    def _find_maker(self, process: FollowedProcess, pid: Pid) -> Pid:
-        """Who made `process`: its parent may have ended since, and then the kernel names who adopted it."""
-        parent = self._children[process.shared].parent
+    def _find_maker(self, child: Child, pid: Pid) -> Pid:
+        """Who made a child: its parent may have ended since, and then the kernel names who adopted it."""
+        parent = child.parent
         present = read_parent(pid)
         # A task that shares the parent's memory, as a vfork's child, is no process of its own here.
         is_maker = present and present != parent.pid and maps_region(present, parent.shared)
         return present if is_maker else parent.pid
 
-    def discard(self, process: FollowedProcess, *, is_unused: bool = True) -> None:
-        """It will not come: its region is nobody's if it `is_unused`."""
-        self._children.pop(process.shared).close()
-        self._forget(process.shared)
-        if process.drain is not None:
-            process.drain.close()
-        process.shared.close(is_unused=is_unused)
+    def discard(self, region: FollowedRegion, *, is_unused: bool = True) -> None:
+        """Nobody will come: the region is nobody's if it `is_unused`."""
+        self._children.pop(region.shared).close()
+        self._forget(region.shared)
+        if region.drain is not None:
+            region.drain.close()
+        region.shared.close(is_unused=is_unused)
 
     def forget_stillborn(self, *, are_others_live: bool) -> None:
         """Those that never came, and are not known to have ended: never made by a parent that was killed, or gone on
@@ -219,7 +229,7 @@ class Unborn:
                 if is_late and not is_mapped(shared.file, shared.offset):
                     if child.pid and not child.has_ended():
                         self._lose("a child runs unfollowed: it found no place for what is recorded")
-                    self.discard(child.process)
+                    self.discard(child.region)
                 elif not (child.pid or are_others_live or is_mapped(shared.file)):
-                    self.discard(child.process)
+                    self.discard(child.region)
         self._look_at = time.monotonic() + STILLBORN_INTERVAL_SECONDS

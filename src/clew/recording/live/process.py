@@ -19,10 +19,10 @@ import numpy.typing as npt
 from clew.address import Tid
 from clew.dataclass import dataclass, replace
 from clew.protocol._generated import RECORD_BYTES, STATUS_PAGE, Mode, RecordKind
-from clew.recording.assembly.blocks import Blocks
+from clew.recording.assembly.arrays.rows import add_up
+from clew.recording.assembly.blocks.blocks import Blocks
 from clew.recording.assembly.code import ParsedCode, parse_code, work_out
-from clew.recording.assembly.edges import Edges
-from clew.recording.assembly.rows import add_up
+from clew.recording.assembly.edges.edges import Edges
 from clew.recording.journal.frames import Frame, FrameKind
 from clew.recording.live.counters import LiveCounters
 from clew.recording.raw.ended_threads import EndedThreads

@@ -33,7 +33,7 @@ Text = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 DEFAULT_BUSY_LIMIT: Final = 10
 DEFAULT_BUDGET: Final = 4.0
 MAX_BUDGET: Final = 1e6
-MODES: Final = ("coverage", "counts", "region", "full", "auto")
+MODES: Final = (*(mode.name.lower() for mode in Mode), "auto")
 
 
 def parse_command(command: Sequence[Text]) -> list[str]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from clew.address import FileOffset, RemoteAddress
+from clew.binary.architectures.known import native_architecture
 from clew.dataclass import dataclass
 from clew.errors import ClewError, FilterError
 from clew.process.maps import Mapping
@@ -27,7 +28,8 @@ MAX_ADDRESS: Final = 1 << 64
 
 _RANGE = re.compile(r"(0x[0-9a-fA-F]+|[0-9]+)-(0x[0-9a-fA-F]+|[0-9]+)")
 _PT_LOAD: Final = 1
-_PAGE_BYTES: Final = 4096
+_HEAD_BYTES: Final = 4096
+"""Of a file: program headers are within, as a rule."""
 
 SymbolFinder = Callable[[str, str], list[tuple[int, int]]]
 """Of a path and a symbol: (image offset, size in bytes) of each place that it names."""
@@ -179,8 +181,10 @@ def parse_filters(texts: Iterable[str]) -> tuple[Filter, ...]:
 
 def image_base(mapping: CodeMapping) -> int:
     """Address of the image's lowest loaded byte, from its file's program headers. Raises FilterError, OSError."""
-    with open(mapping.path, "rb") as file:
-        head = file.read(_PAGE_BYTES)
+    # The program may have put a FIFO in its place, whose other end nobody opens.
+    descriptor = os.open(mapping.path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    with open(descriptor, "rb") as file:
+        head = file.read(_HEAD_BYTES)
     if len(head) < 64 or not head.startswith(b"\x7fELF\x02\x01"):
         raise FilterError(mapping.path, "not a 64-bit ELF file")
     (table_offset,) = struct.unpack_from("<Q", head, 32)
@@ -189,10 +193,11 @@ def image_base(mapping: CodeMapping) -> int:
         raise FilterError(mapping.path, "its program headers are not where they are expected")
     headers = [struct.unpack_from("<IIQQQQQQ", head, table_offset + 56 * index) for index in range(count)]
     loads = [header for header in headers if header[0] == _PT_LOAD]
+    page_bytes = native_architecture().page_bytes
     for _, _, offset, address, _, in_file, _, _ in loads:
-        page_offset = offset // _PAGE_BYTES * _PAGE_BYTES
+        page_offset = offset // page_bytes * page_bytes
         if page_offset <= mapping.file_offset < offset + in_file:
-            lowest = min(header[3] for header in loads) // _PAGE_BYTES * _PAGE_BYTES
+            lowest = min(header[3] for header in loads) // page_bytes * page_bytes
             base: int = mapping.start - (address - offset + mapping.file_offset - lowest)
             return base
     raise FilterError(mapping.path, "no segment of it is mapped there")

@@ -17,6 +17,7 @@ from clew.protocol._generated import (
     PATH_DECISIONS_CELL,
     PATH_LOST_CELL,
     PATH_OTHER_DECISIONS_CELL,
+    PATH_SLACK_BYTES,
     PATH_SURPRISES_CELL,
     PATH_SURPRISES_LEFT_CELL,
     PATH_SURPRISES_OFFSET,
@@ -25,9 +26,14 @@ from clew.protocol._generated import (
     PATH_SYMBOLS_OFFSET,
     PathGap,
 )
+from clew.protocol.codec import (
+    FIRST_LONG_SURPRISE,
+    FIRST_WIDE_SURPRISE,
+    MAX_SURPRISE_BYTES,
+    WIDE_SURPRISE_BYTES,
+)
 
 __all__ = [
-    "BEHIND_BYTES",
     "CELLS_BYTES",
     "PathTail",
     "are_lost",
@@ -44,13 +50,6 @@ Array = npt.NDArray[Any]
 _N_CELLS: Final = 8
 CELLS_BYTES: Final = 8 * _N_CELLS
 """The window's first bytes, its cells."""
-_SLACK_BYTES: Final = 16
-"""The last number in a buffer may end so far behind it."""
-BEHIND_BYTES: Final = 11
-"""So much may be of a surprise that was begun: none takes more bytes."""
-_WIDE_BYTES: Final = 3
-_FIRST_WIDE, _FIRST_LONG = 1 << 8, 1 << 16
-"""Surprises from so many decisions on take more bytes, all of them behind zeros."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,7 @@ def cut_tail(read: Callable[[int, int], bytes]) -> bytes:
     """
     cells = read(0, CELLS_BYTES)
     surprises, symbols = used_bytes(_cells_of(cells))[0].tolist()
-    behind = PATH_SURPRISES_OFFSET + surprises, BEHIND_BYTES
+    behind = PATH_SURPRISES_OFFSET + surprises, MAX_SURPRISE_BYTES
     offsets = (PATH_SURPRISES_OFFSET, surprises), (PATH_SYMBOLS_OFFSET, symbols), behind
     return b"".join([cells, *(read(offset, size) for offset, size in offsets if size)])
 
@@ -109,12 +108,12 @@ def _begun_surprise(behind: bytes, decisions: int, *, is_first_cleared: bool) ->
     """
     if behind[:1] > b"\0":
         # The lowest byte comes first, also where there are more of them.
-        is_all = decisions == behind[0] or (is_first_cleared and decisions < _FIRST_WIDE)
+        is_all = decisions == behind[0] or (is_first_cleared and decisions < FIRST_WIDE_SURPRISE)
         return behind[:1] if is_all else b""
     if behind[2:3] > b"\0":
-        return behind[:_WIDE_BYTES]
-    told = int.from_bytes(behind[_WIDE_BYTES:], "little")
-    return behind if told >= max(_FIRST_LONG, decisions) else b""
+        return behind[:WIDE_SURPRISE_BYTES]
+    told = int.from_bytes(behind[WIDE_SURPRISE_BYTES:], "little")
+    return behind if told >= max(FIRST_LONG_SURPRISE, decisions) else b""
 
 
 def used_bytes(cells: Array) -> Array:
@@ -125,7 +124,7 @@ def used_bytes(cells: Array) -> Array:
     """
     used = cells[:, [PATH_SURPRISES_CELL, PATH_SYMBOLS_CELL]]
     size = used + np.uint64(PATH_BUFFER_BYTES)
-    size[(size > PATH_BUFFER_BYTES + _SLACK_BYTES) | ~used.any(axis=1, keepdims=True)] = 0
+    size[(size > PATH_BUFFER_BYTES + PATH_SLACK_BYTES) | ~used.any(axis=1, keepdims=True)] = 0
     found: Array = size.astype(np.int64)
     return found
 

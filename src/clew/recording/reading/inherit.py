@@ -17,15 +17,16 @@ from clew.protocol._generated import (
     IMAGE_RECORD,
     INVALIDATE_RECORD,
     LINK_RECORD,
+    NO_INDEX,
+    NO_SYMBOL,
     UNMAP_RECORD,
     ExitKind,
     Mode,
     RecordKind,
 )
-from clew.recording.assembly.blocks_keys import sorted_unique, spans
-from clew.recording.assembly.mapped import MappedSpans
-from clew.recording.assembly.records import NO_INDEX, NO_SYMBOL
-from clew.recording.assembly.rows import Rows
+from clew.recording.assembly.arrays.keys import sorted_unique, spans
+from clew.recording.assembly.arrays.rows import Rows
+from clew.recording.assembly.images.mapped import MappedSpans
 from clew.recording.raw.process import Counters
 
 __all__ = ["Announced"]

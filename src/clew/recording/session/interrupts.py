@@ -49,8 +49,8 @@ class InterruptGuard:
         self._taken: set[signal.Signals] = set()
 
     @property
-    def n_wishes(self) -> int:
-        """How many signals came."""
+    def n_stop_requests(self) -> int:
+        """How many signals came: each asks clew to stop recording."""
         return self.interrupts + self.terminations
 
     @property
@@ -150,7 +150,7 @@ class LeaveGuard(InterruptGuard):
 
     @property
     def wants_to_leave(self) -> bool:
-        return self.n_wishes > 0
+        return self.n_stop_requests > 0
 
     def follow(self, target_pidfd: int) -> None:
         """The target has no part in signals to clew."""

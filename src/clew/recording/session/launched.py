@@ -58,7 +58,7 @@ class Launch:
             ignored_signals=guard.set_aside,
             default_signals=guard.muted,
             before_fork=guard.commit,
-            is_given_up=lambda: guard.n_wishes > 0,
+            is_given_up=lambda: guard.n_stop_requests > 0,
         ) as process:
             pidfd = self._add(means.processes, process, layout, heap_bytes)
             process.detach()

@@ -24,13 +24,13 @@ class Descendants:
     def __init__(self, processes: Processes, pid: Pid, guard: InterruptGuard, tell: Callable[[str], None]) -> None:
         self._processes, self._pid, self._guard, self._tell = processes, pid, guard, tell
         self._alone_since: float | None = None
-        self._n_wishes = 0
+        self._n_stop_requests = 0
         self._is_told = False
 
     @property
     def are_interrupted(self) -> bool:
         """Whether a signal came when the program itself had ended, and only descendants still ran."""
-        return self._alone_since is not None and self._guard.n_wishes > self._n_wishes
+        return self._alone_since is not None and self._guard.n_stop_requests > self._n_stop_requests
 
     def look(self, now: float) -> None:
         """Tell people, some time after the program itself ended, that its descendants are recorded still."""
@@ -38,7 +38,7 @@ class Descendants:
         if (not is_kept and self._processes.is_running(self._pid)) or not len(self._processes):
             return
         if self._alone_since is None:
-            self._alone_since, self._n_wishes = now, self._guard.n_wishes
+            self._alone_since, self._n_stop_requests = now, self._guard.n_stop_requests
         elif now - self._alone_since > TELL_AFTER_SECONDS and not self._is_told:
             ways = self._guard.ways_out
             until = f", until {' or '.join(ways)}" if ways else ""

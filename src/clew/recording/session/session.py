@@ -37,6 +37,7 @@ from clew.store.names import JOURNAL_NAME
 from clew.version import __version__
 
 if TYPE_CHECKING:
+    from clew.recording.control.command_queue import CommandQueue
     from clew.recording.raw.process import RawProcess
     from clew.recording.session.target import Origin, Target
 
@@ -49,10 +50,12 @@ MAX_DELAY_WITH_REQUESTS_SECONDS: Final = 0.002
 NAMES_INTERVAL_SECONDS: Final = 1.0
 
 
-def start_session(origin: Origin, options: RecordOptions, guard: InterruptGuard) -> Session:
+def start_session(
+    origin: Origin, options: RecordOptions, guard: InterruptGuard, queue: CommandQueue | None = None
+) -> Session:
     """Enter what is to be recorded: it is followed from then on. Raises ClewError, and nothing is left then.
 
-    The directory `options.output` is made.
+    The directory `options.output` is made. What other threads ask of it comes by `queue`.
     """
     image = load_runtime_image()
     reaper = Pid(0)
@@ -75,7 +78,7 @@ def start_session(origin: Origin, options: RecordOptions, guard: InterruptGuard)
         means = Means(processes, image, settings, filters, guard, tell, start_ns)
         target = origin.enter(means)
         undo.pop_all()
-    return Session(origin, target, options, means, journal, snapshots)
+    return Session(origin, target, options, means, journal, snapshots, queue)
 
 
 class Session:
@@ -89,13 +92,14 @@ class Session:
         means: Means,
         journal: JournalWriter,
         snapshots: Snapshots,
+        queue: CommandQueue | None = None,
     ) -> None:
         # Late: the target runs already, and sockets are much to import.
-        from clew.recording.session.commands import listen
+        from clew.recording.session.commands import Commands
 
         self.target = target
         self.left_seconds: dict[Pid, float] = {}
-        """For how long each process stood still that was left."""
+        """For how long each process was stopped that was left."""
         self._origin = origin
         self._options = options
         self._guard = means.guard
@@ -107,7 +111,7 @@ class Session:
         self._snapshots = snapshots
         self._warnings: list[str] = []
         self._is_paused = origin.pause_seconds > 0
-        self._server = listen(processes, filters, options.output, lambda: self._is_paused, self.end_pause)
+        self._commands = Commands(processes, filters, options.output, lambda: self._is_paused, self.end_pause, queue)
 
     @property
     def has_ended(self) -> bool:
@@ -120,7 +124,7 @@ class Session:
             self._follow_all()
         finally:
             self._guard.leave()
-            self._server.close()
+            self._commands.close()
             self._processes.leave()
             self._end_sinks()
         self._room.look()
@@ -168,7 +172,7 @@ class Session:
             now = pace.note(self._processes.poll(delay_seconds))
             self._guard.stop_with(self.target.pid)
             self._processes.advance()
-            self._server.advance()
+            self._commands.advance()
             if now - names_at > NAMES_INTERVAL_SECONDS:
                 self._tidy()
                 names_at = now
@@ -181,7 +185,7 @@ class Session:
                 return
 
     def _max_delay_seconds(self) -> float:
-        if self._filters.is_active or self._server.is_busy:
+        if self._filters.is_active or self._commands.is_busy:
             return MAX_DELAY_WITH_REQUESTS_SECONDS
         delay_seconds = MAX_DELAY_DROPPING_SECONDS if self._options.drop_on_full else MAX_DELAY_SECONDS
         return min([delay_seconds, *(sink.max_delay_seconds for sink in self._options.sinks)])
@@ -200,8 +204,8 @@ class Session:
 
         if self.target.farewell:
             self._warnings.append(self.target.farewell)
-        n_wishes = self._guard.n_wishes
-        left = leave_all(self._processes, lambda: self._guard.n_wishes > n_wishes)
+        n_stop_requests = self._guard.n_stop_requests
+        left = leave_all(self._processes, lambda: self._guard.n_stop_requests > n_stop_requests)
         self.left_seconds = left.seconds
         self._warnings += left.failures
 

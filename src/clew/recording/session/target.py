@@ -34,7 +34,7 @@ class Target(Protocol):
 
     pid: Pid
     stopped_seconds: float
-    """How long it stood still while the runtime came in; 0 for one that did not run before."""
+    """How long it was stopped while the runtime came in; 0 for one that did not run before."""
     farewell: str
     """What people are told in the trace when clew leaves it; may be empty."""
 

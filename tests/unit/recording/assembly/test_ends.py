@@ -9,7 +9,7 @@ import pytest
 
 from clew.protocol._generated import EventKind
 from clew.recording.assembly.ends import settle_end
-from clew.recording.assembly.records import parse_records
+from clew.recording.assembly.records.records import parse_records
 from tests.unit.recording.made_up_records import event
 from tests.unit.recording.simulate import PID, make_runtime
 

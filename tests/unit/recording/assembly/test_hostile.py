@@ -14,7 +14,7 @@ from clew.address import Tid
 from clew.analysis.invariants.check import check_invariants
 from clew.protocol import _generated as protocol
 from clew.protocol._generated import EdgeKind, ExitKind, RecordKind
-from clew.recording.assembly.records import parse_records
+from clew.recording.assembly.records.records import parse_records
 from clew.recording.assembly.trace import assemble
 from clew.recording.raw.process import Counters, RawProcess
 from clew.store.trace import Trace

@@ -13,6 +13,8 @@ from clew.address import Pid
 from clew.process.shared_memory import HeaderSettings, SharedFile, SharedLayout, SharedMemory
 from clew.protocol._constants import Mode
 from clew.recording.following.followed import FollowedProcess
+from clew.recording.following.region import FollowedRegion
+from clew.recording.sinks.sink import Identity
 
 LAYOUT = SharedLayout(max_threads=4, ring_bytes=1024, counter_bytes=64 << 10)
 MAPS = """import mmap, sys
@@ -25,8 +27,9 @@ sys.stdin.read()"""
 def test_a_task_that_has_the_memory_is_found(running: str) -> None:
     shared = SharedMemory(SharedFile.create(LAYOUT), HeaderSettings(mode=Mode.COUNTS))
     anything: Any = None
-    followed = FollowedProcess(anything, anything, shared, anything, Mode.COUNTS)
-    followed.pid = Pid(1 << 30)
+    region = FollowedRegion(anything, anything, shared, anything, Mode.COUNTS)
+    who = Identity(Pid(1 << 30), Pid(1), "", [], "", has_own_namespace=False)
+    followed = FollowedProcess(region, who, -1, {})
     words = [sys.executable, "-I", "-S", "-c", MAPS, str(shared.fd), str(shared.offset)]
     try:
         with subprocess.Popen(words, pass_fds=[shared.fd], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as task:
@@ -34,7 +37,7 @@ def test_a_task_that_has_the_memory_is_found(running: str) -> None:
             # A slot that was taken for a thread has no number until that begins.
             number = task.pid if running == "begun" else 0
             drain: Any = SimpleNamespace(find_running=lambda: [number])
-            followed.drain = drain
+            region.drain = drain
             assert followed.find_survivor() == task.pid
             task.communicate()
         assert followed.find_survivor() is None

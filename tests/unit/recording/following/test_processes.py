@@ -19,10 +19,12 @@ from clew.process.shared_memory import FilterRow, HeaderSettings, SharedFile, Sh
 from clew.protocol._constants import Mode, ReleaseReason
 from clew.protocol.layout import field_offset
 from clew.recording.following import entering
+from clew.recording.following.followed import FollowedProcess
 from clew.recording.following.processes import Processes
 from clew.recording.journal.sink import JournalSink
 from clew.recording.journal.writer import JournalWriter
 from clew.recording.options.filters import FilterSet, parse_filter
+from clew.recording.sinks.sink import Identity
 
 HERE = Pid(os.getpid())
 LAYOUT = SharedLayout(max_threads=4, ring_bytes=1024, counter_bytes=64 << 10)
@@ -62,10 +64,9 @@ def test_a_child_that_nobody_answered_ran_unfollowed_though_it_was_killed(tmp_pa
     with JournalWriter(tmp_path / "journal") as journal, subprocess.Popen(["sleep", "60"]) as process:
         followed = Processes(JournalSink(journal), image, settings, FilterSet((), ()))
         parent_shared = SharedMemory(SharedFile.create(LAYOUT), settings)
-        parent = followed._roster.meet(
-            parent_shared, plan_injection(1 << 20, LAYOUT, 1 << 20, [], bases=native_processor().bases)
-        )
-        parent.pid, parent.executable = HERE, "/bin/parent"
+        plan = plan_injection(1 << 20, LAYOUT, 1 << 20, [], bases=native_processor().bases)
+        who = Identity(HERE, Pid(os.getppid()), "/bin/parent", [], "", has_own_namespace=False)
+        parent = FollowedProcess(followed._roster.meet(parent_shared, plan), who, -1, {})
         region = followed._unborn.expect(parent)
         followed._unborn.note_birth(parent, region, process.pid)
         (child,) = followed._unborn
@@ -82,7 +83,7 @@ def test_a_child_that_nobody_answered_ran_unfollowed_though_it_was_killed(tmp_pa
 
 
 @pytest.mark.parametrize("is_held", [True, False])
-def test_who_stands_still_goes_on_before_it_is_released(
+def test_who_is_stopped_goes_on_before_it_is_released(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_held: bool
 ) -> None:
     done: list[str] = []
@@ -119,10 +120,10 @@ def test_a_child_that_did_not_speak_yet_has_filters_that_come_meanwhile(tmp_path
             plan=plan_injection(1 << 20, LAYOUT, 1 << 20, [], bases=native_processor().bases),
         )
         assert followed._unborn.expect(parent) == child.region
-        before = child._n_wishes
+        before = child._n_directives
         assert followed.add_filter(parse_filter("0x1000-0x2000"), True) == 0, "nothing of those that run"
         assert followed.add_filter(parse_filter("libc.so.6"), False) == 0
         assert told[0] == (0x1000, 0x2000, True)
         assert {included for *_, included in told[1:]} == {False}
-        assert child._n_wishes == before + 2
+        assert child._n_directives == before + 2
         followed.leave()

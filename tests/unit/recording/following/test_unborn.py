@@ -13,7 +13,9 @@ import pytest
 from clew.address import Pid
 from clew.process.shared_memory import HeaderSettings, SharedFile, SharedLayout, SharedMemory
 from clew.protocol._constants import Mode
+from clew.recording.following.region import FollowedRegion
 from clew.recording.following.unborn import Unborn
+from clew.recording.sinks.sink import Identity
 
 LAYOUT = SharedLayout(max_threads=4, ring_bytes=1024, counter_bytes=64 << 10)
 
@@ -26,10 +28,9 @@ class Nursery:
         self.shared = SharedMemory(SharedFile.create(LAYOUT), HeaderSettings(mode=Mode.COUNTS))
         self.parent: Any = SimpleNamespace(
             pid=Pid(os.getpid()),
-            parent_pid=Pid(os.getppid()),
-            executable="/bin/parent",
-            command=["parent"],
-            name="parent",
+            who=Identity(
+                Pid(os.getpid()), Pid(os.getppid()), "/bin/parent", ["parent"], "parent", has_own_namespace=False
+            ),
             has_own_namespace=False,
             has_ended=False,
             shared=self.shared,
@@ -37,14 +38,13 @@ class Nursery:
         )
         self.unborn = Unborn(self._make, lambda _: None, self.lost.append, self.lost.append)
 
-    def _make(self, shared: SharedMemory, plan: object) -> Any:
-        made = SimpleNamespace(shared=shared, drain=None)
-        made.identify = lambda identity, pidfd: vars(made).update(identity=identity, pidfd=pidfd)
-        return made
+    def _make(self, shared: SharedMemory, plan: Any) -> FollowedRegion:
+        nobody: Any = None
+        return FollowedRegion(nobody, nobody, shared, plan, Mode.COUNTS)
 
     def close(self) -> None:
-        for child in list(self.unborn):
-            self.unborn.discard(child)
+        for region in self.unborn:
+            self.unborn.discard(region)
         self.shared.close()
 
 
@@ -69,10 +69,9 @@ def test_a_child_that_ended_is_taken_once(nursery: Nursery, child: subprocess.Po
     assert nursery.unborn.take_stillborn() == []
     child.kill()
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
-    (found,) = nursery.unborn.take_stillborn()
-    made: Any = found.process
-    assert (made.identity.pid, made.identity.parent_pid) == (child.pid, os.getpid())
-    assert (made.identity.executable, made.identity.command) == ("/bin/parent", ["parent"])
+    ((_, made),) = nursery.unborn.take_stillborn()
+    assert (made.pid, made.who.parent_pid) == (child.pid, os.getpid())
+    assert (made.who.executable, made.who.command) == ("/bin/parent", ["parent"])
     os.close(made.pidfd)
     assert nursery.unborn.take_stillborn() == []
     assert len(nursery.unborn) == 0
@@ -84,9 +83,9 @@ def test_a_child_that_was_buried_is_told_of_as_well(nursery: Nursery, child: sub
     child.kill()
     child.wait()
     nursery.unborn.note_birth(nursery.parent, region, child.pid)
-    (found,) = nursery.unborn.take_stillborn()
-    assert (found.pid, found.pidfd) == (child.pid, -1)
-    found.process.shared.close()
+    ((_, made),) = nursery.unborn.take_stillborn()
+    assert (made.pid, made.pidfd) == (child.pid, -1)
+    made.shared.close()
 
 
 def test_what_is_no_child_of_the_parent_is_not_believed(nursery: Nursery) -> None:

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clew.protocol._generated import EdgeKind, Mode, RecordKind
-from clew.recording.assembly.blocks import Blocks
+from clew.recording.assembly.blocks.blocks import Blocks
 from clew.recording.assembly.code import parse_code, work_out
-from clew.recording.assembly.edges import Edges
+from clew.recording.assembly.edges.edges import Edges
 from clew.recording.journal.frames import Frame, FrameKind
 from clew.recording.live import process as live_process
 from clew.recording.live.process import LiveProcess

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -121,3 +122,10 @@ def test_a_symbol_of_no_elf_file_is_a_warning(tmp_path: Path) -> None:
     assert filters.rows_for(mapping("/none/gone.so")) == []
     assert len(filters.warnings) == 2
     assert len(filters.unused()) == 2
+
+
+@pytest.mark.timeout(20)
+def test_a_fifo_in_the_place_of_an_image_holds_nobody_up(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "library.so")
+    with pytest.raises(FilterError, match="not a 64-bit ELF file"):
+        image_base(mapping(str(tmp_path / "library.so")))

@@ -1,11 +1,11 @@
 // The graph of both processes as the graph's picture takes it.
 import { computed, signal } from "@preact/signals";
+import { MOST_BLOCKS } from "../../protocol/generated.ts";
 import { colorEdges } from "../graph/edge-colors.ts";
 import { type DrawnCounts, type DrawnGraph, foldCounts, foldGraph } from "../graph/folding.ts";
 import { paintNodes } from "../graph/node-colors.ts";
 import { type GraphScene, layOutGraph } from "../graph/scene.ts";
 import { recentBlocks } from "../recent.ts";
-import { MOST_BLOCKS } from "../session.ts";
 import { type Camera, dimensions, EMPTY_FILTER, layout, updateCompare } from "../view-state.ts";
 import { colorOf, countsWords, entriesWords } from "./classes.ts";
 import { compareText, comparedSelection, pair, selectCompared, union } from "./compare-session.ts";

@@ -5,9 +5,10 @@ import { KeptLayouts } from "../layout/kept-layouts.ts";
 import { prepareLayouts, requestLayout } from "../layout/layout-client.ts";
 import { MovedByLayout, type MovedNodes } from "../layout/moved-nodes.ts";
 import type { ShownPicture } from "../export/shown-picture.ts";
+import { MOST_BLOCKS } from "../../protocol/generated.ts";
 import { highlights } from "../highlights.ts";
 import { type RecentBlock, recentBlocks } from "../recent.ts";
-import { blocks, counts, failure, functions, isCounted, isLive, MOST_BLOCKS } from "../session.ts";
+import { blocks, counts, failure, functions, isCounted, isLive } from "../session.ts";
 import {
   type Camera,
   dimensions,

@@ -9,13 +9,13 @@ import {
   fetchReferences,
   type References,
 } from "../../api/code.ts";
+import { LISTING_PAGE } from "../../protocol/generated.ts";
 import { nameLine } from "../flow/flow-boxes.ts";
 import { selectedBlock, selectedFunction } from "../selected.ts";
 import { client, counts, failure, functions, processId } from "../session.ts";
 import { threads, viewState } from "../view-state.ts";
 import { ListingRows } from "./listing-rows.ts";
 
-const PAGE_PLACES = 64;
 const MOST_PAGES = 300;
 
 interface Page {
@@ -61,18 +61,18 @@ let mostLoaded = 0;
 
 /** The code of the block at a place; null while it is loaded, which asking for it begins. */
 export function blockAt(place: number): CodeBlock | null {
-  return pageOf(place).blocks?.[place % PAGE_PLACES] ?? null;
+  return pageOf(place).blocks?.[place % LISTING_PAGE] ?? null;
 }
 
 /** `parser.c:120`, of an instruction of the block at a place; empty where it is not known, or not yet. */
 export function lineAt(place: number, instruction: number): string {
   const { blocks, lines } = pageOf(place);
-  const block = blocks?.[place % PAGE_PLACES];
+  const block = blocks?.[place % LISTING_PAGE];
   return block && lines ? nameLine(lines, lines.lines[String(block.block)]?.[instruction] ?? null) : "";
 }
 
 function pageOf(place: number): Page {
-  const number = Math.floor(place / PAGE_PLACES);
+  const number = Math.floor(place / LISTING_PAGE);
   let page = pages.get(number);
   if (!page) {
     page = { blocks: null, lines: null };
@@ -90,15 +90,15 @@ function pageOf(place: number): Page {
 async function loadPage(number: number, page: Page): Promise<void> {
   const all = pages;
   const [trace, id] = [viewState.peek().trace, processId.peek()];
-  const start = number * PAGE_PLACES;
-  const found = await fetchListing(client(), trace, id, start, PAGE_PLACES, threads.peek());
+  const start = number * LISTING_PAGE;
+  const found = await fetchListing(client(), trace, id, start, LISTING_PAGE, threads.peek());
   if (all !== pages) {
     return;
   }
   page.blocks = found.blocks;
   mostLoaded = found.blocks.reduce((most, block) => Math.max(most, block.executions), mostLoaded);
   pagesLoaded.value++;
-  const lines = await fetchListingLines(client(), trace, id, start, PAGE_PLACES);
+  const lines = await fetchListingLines(client(), trace, id, start, LISTING_PAGE);
   if (all === pages) {
     page.lines = lines;
     pagesLoaded.value++;

@@ -1,5 +1,6 @@
 // The graph of a process that runs, put together of frames: docs/format/container.md, as `live`. Pure.
 import type { Container } from "../../protocol/container.ts";
+import type { ModeWord } from "../../protocol/generated.ts";
 import { LiveRows } from "./live-rows.ts";
 
 export interface LiveProcess {
@@ -24,7 +25,7 @@ export type RecordingState = "running" | "ended" | "published" | "failed";
 /** What a frame says beside its arrays. */
 export interface LiveMeta {
   name: string;
-  mode: "coverage" | "counts" | "region" | "full";
+  mode: ModeWord;
   command: string[];
   epoch: string;
   sequence: number;

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { ProgramStatus, StandingThread } from "../../api/live-control.ts";
+import type { ProgramStatus, StoppedThread } from "../../api/live-control.ts";
 import {
   describeBudget,
   findBlockAt,
@@ -15,14 +15,14 @@ import {
 
 const STATUS: ProgramStatus = {
   ...{ pid: 1, mode: "counts", budget: null, is_paused: false, include: [], exclude: [], executable: "/e" },
-  ...{ is_held: false, breakpoints: [], standing: [], elsewhere: [], n_standing: 0, n_elsewhere: 0 },
+  ...{ is_held: false, breakpoints: [], stopped: [], elsewhere: [], n_stopped: 0, n_elsewhere: 0 },
 };
 
-function standing(tid: number, reason: StandingThread["reason"] = "asked"): StandingThread {
+function stopped(tid: number, reason: StoppedThread["reason"] = "asked"): StoppedThread {
   return { tid, reason, address: "0x1", symbol: "", registers: {} };
 }
 
-test("a program stands still once none of its threads runs", () => {
+test("a program is stopped once none of its threads runs", () => {
   expect(stateOf(undefined)).toBe("unknown");
   expect(stateOf(null)).toBe("gone");
   expect(stateOf({ ...STATUS, is_paused: true, is_held: true })).toBe("waiting");
@@ -32,8 +32,8 @@ test("a program stands still once none of its threads runs", () => {
   expect(stateOf({ ...STATUS, is_held: true, elsewhere: [waits, { tid: 2, system_call: null }] })).toBe("coming");
 });
 
-test("the chosen thread is meant as long as it stands still, else the first", () => {
-  const status = { ...STATUS, is_held: true, standing: [standing(5, "breakpoint"), standing(3)] };
+test("the chosen thread is meant as long as it is stopped, else the first", () => {
+  const status = { ...STATUS, is_held: true, stopped: [stopped(5, "breakpoint"), stopped(3)] };
   expect(findMeant(status, 3)?.tid).toBe(3);
   expect(findMeant(status, 4)?.tid).toBe(5);
   expect(findMeant(status, null)?.tid).toBe(5);

@@ -1,19 +1,19 @@
-// What is said of a program that runs, and which block a thread stands in. Pure.
-import type { OtherThread, ProgramStatus, StandingThread, ToldMode } from "../../api/live-control.ts";
+// What is said of a program that runs, and which block a thread is stopped in. Pure.
+import type { OtherThread, ProgramStatus, StoppedThread, ToldMode } from "../../api/live-control.ts";
 
-/** "coming": not all of its threads stand still yet; "gone": it has ended, or clew has left it. */
+/** "coming": not all of its threads are stopped yet; "gone": it has ended, or clew has left it. */
 export type ProgramState = "unknown" | "waiting" | "running" | "coming" | "held" | "gone";
 
 export const STATE_WORDS: Record<ProgramState, string> = {
   unknown: "Asking how the program stands …",
   waiting: "Waits in front of its first instruction",
   running: "Runs",
-  coming: "Comes to stand still …",
-  held: "Stands still",
+  coming: "Stopping …",
+  held: "Stopped",
   gone: "Is not recorded any more: it has ended, or runs on without clew",
 };
 
-const REASONS: Record<StandingThread["reason"], string> = {
+const REASONS: Record<StoppedThread["reason"], string> = {
   asked: "paused",
   stepped: "stepped",
   breakpoint: "breakpoint",
@@ -33,8 +33,8 @@ export function stateOf(status: ProgramStatus | null | undefined): ProgramState 
   return status.elsewhere.some((thread) => thread.system_call === null) ? "coming" : "held";
 }
 
-/** Why a thread stands, and where: "breakpoint at main+0x4". */
-export function describeStanding({ reason, address, symbol }: StandingThread): string {
+/** Why a thread is stopped, and where: "breakpoint at main+0x4". */
+export function describeStopped({ reason, address, symbol }: StoppedThread): string {
   return `${REASONS[reason]} at ${symbol || address}`;
 }
 
@@ -42,10 +42,10 @@ export function describeOther({ system_call: call }: OtherThread): string {
   return call === null ? "runs" : `waits in ${call}`;
 }
 
-/** The thread that is meant: the one chosen if it stands still, else the first, which has a reason of its own if any has. */
-export function findMeant(status: ProgramStatus | null | undefined, chosen: number | null): StandingThread | null {
-  const standing = status?.standing ?? [];
-  return standing.find(({ tid }) => tid === chosen) ?? standing[0] ?? null;
+/** The thread that is meant: the one chosen if it is stopped, else the first, which has a reason of its own if any has. */
+export function findMeant(status: ProgramStatus | null | undefined, chosen: number | null): StoppedThread | null {
+  const stopped = status?.stopped ?? [];
+  return stopped.find(({ tid }) => tid === chosen) ?? stopped[0] ?? null;
 }
 
 interface BlockPlaces {

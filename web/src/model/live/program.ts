@@ -1,5 +1,5 @@
 // The program that is being recorded, as it can be commanded: how it stands, which of its threads is meant, and commands. It is
-// asked again and again while somebody looks; often where it may come to stand still by itself.
+// asked again and again while somebody looks; often where it may stop by itself.
 import { batch, computed, effect, signal } from "@preact/signals";
 import {
   type Command,
@@ -31,9 +31,9 @@ export const programState = computed<ProgramState>(() => {
   const recording = liveState.value?.meta.state ?? "running";
   return recording === "running" ? stateOf(programStatus.value) : "gone";
 });
-/** Whether it stands still, or some of it does already. */
+/** Whether it is stopped, or some of it already. */
 export const isStill = computed(() => programState.value === "held" || programState.value === "coming");
-/** The thread that stands still and that steps move. */
+/** The thread that is stopped and that steps move. */
 export const meantThread = computed(() => findMeant(programStatus.value, chosen.value));
 /** The process that is looked at; 0 before it is known. */
 const pid = computed(() => {
@@ -91,7 +91,7 @@ export function watchProgram(): () => void {
   };
 }
 
-/** Mean a thread; one that stands still. */
+/** Mean a stopped thread. */
 export function chooseThread(tid: number): void {
   chosen.value = tid;
 }
@@ -136,11 +136,11 @@ export function moveThread(how: "step" | "next"): void {
   if (thread) {
     void command({ command: how, tid: thread.tid });
   } else {
-    programError.value = "no thread stands still: pause the program first";
+    programError.value = "no thread is stopped: pause the program first";
   }
 }
 
-/** Have threads stand still that come to what is selected. */
+/** Have threads stop that come to what is selected. */
 export function breakHere(): void {
   const place = selectedPlace.peek();
   if (place === null) {

@@ -3,10 +3,33 @@ import { useMemo, useRef, useState } from "preact/hooks";
 import type { CallChart } from "../../api/calls.ts";
 import { formatDuration, formatInteger, formatShare } from "../../base/format.ts";
 import { binsOf, binStart, stackBars, stretchOf } from "../../model/calls/stacked-bars.ts";
+import { bindKeys } from "../../model/keys.ts";
 import { type ChartGroup, calls, CHART_GROUPS, range, update, updateCalls } from "../../model/view-state.ts";
 
 const MOST_ROWS = 200;
 const GROUP_NAMES: Record<ChartGroup, string> = { name: "name", kind: "kind", thread: "thread" };
+
+interface Stretch {
+  isBegun: boolean;
+  move: (by: number, isExtending: boolean) => void;
+  take: () => void;
+  drop: () => void;
+}
+
+const BAR = "A bar back or on";
+const EXTEND = "Extend the stretch of time by a bar";
+const pressKey = bindKeys<Stretch>(
+  "Calls over time",
+  [
+    { key: "ArrowLeft", what: BAR, run: ({ move }) => move(-1, false) },
+    { key: "ArrowRight", what: BAR, run: ({ move }) => move(1, false) },
+    { key: "Shift+ArrowLeft", what: EXTEND, run: ({ move }) => move(-1, true) },
+    { key: "Shift+ArrowRight", what: EXTEND, run: ({ move }) => move(1, true) },
+    { key: "Enter", what: "Choose the stretch", when: ({ isBegun }) => isBegun, run: ({ take }) => take() },
+    { key: "Escape", what: "Leave it as it was", when: ({ isBegun }) => isBegun, run: ({ drop }) => drop() },
+  ],
+  { ignoresModifiers: true },
+);
 
 export function CallsChart({ chart }: { chart: CallChart }) {
   const bars = useMemo(() => stackBars(chart), [chart]);
@@ -28,20 +51,12 @@ export function CallsChart({ chart }: { chart: CallChart }) {
     update({ range: [Math.max(ends[0], 0), Math.max(ends[1], 1)] });
   };
   const onKeyDown = (event: KeyboardEvent) => {
-    const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
-    const [from, to] = drag ?? chosen ?? [0, 0];
-    if (by !== undefined) {
+    const move = (by: number, isExtending: boolean) => {
+      const [from, to] = drag ?? chosen ?? [0, 0];
       const next = drag || chosen ? Math.min(Math.max(to + by, 0), chart.bins - 1) : 0;
-      setDrag(event.shiftKey ? [from, next] : [next, next]);
-    } else if (event.key === "Enter" && drag) {
-      take(drag);
-    } else if (event.key === "Escape" && drag) {
-      setDrag(null);
-    } else {
-      return;
-    }
-    event.preventDefault();
-    event.stopPropagation();
+      setDrag(isExtending ? [from, next] : [next, next]);
+    };
+    pressKey(event, { isBegun: drag !== null, move, take: () => take(drag!), drop: () => setDrag(null) });
   };
   return (
     <section class="calls-chart" aria-label="Calls over time" data-chart-calls={bars.sums.reduce((a, b) => a + b, 0)}>

@@ -5,8 +5,10 @@ import type { CallRow } from "../../api/calls.ts";
 import { formatDuration, formatInteger } from "../../base/format.ts";
 import { formatArguments, formatResult } from "../../model/calls/call-text.ts";
 import { callPage, PAGE_ROWS, pageNumber, showCall } from "../../model/calls/calls.ts";
+import { bindKeys } from "../../model/keys.ts";
 import { functions } from "../../model/session.ts";
 import { type CallSort, calls, updateCalls } from "../../model/view-state.ts";
+import { rowKeys, type Rows } from "../shell/row-keys.ts";
 
 /** The row that the keyboard is at. */
 const current = signal(-1);
@@ -22,6 +24,24 @@ const COLUMNS: [CallSort | null, string, string][] = [
   ["duration", "Took", "Sort by how long it took"],
   ["block", "Made in", "Sort by the place in the code"],
 ];
+
+const pressKey = bindKeys<Rows & { row: CallRow | undefined }>(
+  "Calls",
+  [
+    ...rowKeys({
+      step: "Previous or next call",
+      page: "A screen back or on",
+      ends: "To the first or last of the page",
+    }),
+    {
+      key: "Enter",
+      what: "Select the block that called, and go to its time",
+      when: ({ row }) => row !== undefined,
+      run: ({ row }) => showCall(row!),
+    },
+  ],
+  { ignoresModifiers: true },
+);
 
 export function CallsTable() {
   const page = callPage.value;
@@ -40,27 +60,11 @@ export function CallsTable() {
     box.current?.querySelector(`#call-row-${current.value}`)?.scrollIntoView({ block: "nearest" });
   };
   const onKeyDown = (event: KeyboardEvent) => {
-    const at = current.value;
-    const steps: Record<string, number> = {
-      ArrowUp: -1,
-      ArrowDown: 1,
-      PageUp: -SCREEN_ROWS,
-      PageDown: SCREEN_ROWS,
-      Home: -rows.length,
-      End: rows.length,
-    };
-    if (event.target !== event.currentTarget || rows.length === 0) {
-      return;
+    if (event.target === event.currentTarget) {
+      const at = current.value;
+      const move = (by: number) => moveTo(at + by);
+      pressKey(event, { count: rows.length, page: SCREEN_ROWS, move, row: rows[at] });
     }
-    if (event.key in steps) {
-      moveTo(at + steps[event.key]);
-    } else if (event.key === "Enter" && at >= 0) {
-      showCall(rows[at]);
-    } else {
-      return;
-    }
-    event.preventDefault();
-    event.stopPropagation();
   };
   if (!page) {
     return <p class="waiting">Reading calls …</p>;

@@ -5,6 +5,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { comparedScene } from "../../model/compare/compare-scene.ts";
 import { selectCompared } from "../../model/compare/compare-session.ts";
 import { sideScenes } from "../../model/compare/side-scenes.ts";
+import { bindKeys } from "../../model/keys.ts";
 import { besideEachOther } from "../../model/export/pictures-beside.ts";
 import { shownPicture } from "../../model/export/shown-picture.ts";
 import { compare, updateCompare } from "../../model/view-state.ts";
@@ -15,6 +16,19 @@ import { LookButton } from "../graph/look-controls.tsx";
 import { LayoutChoices } from "../graph/toolbar.tsx";
 import { ToggleButton } from "../shell/toggle-button.tsx";
 
+const pressKey = bindKeys<null>(
+  "Compare",
+  [
+    {
+      key: "Escape",
+      what: "In the graph, select nothing",
+      when: () => comparedScene.selection.peek() !== null,
+      run: () => selectCompared(null),
+    },
+  ],
+  { ignoresModifiers: true },
+);
+
 export function CompareGraph() {
   const [failure, setFailure] = useState<string | null>(null);
   const fit = useRef<() => void>(() => undefined);
@@ -22,12 +36,7 @@ export function CompareGraph() {
   return (
     <div
       class={isBeside ? "graph-view compare-part is-beside" : "graph-view compare-part"}
-      onKeyDown={(event) => {
-        if (event.key === "Escape" && comparedScene.selection.peek()) {
-          event.stopPropagation();
-          selectCompared(null);
-        }
-      }}
+      onKeyDown={(event) => pressKey(event, null)}
     >
       {isBeside && failure === null ? (
         <Pair fit={fit} onFailure={setFailure} />

@@ -13,6 +13,7 @@ import {
   union,
 } from "../../model/compare/compare-session.ts";
 import { followOrder, partings, stepBoth, stepParting } from "../../model/compare/partings.ts";
+import { bindKeys } from "../../model/keys.ts";
 import { process, summary, traceNames } from "../../model/session.ts";
 import { compare, COMPARE_PARTS, type ComparePart, updateCompare, viewState } from "../../model/view-state.ts";
 import { ToggleButton } from "../shell/toggle-button.tsx";
@@ -31,23 +32,36 @@ const PARTS: Record<ComparePart, { name: string; title: string; Show: () => prea
   order: { name: "Partings", title: "Where they part, and where they meet again", Show: CompareOrder },
 };
 
-/** Keys of the view, while the focus is in it. */
-const KEYS: Record<string, () => void> = {
-  n: () => stepParting(1),
-  p: () => stepParting(-1),
-  x: swapSides,
-  s: () => {
-    if (compare.peek().part === "graph") {
-      updateCompare({ isBeside: !compare.peek().isBeside });
-    }
-  },
-  "(": () => stepBoth(-1),
-  ")": () => stepBoth(1),
-  v: () => {
-    const at = COMPARE_PARTS.indexOf(compare.peek().part);
-    updateCompare({ part: COMPARE_PARTS[(at + 1) % COMPARE_PARTS.length] });
-  },
-};
+const PARTING = "Both replays to the next parting, or the one before";
+const BOTH = "Both replays a block back or on";
+const pressKey = bindKeys<HTMLElement>("Compare", [
+  { key: "v", what: "The next part of the comparison", run: keepingFocus(showNextPart) },
+  { key: "x", what: "Swap A and B", run: keepingFocus(swapSides) },
+  { key: "s", what: "In the graph, one picture or two beside each other", run: keepingFocus(togglePictures) },
+  { key: "n", what: PARTING, run: () => stepParting(1) },
+  { key: "p", what: PARTING, run: () => stepParting(-1) },
+  { key: "(", what: BOTH, run: () => stepBoth(-1) },
+  { key: ")", what: BOTH, run: () => stepBoth(1) },
+]);
+
+/** With the focus on the view in the end: what had it may be gone with the part that it was in. */
+function keepingFocus(change: () => void): (view: HTMLElement) => void {
+  return (view) => {
+    change();
+    view.focus({ preventScroll: true });
+  };
+}
+
+function showNextPart(): void {
+  const at = COMPARE_PARTS.indexOf(compare.peek().part);
+  updateCompare({ part: COMPARE_PARTS[(at + 1) % COMPARE_PARTS.length] });
+}
+
+function togglePictures(): void {
+  if (compare.peek().part === "graph") {
+    updateCompare({ isBeside: !compare.peek().isBeside });
+  }
+}
 
 export function CompareView() {
   useEffect(() => followComparison(), []);
@@ -64,15 +78,8 @@ export function CompareView() {
       data-compare-state={compareFailure.value !== null ? "failed" : union.value ? "ready" : "waiting"}
       onKeyDown={(event) => {
         const isText = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
-        const run = event.ctrlKey || event.metaKey || event.altKey || isText ? undefined : KEYS[event.key];
-        if (run) {
-          event.preventDefault();
-          event.stopPropagation();
-          run();
-          // What had the focus may be gone with the part that it was in.
-          if (["v", "x", "s"].includes(event.key)) {
-            event.currentTarget.focus({ preventScroll: true });
-          }
+        if (!isText) {
+          pressKey(event, event.currentTarget);
         }
       }}
     >

@@ -1,6 +1,7 @@
 // The picture of a function's control flow: moved, enlarged and clicked; with a minimap.
 import { effect, type ReadonlySignal, useSignal } from "@preact/signals";
 import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import { type Binding, bindKeys } from "../../model/keys.ts";
 import { describeEdge } from "../../model/flow/flow-boxes.ts";
 import { newestBlock } from "../../model/flow/flow-follow.ts";
 import type { LaidOutFlow } from "../../model/flow/flow-of-function.ts";
@@ -34,6 +35,44 @@ const OF_PROCESS: FlowSubject = {
   select: (index) => update({ selection: { kind: "block", index } }),
   openFunction: (index) => update({ selection: { kind: "function", index } }),
 };
+
+/** What keys are pressed on; `current` is the block that is selected, -1 for none. */
+interface KeyTarget {
+  current: number;
+  go: (way: Direction) => void;
+  pan: (way: Direction) => void;
+  zoom: (factor: number) => void;
+  fit: () => void;
+  goToEntry: () => void;
+  openCall: (box: number) => void;
+}
+
+const pressKey = bindKeys<KeyTarget>("Function", [
+  { key: "ArrowUp", what: "To a block that leads here", run: (on) => on.go("up") },
+  { key: "ArrowDown", what: "To a block that comes next", run: (on) => on.go("down") },
+  { key: "ArrowLeft", what: "To the block beside", run: (on) => on.go("left") },
+  { key: "ArrowRight", what: "To the block beside", run: (on) => on.go("right") },
+  panKey("Shift+ArrowLeft", "left"),
+  panKey("Shift+ArrowRight", "right"),
+  panKey("Shift+ArrowUp", "up"),
+  panKey("Shift+ArrowDown", "down"),
+  { key: "+", what: "Nearer", run: (on) => on.zoom(KEY_ZOOM) },
+  { key: "=", what: "Nearer", run: (on) => on.zoom(KEY_ZOOM) },
+  { key: "-", what: "Farther", run: (on) => on.zoom(1 / KEY_ZOOM) },
+  { key: "f", what: "All of it", run: (on) => on.fit() },
+  { key: "0", what: "All of it", run: (on) => on.fit() },
+  { key: "Home", what: "To the entry", run: (on) => on.goToEntry() },
+  {
+    key: "Enter",
+    what: "Into the function that the block calls",
+    when: ({ current }) => current >= 0,
+    run: (on) => on.openCall(on.current),
+  },
+]);
+
+function panKey(key: string, way: Direction): Binding<KeyTarget> {
+  return { key, what: "Move the picture", run: (on) => on.pan(way) };
+}
 
 export function FlowCanvas({ of, subject = OF_PROCESS }: { of: LaidOutFlow; subject?: FlowSubject }) {
   const { selectedBlock, newestBlock } = subject;
@@ -171,33 +210,16 @@ export function FlowCanvas({ of, subject = OF_PROCESS }: { of: LaidOutFlow; subj
     look(zoomAt(camera.peek(), factor, at));
   const fit = () => glide(camera.peek(), fitAll(picture, view.peek()), look, move);
   const onKeyDown = (event: KeyboardEvent) => {
-    if (event.ctrlKey || event.metaKey || event.altKey) {
-      return;
-    }
-    const selected = boxOf.get(selectedBlock.peek()) ?? -1;
-    const { x, y, scale } = camera.peek();
-    const way = event.key.startsWith("Arrow") ? (event.key.slice(5).toLowerCase() as Direction) : null;
-    if (way && event.shiftKey) {
+    const current = boxOf.get(selectedBlock.peek()) ?? -1;
+    const { entry } = of.model.input;
+    const pan = (way: Direction) => {
+      const { x, y, scale } = camera.peek();
       const step = PAN_STEP / scale;
       const [dx, dy] = { up: [0, -step], down: [0, step], left: [-step, 0], right: [step, 0] }[way];
       look({ x: x + dx, y: y + dy, scale });
-    } else if (way) {
-      select(selected < 0 ? of.model.input.entry : nextBox(of, selected, way));
-    } else if (event.key === "+" || event.key === "=") {
-      zoom(KEY_ZOOM);
-    } else if (event.key === "-") {
-      zoom(1 / KEY_ZOOM);
-    } else if (event.key === "0" || event.key === "f") {
-      fit();
-    } else if (event.key === "Home") {
-      select(of.model.input.entry);
-    } else if (event.key === "Enter" && selected >= 0) {
-      openCall(selected);
-    } else {
-      return;
-    }
-    event.preventDefault();
-    event.stopPropagation();
+    };
+    const go = (way: Direction) => select(current < 0 ? entry : nextBox(of, current, way));
+    pressKey(event, { current, go, pan, zoom, fit, goToEntry: () => select(entry), openCall });
   };
   useEffect(
     () =>

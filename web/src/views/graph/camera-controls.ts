@@ -1,6 +1,7 @@
 // Pointer, wheel, touch and keys over the picture: what they do to the camera and to single nodes, and what is pointed at.
 import { Fingers } from "../../base/fingers.ts";
 import { type Eye, type Frame, orbitEye, panEye, zoomEye } from "../../base/projection.ts";
+import { type Binding, bindKeys } from "../../model/keys.ts";
 
 /** A pointer that stayed nearer than this to where it went down did not drag, in pixels. */
 const CLICK_PX = 4;
@@ -10,13 +11,13 @@ const KEY_PAN_PX = 48;
 const KEY_ZOOM = 1.2;
 const KEY_NUDGE_PX = 12;
 
-/** Where the picture goes. */
-const ARROWS: Record<string, readonly [number, number] | undefined> = {
-  ArrowLeft: [1, 0],
-  ArrowRight: [-1, 0],
-  ArrowUp: [0, 1],
-  ArrowDown: [0, -1],
-};
+/** And where they lead. The picture goes the other way. */
+const ARROWS = [
+  ["ArrowLeft", -1, 0],
+  ["ArrowRight", 1, 0],
+  ["ArrowUp", 0, -1],
+  ["ArrowDown", 0, 1],
+] as const;
 
 export interface ControlTarget {
   isFlat: () => boolean;
@@ -38,6 +39,47 @@ export interface ControlTarget {
   release: (isAll: boolean) => void;
   /** Point at what is selected, or at nothing any more. */
   pointAtSelected: () => void;
+}
+
+const pressKey = bindKeys<ControlTarget>("Graph", [
+  ...arrows("", "Turn the picture; in two dimensions move it", (on, x, y) => (on.isFlat() ? pan : orbit)(on, x, y)),
+  ...arrows("Shift+", "Move the picture", pan),
+  { key: "+", what: "Nearer", run: (on) => zoom(on, 1 / KEY_ZOOM) },
+  { key: "=", what: "Nearer", run: (on) => zoom(on, 1 / KEY_ZOOM) },
+  { key: "-", what: "Farther", run: (on) => zoom(on, KEY_ZOOM) },
+  { key: "f", what: "All of it", run: (on) => on.fit() },
+  { key: "0", what: "All of it", run: (on) => on.fit() },
+  { key: "Enter", what: "Open the selected function", run: (on) => on.enter() },
+  { key: "Escape", what: "Select nothing", run: (on) => on.clear() },
+  {
+    key: "o",
+    what: "Point at what is selected: its neighbours, and particles on its edges",
+    run: (on) => on.pointAtSelected(),
+  },
+  ...arrows("Ctrl+", "Move what is selected", (on, x, y) => on.nudge(x * KEY_NUDGE_PX, y * KEY_NUDGE_PX)),
+  { key: "Ctrl+Z", what: "Take the last move back", run: (on) => on.undo() },
+  { key: "r", what: "Put what is selected where the layout has it", run: (on) => on.release(false) },
+  { key: "R", what: "Put everything where the layout has it", run: (on) => on.release(true) },
+]);
+
+function arrows(
+  modifier: string,
+  what: string,
+  run: (on: ControlTarget, x: number, y: number) => void,
+): Binding<ControlTarget>[] {
+  return ARROWS.map(([key, x, y]) => ({ key: `${modifier}${key}`, what, run: (on) => run(on, x, y) }));
+}
+
+function pan(on: ControlTarget, x: number, y: number): void {
+  on.move((eye, frame) => panEye(eye, frame, -x * KEY_PAN_PX, -y * KEY_PAN_PX));
+}
+
+function orbit(on: ControlTarget, x: number, y: number): void {
+  on.move((eye) => orbitEye(eye, x * KEY_ORBIT, -y * KEY_ORBIT));
+}
+
+function zoom(on: ControlTarget, factor: number): void {
+  on.move((eye, frame) => zoomEye(eye, frame, factor, frame.width / 2, frame.height / 2));
 }
 
 /** Returns what ends it. */
@@ -140,56 +182,6 @@ export function controlCamera(canvas: HTMLCanvasElement, target: ControlTarget):
     },
     { signal, passive: false },
   );
-  canvas.addEventListener(
-    "keydown",
-    (event) => {
-      const isCommand = event.ctrlKey || event.metaKey;
-      const press = isCommand ? pressCommand : pressKey;
-      if (!event.altKey && press(event.key, event.shiftKey)) {
-        event.preventDefault();
-        event.stopPropagation();
-      }
-    },
-    { signal },
-  );
-  function pressCommand(key: string, isShifted: boolean): boolean {
-    const arrow = ARROWS[key];
-    if (isShifted || (!arrow && key.toLowerCase() !== "z")) {
-      return false;
-    }
-    if (arrow) {
-      target.nudge(-arrow[0] * KEY_NUDGE_PX, -arrow[1] * KEY_NUDGE_PX);
-    } else {
-      target.undo();
-    }
-    return true;
-  }
-  function pressKey(key: string, isShifted: boolean): boolean {
-    const arrow = ARROWS[key];
-    if (arrow) {
-      const [x, y] = arrow;
-      const isPan = target.isFlat() || isShifted;
-      target.move((eye, frame) =>
-        isPan ? panEye(eye, frame, x * KEY_PAN_PX, y * KEY_PAN_PX) : orbitEye(eye, -x * KEY_ORBIT, y * KEY_ORBIT),
-      );
-      return true;
-    }
-    if (key === "+" || key === "=" || key === "-") {
-      const factor = key === "-" ? KEY_ZOOM : 1 / KEY_ZOOM;
-      target.move((eye, frame) => zoomEye(eye, frame, factor, frame.width / 2, frame.height / 2));
-      return true;
-    }
-    const others: Record<string, () => void> = {
-      "0": target.fit,
-      f: target.fit,
-      Escape: target.clear,
-      Enter: target.enter,
-      o: target.pointAtSelected,
-      r: () => target.release(false),
-      R: () => target.release(true),
-    };
-    others[key]?.();
-    return key in others;
-  }
+  canvas.addEventListener("keydown", (event) => pressKey(event, target), { signal });
   return () => ended.abort();
 }

@@ -1,9 +1,11 @@
 // The view "Graph": the bar, the picture, its legend, and its facts as a table.
 import { useRef, useState } from "preact/hooks";
-import { functions, isLive, MOST_BLOCKS, summary } from "../../model/session.ts";
+import { functions, isLive, summary } from "../../model/session.ts";
 import { type ColorMode, cursor, mode, selection, update } from "../../model/view-state.ts";
+import { bindKeys } from "../../model/keys.ts";
 import { nodeColors, processScene } from "../../model/graph/scene.ts";
 import { BRANCH_LEGEND, EDGE_LEGEND } from "../../model/graph/edge-colors.ts";
+import { MOST_BLOCKS } from "../../protocol/generated.ts";
 import { formatInteger } from "../../base/format.ts";
 import { LivePanel } from "../live/live-panel.tsx";
 import { GraphOrMessage } from "./graph-or-message.tsx";
@@ -13,19 +15,26 @@ import { Toolbar } from "./toolbar.tsx";
 
 const EDGES: Partial<Record<ColorMode, typeof EDGE_LEGEND>> = { structure: EDGE_LEGEND, conditionals: BRANCH_LEGEND };
 
+const pressKey = bindKeys<null>(
+  "Graph",
+  [
+    {
+      key: "Escape",
+      what: "Select nothing",
+      when: () => selection.peek() !== null,
+      run: () => update({ selection: null }),
+      goesOn: true,
+    },
+  ],
+  { ignoresModifiers: true },
+);
+
 export function GraphView() {
   const [failure, setFailure] = useState<string | null>(null);
   const fit = useRef<() => void>(() => undefined);
   const of = functions.value;
   return (
-    <div
-      class="view graph-view"
-      onKeyDown={(event) => {
-        if (event.key === "Escape" && selection.peek()) {
-          update({ selection: null });
-        }
-      }}
-    >
+    <div class="view graph-view" onKeyDown={(event) => pressKey(event, null)}>
       <GraphOrMessage
         scene={processScene}
         fit={fit}

@@ -1,16 +1,31 @@
 // The rows of the listing: only those in sight are made, and any number of them can be scrolled through.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Functions } from "../../api/graph.ts";
+import { bindKeys } from "../../model/keys.ts";
 import { listedBlock, pagesLoaded } from "../../model/listing/listing-pages.ts";
 import type { ListingRows } from "../../model/listing/listing-rows.ts";
 import { selectedBlock } from "../../model/selected.ts";
 import { update } from "../../model/view-state.ts";
+import { rowKeys, type Rows } from "../shell/row-keys.ts";
 import { CodeRow } from "./code-row.tsx";
 
 const ROW_HEIGHT = 19;
 /** Browsers make nothing higher than some ten millions of pixels: beyond, the scroll bar stands for more than it measures. */
 const MOST_HEIGHT = 8_000_000;
 const MORE_ROWS = 6;
+
+const pressKey = bindKeys<Rows & { block: number }>(
+  "Listing",
+  [
+    ...rowKeys({ step: "Previous or next instruction" }),
+    {
+      key: "Enter",
+      what: "The block in its function",
+      run: ({ block }) => update({ view: "function", selection: { kind: "block", index: block } }),
+    },
+  ],
+  { ignoresModifiers: true },
+);
 
 export function CodeTable({ rows, of }: { rows: ListingRows; of: Functions }) {
   const box = useRef<HTMLDivElement>(null);
@@ -74,25 +89,9 @@ export function CodeTable({ rows, of }: { rows: ListingRows; of: Functions }) {
     }
     choose(row);
   };
-  const page = Math.max(Math.floor(height / ROW_HEIGHT) - 2, 1);
-  const steps: Record<string, number> = {
-    ArrowUp: -1,
-    ArrowDown: 1,
-    PageUp: -page,
-    PageDown: page,
-    Home: -rows.count,
-    End: rows.count,
-  };
   const onKeyDown = (event: KeyboardEvent) => {
-    if (event.key in steps) {
-      move(steps[event.key]);
-    } else if (event.key === "Enter") {
-      update({ view: "function", selection: { kind: "block", index: rows.index.block[place] } });
-    } else {
-      return;
-    }
-    event.preventDefault();
-    event.stopPropagation();
+    const page = Math.max(Math.floor(height / ROW_HEIGHT) - 2, 1);
+    pressKey(event, { count: rows.count, page, move, block: rows.index.block[place] });
   };
 
   const first = Math.max(Math.floor(top / ROW_HEIGHT) - MORE_ROWS, 0);

@@ -1,11 +1,23 @@
 // The view "Listing": the code that was executed in the order of its addresses, and who comes to it.
 import { useEffect, useRef, useState } from "preact/hooks";
+import { bindKeys } from "../../model/keys.ts";
 import { findPlace } from "../../model/listing/go-to.ts";
 import { followListing, listingRows } from "../../model/listing/listing-pages.ts";
 import { blocks, functions } from "../../model/session.ts";
 import { update } from "../../model/view-state.ts";
 import { CodeTable } from "./code-table.tsx";
 import { ReferencesPanel } from "./references-panel.tsx";
+
+const pressKey = bindKeys<HTMLInputElement>("Listing", [
+  {
+    key: "g",
+    what: "Go to an address or a function",
+    run: (box) => {
+      box.select();
+      box.focus();
+    },
+  },
+]);
 
 export function ListingView() {
   const box = useRef<HTMLInputElement>(null);
@@ -14,10 +26,8 @@ export function ListingView() {
   useEffect(() => {
     const onKeyDown = (event: KeyboardEvent) => {
       const isTyping = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
-      if (event.key === "g" && !isTyping && !event.ctrlKey && !event.metaKey && !event.altKey) {
-        event.preventDefault();
-        box.current?.select();
-        box.current?.focus();
+      if (!isTyping) {
+        pressKey(event, box.current!);
       }
     };
     document.addEventListener("keydown", onKeyDown);

@@ -1,4 +1,4 @@
-// Where the threads of a program are to stand still: by address, by symbol, or at what is selected.
+// Where the threads of a program are to stop: by address, by symbol, or at what is selected.
 import { useState } from "preact/hooks";
 import type { Breakpoint } from "../../api/live-control.ts";
 import { breakHere, command, selectedPlace } from "../../model/live/program.ts";

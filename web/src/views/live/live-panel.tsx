@@ -50,7 +50,7 @@ function Status({ state }: { state: LiveState | null }) {
           ? "The connection broke; it is made anew, and nothing is lost. The program runs on."
           : meta
             ? meta.state === "running" && isStill.value
-              ? "The program stands still"
+              ? "The program is stopped"
               : STATES[meta.state]
             : "Waiting for the recording …"}
         {meta?.state === "failed" && `: ${meta.reason}`}
@@ -72,7 +72,7 @@ function Status({ state }: { state: LiveState | null }) {
       </div>
       <p role="status" class="live-paused">
         {isPaused.value &&
-          `Picture paused; the program ${isStill.value ? "stands still, too" : "runs on"}; ${formatInteger(framesBehind.value)} frames behind`}
+          `Picture paused; the program ${isStill.value ? "is stopped, too" : "runs on"}; ${formatInteger(framesBehind.value)} frames behind`}
       </p>
     </section>
   );

@@ -1,4 +1,4 @@
-// Commands to the program that runs, beside its picture: whether it runs, and what makes it stand still, go on, or end.
+// Commands to the program that runs, beside its picture: whether it runs, and what makes it stop, go on, or end.
 import { useEffect, useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
 import {
@@ -17,7 +17,7 @@ import { openDialog } from "../../model/shell-state.ts";
 import { BreakpointList } from "./breakpoint-list.tsx";
 import { registerProgramKeys } from "./program-keys.ts";
 import { RecordedChoice } from "./recorded-choice.tsx";
-import { StandingThreads } from "./standing-threads.tsx";
+import { StoppedThreads } from "./stopped-threads.tsx";
 
 export function ProgramPanel() {
   const [isOpen, setOpen] = useState(true);
@@ -74,7 +74,7 @@ function Commands() {
       </p>
       {status && isThere && (
         <>
-          <StandingThreads status={status} />
+          <StoppedThreads status={status} />
           <BreakpointList breakpoints={status.breakpoints} />
           <RecordedChoice status={status} />
         </>

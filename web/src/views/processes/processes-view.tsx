@@ -2,9 +2,11 @@
 // what they executed. Of any number of rows only those in sight are made.
 import { signal } from "@preact/signals";
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks";
+import { bindKeys } from "../../model/keys.ts";
 import { type ProcessOrder, type TreeRow, treeRows } from "../../model/process-tree.ts";
 import { process, processId, summary } from "../../model/session.ts";
 import { threads, update, viewState } from "../../model/view-state.ts";
+import { rowKeys, type Rows } from "../shell/row-keys.ts";
 import { useScrollPlace } from "../shell/scroll-place.ts";
 import { ProcessRow } from "./process-row.tsx";
 
@@ -29,6 +31,54 @@ const COLUMNS: [ProcessOrder | null, string, string][] = [
   ["activity", "Per second", "Sort by activity: instructions in a second of its life"],
   [null, "Picture", ""],
 ];
+
+interface Tree extends Rows {
+  row: TreeRow | undefined;
+  /** Make this row the current one. */
+  moveTo: (row: number) => void;
+  /** Look at the current row; `adds` it to what is looked at, or takes it away. */
+  choose: (adds: boolean) => void;
+}
+
+const OPEN = "Close a row, or open it";
+const LOOK = "Look at the process or thread";
+const ADD = "Add a thread to those looked at, or take it away";
+const hasRow = ({ row }: Tree) => row !== undefined;
+const look = { what: LOOK, when: hasRow, run: ({ choose }: Tree) => choose(false) };
+const add = { what: ADD, when: hasRow, run: ({ choose }: Tree) => choose(true) };
+const pressKey = bindKeys<Tree>(
+  "Processes",
+  [
+    ...rowKeys({ step: "Previous or next row" }),
+    { key: "ArrowLeft", what: OPEN, when: hasRow, run: closeRow },
+    { key: "ArrowRight", what: OPEN, when: ({ row }) => row?.hasChildren === true, run: openRow },
+    { key: "Enter", ...look },
+    { key: " ", ...look },
+    { key: "Shift+Enter", ...add },
+    { key: "Shift+ ", ...add },
+    { key: "Ctrl+Enter", ...add },
+    { key: "Ctrl+ ", ...add },
+  ],
+  { ignoresModifiers: true },
+);
+
+/** Open the current row; of one that is open, go to the first row in it. */
+function openRow({ row, move }: Tree): void {
+  if (closed.value.has(row!.key)) {
+    toggle(row!.key);
+  } else {
+    move(1);
+  }
+}
+
+/** Close the current row; of one that is closed, go to that in which it is. */
+function closeRow({ row, moveTo }: Tree): void {
+  if (row!.hasChildren && !closed.value.has(row!.key)) {
+    toggle(row!.key);
+  } else if (row!.parent >= 0) {
+    moveTo(row!.parent);
+  }
+}
 
 export function ProcessesView() {
   const trace = summary.value!;
@@ -69,35 +119,16 @@ export function ProcessesView() {
     isFirst.current = false;
   }, [order.value, isDescending.value, isFlat.value]);
   const onKeyDown = (event: KeyboardEvent) => {
-    if (event.target !== event.currentTarget) {
-      return;
+    if (event.target === event.currentTarget) {
+      pressKey(event, {
+        count: rows.length,
+        page: Math.max(Math.floor((scroll.height - HEAD_HEIGHT) / ROW_HEIGHT) - 1, 1),
+        move: (by) => moveTo(at + by),
+        moveTo,
+        row: rows[at],
+        choose: (adds) => choose(rows, at, adds, false),
+      });
     }
-    const row = rows[at] as TreeRow | undefined;
-    const page = Math.max(Math.floor((scroll.height - HEAD_HEIGHT) / ROW_HEIGHT) - 1, 1);
-    const steps: Record<string, number> = { ArrowUp: -1, ArrowDown: 1, PageUp: -page, PageDown: page };
-    if (event.key in steps) {
-      moveTo(at + steps[event.key]);
-    } else if (event.key === "Home" || event.key === "End") {
-      moveTo(event.key === "Home" ? 0 : rows.length - 1);
-    } else if (event.key === "ArrowRight" && row?.hasChildren) {
-      if (closed.value.has(row.key)) {
-        toggle(row.key);
-      } else {
-        moveTo(at + 1);
-      }
-    } else if (event.key === "ArrowLeft" && row) {
-      if (row.hasChildren && !closed.value.has(row.key)) {
-        toggle(row.key);
-      } else if (row.parent >= 0) {
-        moveTo(row.parent);
-      }
-    } else if ((event.key === "Enter" || event.key === " ") && row) {
-      choose(rows, at, event.ctrlKey || event.metaKey || event.shiftKey, false);
-    } else {
-      return;
-    }
-    event.preventDefault();
-    event.stopPropagation();
   };
   const first = Math.max(Math.floor(scroll.top / ROW_HEIGHT) - MORE_ROWS, 0);
   const last = Math.min(Math.ceil((scroll.top + scroll.height) / ROW_HEIGHT) + MORE_ROWS, rows.length);

@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { SEARCHES, type SearchKind } from "../../base/query-kinds.ts";
 import { formatAddress, formatInteger, formatShort } from "../../base/format.ts";
 import { addHighlight } from "../../model/highlights.ts";
+import { bindKeys } from "../../model/keys.ts";
 import { type FoundRow, groups, isSearching, onlyKind, query, rows, search, show } from "../../model/search.ts";
 import { functions } from "../../model/session.ts";
 import { openDialog, tell } from "../../model/shell-state.ts";
@@ -14,6 +15,26 @@ const KINDS: Record<SearchKind, { name: string; title: string; example: string }
   bytes: { name: "Bytes", title: "Blocks with these bytes", example: "48 8b ?? 05" },
   text: { name: "Instructions", title: "Blocks with this instruction", example: "call rax, xor eax,eax" },
 };
+
+interface Results {
+  current: number;
+  move: (by: number) => void;
+  open: (row: number) => void;
+}
+
+const STEP = "What was found before or next";
+const PAGE = "Ten back or on";
+const pressKey = bindKeys<Results>(
+  "Search",
+  [
+    { key: "ArrowUp", what: STEP, run: ({ move }) => move(-1) },
+    { key: "ArrowDown", what: STEP, run: ({ move }) => move(1) },
+    { key: "PageUp", what: PAGE, run: ({ move }) => move(-10) },
+    { key: "PageDown", what: PAGE, run: ({ move }) => move(10) },
+    { key: "Enter", what: "Show it", when: ({ current }) => current >= 0, run: ({ current, open }) => open(current) },
+  ],
+  { ignoresModifiers: true },
+);
 
 export function SearchDialog() {
   const [at, setAt] = useState(0);
@@ -34,15 +55,8 @@ export function SearchDialog() {
     search(text, only);
   };
   const onKeyDown = (event: KeyboardEvent) => {
-    const steps: Record<string, number> = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10 };
-    if (event.key in steps) {
-      setAt(Math.min(Math.max(current + steps[event.key], 0), Math.max(found.length - 1, 0)));
-    } else if (event.key === "Enter" && current >= 0) {
-      open(found[current]);
-    } else {
-      return;
-    }
-    event.preventDefault();
+    const move = (by: number) => setAt(Math.min(Math.max(current + by, 0), Math.max(found.length - 1, 0)));
+    pressKey(event, { current, move, open: (row) => open(found[row]) });
   };
   let index = 0;
   return (

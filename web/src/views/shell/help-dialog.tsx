@@ -25,8 +25,8 @@ export function HelpDialog() {
               {lines.map(({ keys, what }) => (
                 <div key={what}>
                   <dt>
-                    {keys.map((key) => (
-                      <kbd key={key}>{readable(key)}</kbd>
+                    {readable(keys).map((key) => (
+                      <kbd key={key}>{key}</kbd>
                     ))}
                   </dt>
                   <dd>{what}</dd>
@@ -40,8 +40,19 @@ export function HelpDialog() {
   );
 }
 
-/** "Shift+ArrowLeft" as "Shift ←". */
-function readable(key: string): string {
-  const parts = key === "+" ? ["+"] : key.split("+");
-  return parts.map((part) => NAMES[part] ?? (part || "+")).join(" ");
+/** "Shift+ArrowLeft" as "Shift ←", with "Shift+ArrowRight" behind it as "Shift ←→". */
+function readable(keys: readonly string[]): string[] {
+  const written: string[] = [];
+  for (const key of keys) {
+    const parts = key === "+" ? ["+"] : key.split("+");
+    const names = parts.map((part) => NAMES[part] ?? (part || "+"));
+    const held = names.slice(0, -1).join(" ");
+    const before = written.at(-1);
+    if (held && key.includes("Arrow") && before?.startsWith(`${held} `)) {
+      written[written.length - 1] = before + names.at(-1);
+    } else {
+      written.push(names.join(" "));
+    }
+  }
+  return written;
 }

@@ -1,5 +1,6 @@
 // The line between two panels: dragged, or moved with the arrow keys, it changes the size of one of them.
 import { useRef } from "preact/hooks";
+import { bindKeys } from "../../model/keys.ts";
 import { type Settings, settings, updateSettings } from "../../model/settings.ts";
 
 const STEP = 16;
@@ -13,6 +14,25 @@ interface Properties {
   /** 1 if the panel is in front of the line (left of it), -1 if it is behind it. */
   side: 1 | -1;
 }
+
+interface Line {
+  isUpright: boolean;
+  move: (by: number) => void;
+}
+
+const MOVE = "Move the line between two panels";
+const isUpright = (line: Line) => line.isUpright;
+const isLevel = (line: Line) => !line.isUpright;
+const pressKey = bindKeys<Line>(
+  "Panels",
+  [
+    { key: "ArrowLeft", what: MOVE, when: isUpright, run: ({ move }) => move(-STEP) },
+    { key: "ArrowRight", what: MOVE, when: isUpright, run: ({ move }) => move(STEP) },
+    { key: "ArrowUp", what: MOVE, when: isLevel, run: ({ move }) => move(-STEP) },
+    { key: "ArrowDown", what: MOVE, when: isLevel, run: ({ move }) => move(STEP) },
+  ],
+  { ignoresModifiers: true },
+);
 
 export function Separator({ size, label, side }: Properties) {
   const start = useRef<{ at: number; from: number } | null>(null);
@@ -53,12 +73,8 @@ export function Separator({ size, label, side }: Properties) {
       onPointerUp={() => (start.current = null)}
       onPointerCancel={() => (start.current = null)}
       onKeyDown={(event) => {
-        const [less, more] = isUpright ? ["ArrowLeft", "ArrowRight"] : ["ArrowUp", "ArrowDown"];
-        if (event.key === less || event.key === more) {
-          event.preventDefault();
-          event.stopPropagation();
-          set(measure(event.currentTarget) + (event.key === more ? 1 : -1) * side * STEP);
-        }
+        const line = event.currentTarget;
+        pressKey(event, { isUpright, move: (by) => set(measure(line) + side * by) });
       }}
     />
   );

@@ -4,7 +4,6 @@ import { isLive } from "../../model/session.ts";
 import { settings, updateSettings } from "../../model/settings.ts";
 import { openDialog, openPopover, togglePopover } from "../../model/shell-state.ts";
 import { selection, update, VIEWS, type View } from "../../model/view-state.ts";
-import { describeViewKeys } from "./view-keys.ts";
 
 export const VIEW_NAMES: Record<View, string> = {
   graph: "Graph",
@@ -37,12 +36,6 @@ export function registerShellKeys(): void {
     { key: "Alt+ArrowLeft", what: "Back to what was looked at before" },
     { key: "Tab", what: "To the next part of the page" },
   ]);
-  describeKeys("Tables", [
-    { key: "ArrowUp", what: "Previous or next row" },
-    { key: "ArrowDown", what: "Previous or next row" },
-    { key: "Enter", what: "Open the function" },
-  ]);
-  describeViewKeys();
 }
 
 export function toggleTheme(): void {

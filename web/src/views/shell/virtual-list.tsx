@@ -1,6 +1,8 @@
 // A list of any length of which only the rows in sight are made.
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
+import { bindKeys } from "../../model/keys.ts";
+import { rowKeys, type Rows } from "./row-keys.ts";
 import { useScrollPlace } from "./scroll-place.ts";
 
 const MORE_ROWS = 8;
@@ -15,6 +17,25 @@ interface Properties {
   onOpen?: (row: number) => void;
   row: (index: number) => ComponentChildren;
 }
+
+interface ListRows extends Rows {
+  current: number;
+  open: ((row: number) => void) | undefined;
+}
+
+const pressKey = bindKeys<ListRows>(
+  "Tables",
+  [
+    ...rowKeys({ step: "Previous or next row" }),
+    {
+      key: "Enter",
+      what: "Open the function",
+      when: ({ current, open }) => current >= 0 && open !== undefined,
+      run: ({ current, open }) => open?.(current),
+    },
+  ],
+  { ignoresModifiers: true },
+);
 
 /** A listbox: arrows, Page, Home and End move the current row, Enter opens it. */
 export function VirtualList({ count, rowHeight, label, current, onMove, onOpen, row }: Properties) {
@@ -34,25 +55,10 @@ export function VirtualList({ count, rowHeight, label, current, onMove, onOpen, 
   }, [current, rowHeight]);
   const first = Math.max(Math.floor(scroll.top / rowHeight) - MORE_ROWS, 0);
   const last = Math.min(Math.ceil((scroll.top + scroll.height) / rowHeight) + MORE_ROWS, count);
-  const page = Math.max(Math.floor(scroll.height / rowHeight) - 1, 1);
   const onKeyDown = (event: KeyboardEvent) => {
-    const steps: Record<string, number> = {
-      ArrowUp: -1,
-      ArrowDown: 1,
-      PageUp: -page,
-      PageDown: page,
-      Home: -count,
-      End: count,
-    };
-    if (event.key in steps && count > 0) {
-      event.preventDefault();
-      event.stopPropagation();
-      onMove(Math.min(Math.max((current < 0 ? -1 : current) + steps[event.key], 0), count - 1));
-    } else if (event.key === "Enter" && current >= 0 && onOpen) {
-      event.preventDefault();
-      event.stopPropagation();
-      onOpen(current);
-    }
+    const page = Math.max(Math.floor(scroll.height / rowHeight) - 1, 1);
+    const move = (by: number) => onMove(Math.min(Math.max((current < 0 ? -1 : current) + by, 0), count - 1));
+    pressKey(event, { count, page, move, current, open: onOpen });
   };
   const rows = [];
   for (let index = first; index < last; index++) {

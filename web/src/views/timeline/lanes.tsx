@@ -6,6 +6,7 @@ import { Fingers, type Pinch } from "../../base/fingers.ts";
 import { formatDuration, formatInteger } from "../../base/format.ts";
 import { zoomSpan } from "../../base/time-axis.ts";
 import { bookmarks } from "../../model/bookmarks.ts";
+import { bindKeys } from "../../model/keys.ts";
 import { currentThread, goToTime } from "../../model/replay.ts";
 import { processId } from "../../model/session.ts";
 import { settings } from "../../model/settings.ts";
@@ -27,6 +28,9 @@ const BOX_HEIGHT = 158;
 const MOVED_PX = 4;
 const NEAR_PX = 6;
 const ZOOM = 1.0018;
+const KEY_ZOOM = 1.5;
+/** Of what is shown. */
+const KEY_SHIFT = 1 / 8;
 
 const cursorThread = computed(() => cursor.value?.thread ?? -1);
 
@@ -133,7 +137,7 @@ export function Lanes() {
         onPointerMove={onPointerMove}
         onPointerUp={onPointerUp}
         onPointerCancel={onPointerUp}
-        onKeyDown={onKeyDown}
+        onKeyDown={(event) => pressKey(event, null)}
       />
       <div class="lanes-space" style={{ height: `${Math.max(content - BOX_HEIGHT, 0)}px` }} />
       {hint && (
@@ -199,22 +203,30 @@ function goToLane(by: 1 | -1): void {
   }
 }
 
-function onKeyDown(event: KeyboardEvent): void {
+const hasCursor = () => cursor.peek() !== null;
+const pressKey = bindKeys<null>(
+  "Lanes of the timeline",
+  [
+    { key: "ArrowLeft", what: "Earlier or later", run: () => shiftSpan(-KEY_SHIFT) },
+    { key: "ArrowRight", what: "Earlier or later", run: () => shiftSpan(KEY_SHIFT) },
+    { key: "ArrowUp", what: "Cursor to the thread above or below", when: hasCursor, run: () => goToLane(-1) },
+    { key: "ArrowDown", what: "Cursor to the thread above or below", when: hasCursor, run: () => goToLane(1) },
+    { key: "+", what: "Nearer", run: () => zoomInMiddle(KEY_ZOOM) },
+    { key: "-", what: "Farther", run: () => zoomInMiddle(1 / KEY_ZOOM) },
+  ],
+  { ignoresModifiers: true },
+);
+
+/** Show what is earlier or later by so much of what is shown. */
+function shiftSpan(by: number): void {
   const [from, to] = span.peek();
-  const width = to - from;
-  const moves: Record<string, () => void> = {
-    ArrowLeft: () => showSpan([from - width / 8, to - width / 8]),
-    ArrowRight: () => showSpan([from + width / 8, to + width / 8]),
-    "+": () => showSpan(zoomSpan([from, to], (from + to) / 2, 1.5, wholeSpan.peek())),
-    "-": () => showSpan(zoomSpan([from, to], (from + to) / 2, 1 / 1.5, wholeSpan.peek())),
-    ...(cursor.peek() && { ArrowUp: () => goToLane(-1), ArrowDown: () => goToLane(1) }),
-  };
-  const move = moves[event.key];
-  if (move) {
-    event.preventDefault();
-    event.stopPropagation();
-    move();
-  }
+  const shift = (to - from) * by;
+  showSpan([from + shift, to + shift]);
+}
+
+function zoomInMiddle(factor: number): void {
+  const [from, to] = span.peek();
+  showSpan(zoomSpan([from, to], (from + to) / 2, factor, wholeSpan.peek()));
 }
 
 /** Draw whenever something changes; zoom by the wheel. */

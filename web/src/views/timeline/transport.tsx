@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { formatDuration, formatInteger, formatShort } from "../../base/format.ts";
 import { bookmarks } from "../../model/bookmarks.ts";
+import { bindKeys } from "../../model/keys.ts";
 import {
   currentPosition,
   currentThread,
@@ -136,6 +137,15 @@ function Button(properties: { label: string; hint: string; glyph: string; isOff:
   );
 }
 
+const pressKey = bindKeys<{ commit: () => void; restore: () => void }>(
+  "Timeline",
+  [
+    { key: "Enter", what: "In the field: go to that number", run: ({ commit }) => commit(), goesOn: true },
+    { key: "Escape", what: "In the field: have it as it was", run: ({ restore }) => restore(), goesOn: true },
+  ],
+  { ignoresModifiers: true },
+);
+
 /** Where the cursor is, in words; typing a number goes there. */
 function Place({ unit, length, tid }: { unit: string; length: number; tid: number }) {
   const [typed, setTyped] = useState<string | null>(null);
@@ -160,13 +170,7 @@ function Place({ unit, length, tid }: { unit: string; length: number; tid: numbe
         size={Math.max(formatInteger(length).length, 5)}
         onInput={(event) => setTyped(event.currentTarget.value)}
         onBlur={commit}
-        onKeyDown={(event) => {
-          if (event.key === "Enter") {
-            commit();
-          } else if (event.key === "Escape") {
-            setTyped(null);
-          }
-        }}
+        onKeyDown={(event) => pressKey(event, { commit, restore: () => setTyped(null) })}
       />{" "}
       of {formatInteger(length)}
       {cursor.value && time !== null && <> · {formatDuration(time)}</>}

@@ -1,10 +1,11 @@
 //! Counters: one instruction each, anywhere.
 
 use crate::cache::fragment::Habit;
-use crate::cache::NONE;
+use crate::context::numbers::CounterId;
 use crate::cpu::code;
 use crate::cpu::decode::block::{parts, Block};
 use crate::cpu::emit::Emitter;
+use crate::instrument::branch_way::BranchWay;
 
 /// Loops count in no register.
 pub const KEPT_COUNTER: () = ();
@@ -40,26 +41,26 @@ impl CountPlace {
         (4, true)
     }
 
-    pub fn emit(&self, emitter: &mut Emitter, counter: u32, is_lending: bool) {
+    pub fn emit(&self, emitter: &mut Emitter, counter: CounterId, is_lending: bool) {
         emit_count(emitter, counter, true, is_lending);
     }
 }
 
 /// Emits `counter += 1`; nothing for `NONE`.
-pub fn emit_count(emitter: &mut Emitter, counter: u32, _: bool, _: bool) {
-    if counter != NONE {
-        emitter.word(code::COUNT, i64::from(counter));
+pub fn emit_count(emitter: &mut Emitter, counter: CounterId, _: bool, _: bool) {
+    if counter != CounterId::NONE {
+        emitter.word(code::COUNT, i64::from(counter.raw()));
     }
 }
 
 /// Nothing is gained by writing a counter again.
-pub fn emit_rewrite(_: &mut Emitter, _: u32, _: bool) {}
+pub fn emit_rewrite(_: &mut Emitter, _: CounterId, _: bool) {}
 
 /// Loops are expected to go backwards.
-pub fn is_taken_straight(block: &Block, habit: Option<Habit>) -> Option<bool> {
+pub fn find_straight_way(block: &Block, habit: Option<Habit>) -> Option<BranchWay> {
     let last = block.bytes_of(block.count().checked_sub(1)?);
     let (_, distance) = parts(u32::from_le_bytes([last[0], last[1], last[2], last[3]]));
-    Some(habit.map_or(distance <= 0, |habit| habit.is_mostly_taken))
+    Some(BranchWay::of(habit.map_or(distance <= 0, |habit| habit.is_mostly_taken)))
 }
 
 pub fn are_flags_dead_at_start(_: &Block, _: bool) -> bool {

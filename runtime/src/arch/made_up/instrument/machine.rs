@@ -1,6 +1,7 @@
 //! Executes code of the made-up processor: the program's, or what was emitted of it.
 
 extern crate alloc;
+use crate::context::numbers::ExitId;
 use crate::cpu::decode::block::parts;
 use crate::cpu::{code, WORD};
 use crate::instrument::kinds::hash;
@@ -13,7 +14,7 @@ pub enum Stop {
     /// A fault, or an instruction that it does not know, at this address.
     Fault(u64),
     /// Code left by an exit.
-    Exit(u32),
+    Exit(ExitId),
     /// Code left for wherever the target is.
     There(u64),
     /// It executed as many instructions as it was to.
@@ -81,7 +82,7 @@ impl Machine {
     fn step_emitted(&mut self, at: u64, code: u8, operand: i64) -> Option<Stop> {
         match code {
             code::COUNT => *self.counters.entry(operand as u32).or_default() += 1,
-            code::LEAVE => return Some(Stop::Exit(operand as u32)),
+            code::LEAVE => return Some(Stop::Exit(ExitId::from_raw(operand as u32))),
             code::PUSH => {
                 let address = self.literal();
                 self.stack.push(address);
@@ -104,7 +105,7 @@ impl Machine {
                 // SAFETY: the program's code, which tests keep.
                 let now = unsafe { core::slice::from_raw_parts(address as *const u8, size as usize) };
                 if hash(now) != known {
-                    return Some(Stop::Exit(operand as u32));
+                    return Some(Stop::Exit(ExitId::from_raw(operand as u32)));
                 }
             }
             code::TELL => self.told.push(operand),

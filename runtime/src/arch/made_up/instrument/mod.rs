@@ -5,7 +5,7 @@ pub mod loops;
 pub mod machine;
 pub mod order;
 pub mod returns;
-pub mod sequence_code;
+pub mod rseq_code;
 pub mod staleness;
 pub mod tags;
 pub mod terminator;

@@ -1,5 +1,6 @@
 //! What a thread's path is told: numbers, in one instruction each.
 
+use crate::context::numbers::ExitId;
 use crate::cpu::code;
 use crate::cpu::emit::Emitter;
 use crate::cpu::features::Features;
@@ -13,7 +14,7 @@ impl FullBuffer {
     }
 }
 
-pub fn emit_symbol(emitter: &mut Emitter, symbol: u16, _: u32, _: Features) -> FullBuffer {
+pub fn emit_symbol(emitter: &mut Emitter, symbol: u16, _: ExitId, _: Features) -> FullBuffer {
     emitter.word(code::TELL, i64::from(symbol));
     FullBuffer
 }

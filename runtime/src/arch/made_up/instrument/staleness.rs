@@ -1,14 +1,15 @@
 //! Is the program's code as it was?
 
+use crate::context::numbers::ExitId;
 use crate::cpu::code;
 use crate::cpu::decode::block::Block;
 use crate::cpu::emit::Emitter;
 use crate::instrument::kinds::hash;
 
 /// Emits the comparison, which leaves by the exit `stale` where it fails. Returns the position of what reads the code.
-pub fn emit_check(emitter: &mut Emitter, block: &Block, stale: u32, hot: Option<(u32, u32)>) -> usize {
+pub fn emit_check(emitter: &mut Emitter, block: &Block, stale: ExitId, hot: Option<(u32, ExitId)>) -> usize {
     let position = emitter.position();
-    emitter.word(code::COMPARE, i64::from(stale));
+    emitter.word(code::COMPARE, i64::from(stale.raw()));
     for word in [block.pc, block.size_bytes(), hash(&block.code)] {
         emitter.qword(word);
     }

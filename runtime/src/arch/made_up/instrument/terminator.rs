@@ -2,11 +2,12 @@
 
 use super::counting::emit_count;
 use crate::cache::exit::ExitType;
-use crate::cache::fragment::NONE;
+use crate::context::numbers::{CounterId, ExitId, SiteId};
 use crate::cpu::code;
 use crate::cpu::decode::block::Block;
 use crate::cpu::emit::Emitter;
 use crate::decode::Ending;
+use crate::instrument::branch_way::BranchWay;
 use crate::instrument::exits::ExitList;
 use crate::instrument::output::{IndirectWay, Output};
 use crate::instrument::plan::Plan;
@@ -25,7 +26,7 @@ pub struct Terminator<'a, 'b> {
 impl<'a, 'b> Terminator<'a, 'b> {
     pub fn new(_: &'a mut Engine, block: &'a Block, plan: &'a Plan, out: &'a mut Output<'_, 'b>) -> Terminator<'a, 'b> {
         let Output { emitter, exits, .. } = out;
-        let indirect = IndirectWay { interrupt_at: None, site: NONE, first_try: NONE };
+        let indirect = IndirectWay { interrupt_at: None, site: SiteId::NONE, first_try: ExitId::NONE };
         Terminator { block, plan, emitter, exits, indirect, is_broken: false }
     }
 
@@ -75,15 +76,15 @@ impl<'a, 'b> Terminator<'a, 'b> {
     /// Both ways, by the branch itself where nothing is to be done on one of them.
     fn conditional(&mut self, target: u64, next: u64) {
         let plan = self.plan;
-        let kind = |is_taken| if is_taken { ExitType::Taken } else { ExitType::NotTaken };
-        let place = |is_taken| if is_taken { target } else { next };
-        let condition = |is_taken| if is_taken { code::JUMP_IF } else { code::JUMP_UNLESS };
-        if let Some(is_taken) = plan.branch.linked_way(&plan.counters) {
-            self.exits.emit_condition(self.emitter, condition(is_taken), kind(is_taken), place(is_taken));
-            self.edge(kind(!is_taken), place(!is_taken), plan.branch.counter(&plan.counters, !is_taken));
+        let kind = |way| if way == BranchWay::Taken { ExitType::Taken } else { ExitType::NotTaken };
+        let place = |way| if way == BranchWay::Taken { target } else { next };
+        let condition = |way| if way == BranchWay::Taken { code::JUMP_IF } else { code::JUMP_UNLESS };
+        if let Some(way) = plan.branch.linked_way(&plan.counters) {
+            self.exits.emit_condition(self.emitter, condition(way), kind(way), place(way));
+            self.edge(kind(!way), place(!way), plan.branch.counter(&plan.counters, !way));
             return;
         }
-        let straight = plan.branch.is_taken_straight.unwrap_or(false);
+        let straight = plan.branch.straight.unwrap_or(BranchWay::NotTaken);
         let aside = self.emitter.word(condition(!straight), 0);
         self.edge(kind(straight), place(straight), plan.branch.counter(&plan.counters, straight));
         self.emitter.set_cold(true);
@@ -92,7 +93,7 @@ impl<'a, 'b> Terminator<'a, 'b> {
         self.emitter.set_cold(false);
     }
 
-    fn edge(&mut self, kind: ExitType, target: u64, counter: u32) {
+    fn edge(&mut self, kind: ExitType, target: u64, counter: CounterId) {
         emit_count(self.emitter, counter, true, false);
         self.exits.emit_jump(self.emitter, kind, target, counter);
     }

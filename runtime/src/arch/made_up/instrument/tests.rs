@@ -4,7 +4,8 @@ extern crate std;
 use super::machine::{Machine, Stop};
 use crate::buffer::{fixture, RingWriter};
 use crate::cache::exit::ExitType;
-use crate::cache::fragment::{Fragment, COUNTED_AT_EXITS, NONE};
+use crate::cache::fragment::{Fragment, COUNTED_AT_EXITS};
+use crate::context::numbers::{CounterId, ExitId};
 use crate::cpu::features::Features;
 use crate::cpu::translate::Mangler;
 use crate::cpu::{code, WORD};
@@ -75,13 +76,13 @@ impl Followed {
     /// Runs it from its start to a fault, as the dispatcher does.
     fn run(&mut self) {
         let mut pc = self.start();
-        let mut link = NONE;
+        let mut link = ExitId::NONE;
         loop {
             let id = self.engine.fragment_at(&self.writer, pc).expect("a fragment");
-            if link != NONE {
+            if link != ExitId::NONE {
                 assert!(self.engine.cache.link(link, id));
             }
-            self.machine.pc = self.engine.cache.fragment(id).plain_entry;
+            self.machine.pc = self.engine.cache.fragment(id).plain_entry.raw();
             (pc, link) = match self.machine.run(MOST_STEPS) {
                 Stop::Exit(exit) => {
                     self.n_left += 1;
@@ -90,17 +91,17 @@ impl Followed {
                         let end = left.target + WORD;
                         self.engine.invalidate(&self.writer, left.target, end);
                     }
-                    (left.target, if left.kind == ExitType::Stale { NONE } else { exit })
+                    (left.target, if left.kind == ExitType::Stale { ExitId::NONE } else { exit })
                 }
-                Stop::There(target) => (target, NONE),
+                Stop::There(target) => (target, ExitId::NONE),
                 Stop::Fault(_) => return,
                 Stop::Limit => panic!("it does not end"),
             };
         }
     }
 
-    fn counted(&self, counter: u32) -> u64 {
-        self.machine.counters.get(&counter).copied().unwrap_or(0)
+    fn counted(&self, counter: CounterId) -> u64 {
+        self.machine.counters.get(&counter.raw()).copied().unwrap_or(0)
     }
 
     /// How often a fragment ran, by its counters.
@@ -108,8 +109,12 @@ impl Followed {
         if fragment.count_before != COUNTED_AT_EXITS {
             return self.counted(fragment.counter);
         }
-        let exits = fragment.first_exit..fragment.first_exit + u32::from(fragment.n_exits);
-        exits.map(|id| self.engine.cache.exit(id).counter).filter(|one| *one != NONE).map(|one| self.counted(one)).sum()
+        let exits = fragment.exits();
+        exits
+            .map(|id| self.engine.cache.exit(id).counter)
+            .filter(|one| *one != CounterId::NONE)
+            .map(|one| self.counted(one))
+            .sum()
     }
 
     /// What was translated of this program.

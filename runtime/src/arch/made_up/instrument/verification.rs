@@ -1,14 +1,15 @@
 //! Is the target that came here the one that this stands for?
 
 use crate::cache::exit::ExitType;
-use crate::cache::NONE;
+use crate::context::addresses::CachePc;
+use crate::context::numbers::CounterId;
 use crate::cpu::code;
 use crate::cpu::emit::Emitter;
 use crate::cpu::features::Features;
 use crate::instrument::exits::ExitList;
 
 /// Emits the question. Returns where it starts.
-pub fn emit_verification(emitter: &mut Emitter, _: Features, target: u64, _: Option<u64>) -> u64 {
+pub fn emit_verification(emitter: &mut Emitter, _: Features, target: u64, _: Option<CachePc>) -> CachePc {
     let start = emitter.word(code::IS_TARGET, 0);
     emitter.qword(target);
     start
@@ -18,8 +19,8 @@ pub fn emit_verification(emitter: &mut Emitter, _: Features, target: u64, _: Opt
 pub fn give_back_asked(_: &mut Emitter) {}
 
 /// Emits the question in front of a hot fragment's code, and the way into that. Returns where.
-pub fn emit_verified_entry(emitter: &mut Emitter, exits: &mut ExitList, features: Features, pc: u64) -> u64 {
+pub fn emit_verified_entry(emitter: &mut Emitter, exits: &mut ExitList, features: Features, pc: u64) -> CachePc {
     let start = emit_verification(emitter, features, pc, None);
-    exits.emit_jump(emitter, ExitType::Verified, pc, NONE);
+    exits.emit_jump(emitter, ExitType::Verified, pc, CounterId::NONE);
     start
 }

@@ -1,10 +1,13 @@
 //! What translated code and the gates write down on their way to the dispatcher.
 
+use crate::context::layout::{SITE_OVERFLOW, SITE_RETURN};
+use crate::context::numbers::{ExitId, FragmentId, SiteId};
+
 /// Slots of translated code and of the gates.
 #[repr(C)]
 pub struct Gate {
     /// The exit that led into the dispatcher.
-    pub exit_id: u32,
+    pub exit_id: ExitId,
     /// The site of the indirect branch under way.
     pub site: u32,
     /// The application's r10 and r11 while an indirect branch has its table index and target there.
@@ -38,4 +41,35 @@ pub struct Gate {
     pub reason: u32,
     /// Lookups of the indirect gate that the pair table answered, not yet told on the status page.
     pub table_misses: u64,
+}
+
+/// Where an indirect branch under way comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum BranchSource {
+    Site(SiteId),
+    /// The return at the end of this fragment.
+    Return(FragmentId),
+    /// A site that got no number of its own: the exit tells.
+    Unnumbered,
+}
+
+impl Gate {
+    /// Where the indirect branch under way comes from.
+    pub fn branch_source(&self) -> BranchSource {
+        match self.site {
+            SITE_OVERFLOW => BranchSource::Unnumbered,
+            word if word & SITE_RETURN != 0 => BranchSource::Return(FragmentId::from_raw(word & !SITE_RETURN)),
+            word => BranchSource::Site(SiteId::from_raw(word)),
+        }
+    }
+
+    /// The fragment in which a fault came that waits to be delivered; none where nothing of one was executed.
+    pub fn fault_fragment(&self) -> FragmentId {
+        FragmentId::from_raw(self.exit_id.raw())
+    }
+
+    /// Notes it where the exit is that led into the dispatcher: none did.
+    pub fn note_fault_fragment(&mut self, id: FragmentId) {
+        self.exit_id = ExitId::from_raw(id.raw());
+    }
 }

@@ -4,7 +4,7 @@ mod gate;
 mod registers;
 mod vector;
 
-pub use gate::Gate;
+pub use gate::{BranchSource, Gate};
 pub use registers::{Overwritten, Registers, N_HELD};
 pub use vector::{Vector, AT_ENTRY};
 

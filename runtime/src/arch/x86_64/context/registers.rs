@@ -17,8 +17,11 @@ const R9: usize = 9;
 const R10: usize = 10;
 const R11: usize = 11;
 
-/// How many registers a controller is told of a thread that stands still: the general ones, pc and flags.
+/// How many registers a controller is told of a thread that is stopped: the general ones, pc and flags.
 pub const N_HELD: usize = 18;
+
+/// CF, PF, AF, ZF, SF, DF and OF.
+const SETTABLE_FLAGS: u64 = 0xcd5;
 
 /// The general registers and what belongs to them.
 #[repr(C)]
@@ -95,6 +98,13 @@ impl Registers {
         held[..16].copy_from_slice(&self.general);
         (held[16], held[17]) = (self.pc, self.flags);
         held
+    }
+
+    /// Takes over what the controller wants instead: of the flags those of arithmetic and direction. The place stays, to which counts
+    /// and order lead.
+    pub fn set_held(&mut self, held: &[u64; N_HELD]) {
+        self.general.copy_from_slice(&held[..16]);
+        self.flags = self.flags & !SETTABLE_FLAGS | held[17] & SETTABLE_FLAGS;
     }
 
     pub fn sp(&self) -> u64 {

@@ -14,4 +14,9 @@ pub static mut AT_ENTRY: Vector = Vector { xmm: [[0; 2]; 16], mxcsr: 0 };
 impl Vector {
     /// As a new program finds the processor (Intel SDM, MXCSR).
     pub const INITIAL: Vector = Vector { xmm: [[0; 2]; 16], mxcsr: 0x1f80 };
+
+    /// As a controller is told of them: the low halves of the first ones.
+    pub fn held(&self) -> [u64; 8] {
+        core::array::from_fn(|number| self.xmm[number][0])
+    }
 }

@@ -1,11 +1,13 @@
 //! Which numbers the processor takes for addresses of code, and where the kernel has code that programs call.
 
+use crate::protocol::PAGE_BYTES;
+
 /// The vsyscall page (arch/x86/entry/vsyscall/vsyscall_64.c).
 pub const VSYSCALL_PAGE: u64 = 0xffff_ffff_ff60_0000;
 
 /// Whether `pc` is in a page of the kernel's that programs may execute: the vsyscall page.
 pub fn is_in_kernel_page(pc: u64) -> bool {
-    pc & !0xfff == VSYSCALL_PAGE
+    pc & !(PAGE_BYTES - 1) == VSYSCALL_PAGE
 }
 
 /// Whether the processor takes an address for one: bits 47 to 63 are the same.

@@ -99,7 +99,7 @@ fn next_instruction(context: &mut ThreadContext) -> Option<Instruction> {
     if selector == 0 {
         return None;
     }
-    let bits = if selectors::is_wide_code(selector)? { 32 } else { 16 };
+    let bits = selectors::code_bits(selector)?;
     let base = base_of(selector);
     Some(in_place::read_instruction(context, base.wrapping_add(context.registers.pc) & 0xffff_ffff, bits))
 }

@@ -5,7 +5,7 @@
 //! back (arch/x86_64/signal/faults.rs, `end_step`), to `settle`. Far branches inside of 64-bit code are not worth a trap: see far.rs.
 
 use crate::cache::exit::ExitType;
-use crate::cache::NONE;
+use crate::context::numbers::{ExitId, FragmentId};
 use crate::context::stepping::STEPPING_ALREADY;
 use crate::context::stepping::STEPPING_LOADS_FLAGS;
 use crate::context::ThreadContext;
@@ -31,7 +31,7 @@ use iced_x86::{Decoder, Instruction, Mnemonic};
 
 /// Has the instruction executed in front of which exit `exit_id` led. Comes back if that is done, or if a signal goes before; returns
 /// the exit to link.
-pub fn execute(context: &mut ThreadContext, exit_id: u32) -> u32 {
+pub fn execute(context: &mut ThreadContext, exit_id: ExitId) -> ExitId {
     let (source, pc, is_branch) = {
         let engine = ENGINE.lock();
         let exit = *engine.cache.exit(exit_id);
@@ -44,7 +44,7 @@ pub fn execute(context: &mut ThreadContext, exit_id: u32) -> u32 {
     let instruction = read_instruction(context, pc, 64);
     if is_branch && masks::with_faults(context, |context| far::transfer(context, &instruction)) {
         finish_branch(context, exit_id);
-        return NONE;
+        return ExitId::NONE;
     }
     let is_lost = !selectors::has_base_instructions() && crate::cpu::decode::in_place::is_in_place(&instruction);
     let mask = set_signal_mask(u64::MAX);
@@ -54,9 +54,9 @@ pub fn execute(context: &mut ThreadContext, exit_id: u32) -> u32 {
         if is_lost {
             release::release(context, release_reason::UNSUPPORTED);
         }
-        return NONE;
+        return ExitId::NONE;
     }
-    context.stepping.native_exit = exit_id + 1;
+    context.stepping.native_exit = exit_id.raw() + 1;
     deliver::step_native(context, mask, loads_flags(&instruction))
 }
 
@@ -82,8 +82,8 @@ pub fn loads_flags(instruction: &Instruction) -> u32 {
 }
 
 /// The processor executed the instruction, or it faulted, or it has more to do: counts it. Returns the exit to link.
-pub fn settle(context: &mut ThreadContext) -> u32 {
-    let exit_id = core::mem::take(&mut context.stepping.native_exit) - 1;
+pub fn settle(context: &mut ThreadContext) -> ExitId {
+    let exit_id = ExitId::from_raw(core::mem::take(&mut context.stepping.native_exit) - 1);
     let (source, pc, next, is_branch) = {
         let engine = ENGINE.lock();
         let exit = *engine.cache.exit(exit_id);
@@ -91,8 +91,8 @@ pub fn settle(context: &mut ThreadContext) -> u32 {
         let pc = fragment.branch_pc();
         if context.signals.fault_pending != 0 {
             correct_early_counts(&engine.cache, context, &fragment, pc, -1);
-            context.gate.exit_id = exit.fragment;
-            return NONE;
+            context.gate.note_fault_fragment(exit.fragment);
+            return ExitId::NONE;
         }
         (exit.fragment, pc, exit.target, exit.kind == ExitType::NativeBranch)
     };
@@ -113,14 +113,14 @@ pub fn settle(context: &mut ThreadContext) -> u32 {
         raise::raise_step(context);
     }
     if is_branch || context.registers.pc != next {
-        NONE
+        ExitId::NONE
     } else {
         exit_id
     }
 }
 
 /// The branch in front of which exit `exit_id` led is done.
-fn finish_branch(context: &mut ThreadContext, exit_id: u32) {
+fn finish_branch(context: &mut ThreadContext, exit_id: ExitId) {
     if context.registers.are_foreign() {
         away::begin(context, exit_id);
         return;
@@ -130,7 +130,7 @@ fn finish_branch(context: &mut ThreadContext, exit_id: u32) {
 }
 
 /// Counts the branch at the end of fragment `source`, which led to where the context is.
-pub fn follow_branch(context: &mut ThreadContext, source: u32) {
+pub fn follow_branch(context: &mut ThreadContext, source: FragmentId) {
     let target = context.registers.pc;
     let fragment = *ENGINE.lock().cache.fragment(source);
     if context.path.is_on && fragment.exit_kind == exit_kind::INDIRECT_CALL {

@@ -3,10 +3,11 @@
 use crate::context::ThreadContext;
 use crate::cpu::sys::number;
 use crate::dispatch::calls::locks;
-use crate::dispatch::calls::mappings::{page_end, PAGE};
+use crate::dispatch::calls::mappings::page_end;
 use crate::dispatch::calls::memory::{call_holding, forget, is_place};
 use crate::dispatch::life::{hidden, room};
 use crate::instrument::ENGINE;
+use crate::protocol::PAGE_BYTES;
 use crate::sys::calls::{check, syscall, EAGAIN, EINVAL};
 use crate::thread::registry::writer_of;
 
@@ -15,7 +16,7 @@ pub fn attach(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     const SHM_RND: u64 = 0o20000;
     const SHM_REMAP: u64 = 0o40000;
     let [segment, address, flags, ..] = arguments;
-    let start = if flags & SHM_RND != 0 { address & !(PAGE - 1) } else { address };
+    let start = if flags & SHM_RND != 0 { address & !(PAGE_BYTES - 1) } else { address };
     let wanted = start..page_end(start, segment_bytes(segment)).max(start);
     let mut engine = ENGINE.lock();
     let writer = writer_of(context, engine.shared);

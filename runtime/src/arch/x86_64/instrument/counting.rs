@@ -5,13 +5,14 @@
 //! elsewhere the addition goes through r10, which leaves the flags alone.
 
 use crate::cache::fragment::Habit;
-use crate::cache::NONE;
 use crate::context::layout::counter_offset;
+use crate::context::numbers::CounterId;
 use crate::cpu::decode::flags::{flag_use, INC_FLAGS};
 use crate::cpu::displacements::GS_SPILL_INDEX;
 use crate::cpu::emit::Emitter;
 use crate::cpu::{Gpr, INDEX, TARGET};
 use crate::decode::Block;
+use crate::instrument::branch_way::BranchWay;
 use iced_x86::{Code, Instruction, OpKind, Register};
 
 /// What a hot loop has in registers all around, where r10 and r11 are lent: the head's counter, and its cell of decisions.
@@ -19,8 +20,8 @@ pub const KEPT_COUNTER: Gpr = INDEX;
 pub const KEPT_DECISIONS: Gpr = TARGET;
 
 /// Emits `counter += 1`; nothing for `NONE`. Where r10 and r11 are lent, r11 is free.
-pub fn emit_count(emitter: &mut Emitter, counter: u32, are_flags_dead: bool, is_lending: bool) {
-    if counter == NONE {
+pub fn emit_count(emitter: &mut Emitter, counter: CounterId, are_flags_dead: bool, is_lending: bool) {
+    if counter == CounterId::NONE {
         return;
     }
     let displacement = counter_offset(counter);
@@ -39,19 +40,19 @@ pub fn emit_count(emitter: &mut Emitter, counter: u32, are_flags_dead: bool, is_
 }
 
 /// Emits a load of what a counter is, for `emit_kept_count`.
-pub fn emit_keep(emitter: &mut Emitter, counter: u32, register: Gpr) {
+pub fn emit_keep(emitter: &mut Emitter, counter: CounterId, register: Gpr) {
     emitter.load_gs(register, counter_offset(counter));
 }
 
 /// Emits `counter += 1` where a register has it; flags are kept.
-pub fn emit_kept_count(emitter: &mut Emitter, counter: u32, register: Gpr) {
+pub fn emit_kept_count(emitter: &mut Emitter, counter: CounterId, register: Gpr) {
     emitter.add_immediate(register, 1);
     emitter.store_gs(counter_offset(counter), register);
 }
 
 /// Emits a store of what a counter is, which changes nothing: the next one to count in it finds a store to forward from. Some processors
 /// learn whether a load can have what was stored each time anew, if it can't at first. Flags are kept.
-pub fn emit_rewrite(emitter: &mut Emitter, counter: u32, is_lending: bool) {
+pub fn emit_rewrite(emitter: &mut Emitter, counter: CounterId, is_lending: bool) {
     let displacement = counter_offset(counter);
     if !is_lending {
         emitter.store_gs(GS_SPILL_INDEX, INDEX);
@@ -64,21 +65,21 @@ pub fn emit_rewrite(emitter: &mut Emitter, counter: u32, is_lending: bool) {
 }
 
 /// Emits `counter += 1` where `register` may be lost; flags are kept.
-pub fn emit_count_through(emitter: &mut Emitter, counter: u32, register: Gpr) {
+pub fn emit_count_through(emitter: &mut Emitter, counter: CounterId, register: Gpr) {
     let displacement = counter_offset(counter);
     emitter.load_gs(register, displacement);
     emitter.add_immediate(register, 1);
     emitter.store_gs(displacement, register);
 }
 
-/// Whether the taken way of the conditional branch at the block's end goes straight on in the cache: if nothing is known
+/// Which way of the conditional branch at the block's end goes straight on in the cache: if nothing is known
 /// of what it did so far, loops are expected to go backwards.
 /// `None` for branches that decide without flags: both their ways go straight on.
-pub fn is_taken_straight(block: &Block, habit: Option<Habit>) -> Option<bool> {
+pub fn find_straight_way(block: &Block, habit: Option<Habit>) -> Option<BranchWay> {
     let branch = block.instructions.last()?;
     let has_flags = branch.is_jcc_short() || branch.is_jcc_near();
     let goes_back = branch.near_branch_target() <= branch.ip();
-    has_flags.then(|| habit.map_or(goes_back, |habit| habit.is_mostly_taken))
+    has_flags.then(|| BranchWay::of(habit.map_or(goes_back, |habit| habit.is_mostly_taken)))
 }
 
 /// Whether the flags of `inc` are dead at the start of a block, given what is live behind its last copied instruction.
@@ -162,7 +163,7 @@ impl CountPlace {
         }
     }
 
-    pub fn emit(&self, emitter: &mut Emitter, counter: u32, is_lending: bool) {
+    pub fn emit(&self, emitter: &mut Emitter, counter: CounterId, is_lending: bool) {
         match self.way {
             CountWay::Flags => emit_count(emitter, counter, true, is_lending),
             CountWay::Register(register) => emit_count_through(emitter, counter, register),

@@ -11,7 +11,7 @@
 //! Where the program names the registers, a loop of one block is entered by a store to its counter at least
 //! (`counting::emit_rewrite`).
 
-use crate::cache::fragment::NONE;
+use crate::context::numbers::CounterId;
 use crate::cpu::decode::in_place::uses_gs_memory;
 use crate::cpu::decode::scratch;
 use crate::cpu::emit::Emitter;
@@ -21,9 +21,9 @@ use iced_x86::{Code, Instruction};
 
 /// Emits what those do who come to a block of a loop from elsewhere, r10 and r11 being lent: they have the loop's counter, and its
 /// cell of decisions or `NONE`. Flags are kept.
-pub fn emit_entry(emitter: &mut Emitter, counter: u32, cell: u32) {
+pub fn emit_entry(emitter: &mut Emitter, counter: CounterId, cell: CounterId) {
     emit_keep(emitter, counter, KEPT_COUNTER);
-    if cell != NONE {
+    if cell != CounterId::NONE {
         emit_keep(emitter, cell, KEPT_DECISIONS);
     }
 }

@@ -6,6 +6,8 @@
 //! moves last. So a number that is whole counts as written, wherever the kill came (recording/raw/path_tail.py). All accesses are
 //! aligned: the program may have alignment checks on.
 
+use crate::context::addresses::CachePc;
+use crate::context::numbers::ExitId;
 use crate::cpu::displacements::{gs_path_cell, SURPRISES_END_OFFSET, SYMBOLS_END_OFFSET};
 use crate::cpu::emit::Emitter;
 use crate::cpu::features::Features;
@@ -17,12 +19,12 @@ use clew_pathcodec::symbols::WIDE_SYMBOL;
 /// The end of code that writes: where it leads when the buffer is full, still to be bound.
 #[must_use]
 pub struct FullBuffer {
-    place: u64,
+    place: CachePc,
     /// Where it leads instead of writing: the dispatcher does that.
-    long: Option<u64>,
+    long: Option<CachePc>,
     /// Where rcx is then.
     saved: Gpr,
-    exit: u32,
+    exit: ExitId,
     /// Its short branches reach where they lead.
     reaches: bool,
 }
@@ -50,7 +52,7 @@ impl FullBuffer {
 
 /// Emits what writes a surprise, in front of the jump of exit `exit`, which is marked with `mark_surprise`. r10 and r11 are lent
 /// from the fragment's start on (`is_lending`), or only here.
-pub fn emit_surprise(emitter: &mut Emitter, exit: u32, is_lending: bool, has_rotate: bool) -> FullBuffer {
+pub fn emit_surprise(emitter: &mut Emitter, exit: ExitId, is_lending: bool, has_rotate: bool) -> FullBuffer {
     if !is_lending {
         emitter.lend();
     }
@@ -64,7 +66,7 @@ pub fn emit_surprise(emitter: &mut Emitter, exit: u32, is_lending: bool, has_rot
 }
 
 /// As `emit_surprise`, where rcx and r11 are free: they are lost.
-pub fn emit_surprise_bytes(emitter: &mut Emitter, exit: u32, has_rotate: bool) -> FullBuffer {
+pub fn emit_surprise_bytes(emitter: &mut Emitter, exit: ExitId, has_rotate: bool) -> FullBuffer {
     let (decisions, offset) = (gs_path_cell(PATH_DECISIONS_CELL), gs_path_cell(PATH_SURPRISES_CELL));
     let others = gs_path_cell(PATH_OTHER_DECISIONS_CELL);
     emit_sum(emitter);
@@ -138,7 +140,7 @@ fn emit_sum(emitter: &mut Emitter) {
 }
 
 /// Emits what writes a pad's symbol, in front of the jump of its exit `exit`. rcx is in r10, and put back; r11 is free.
-pub fn emit_symbol(emitter: &mut Emitter, symbol: u16, exit: u32, features: Features) -> FullBuffer {
+pub fn emit_symbol(emitter: &mut Emitter, symbol: u16, exit: ExitId, features: Features) -> FullBuffer {
     emit_symbol_bytes(emitter, symbol);
     let full = emit_full_question(emitter, exit, features.has_rotate);
     emitter.copy_register(RCX, INDEX);
@@ -163,14 +165,14 @@ pub fn emit_symbol_bytes(emitter: &mut Emitter, symbol: u16) {
 }
 
 /// Emits the question whether there is room for more symbols, behind `emit_symbol_bytes`. rcx is in r10, and lost.
-pub fn emit_full_question(emitter: &mut Emitter, exit: u32, has_rotate: bool) -> FullBuffer {
+pub fn emit_full_question(emitter: &mut Emitter, exit: ExitId, has_rotate: bool) -> FullBuffer {
     let place = emit_end_question(emitter, gs_path_cell(PATH_SYMBOLS_CELL), has_rotate);
     FullBuffer { place, long: None, saved: INDEX, exit, reaches: true }
 }
 
 /// Emits a jump to be bound, for when the offset, also in r11, came to the end of its buffer: it is negative up to there. rcx is
 /// lost.
-fn emit_end_question(emitter: &mut Emitter, offset: u32, has_rotate: bool) -> u64 {
+fn emit_end_question(emitter: &mut Emitter, offset: u32, has_rotate: bool) -> CachePc {
     if has_rotate {
         emitter.rotate_right(RCX, TARGET, 32);
         return emitter.jump_ecx_zero();
@@ -205,14 +207,15 @@ mod tests {
     }
 
     const TARGET_REGISTER: Register = Register::R11;
+    const EXIT: ExitId = ExitId::from_raw(1);
 
     #[test]
     fn all_accesses_are_aligned() {
         for has_rotate in [false, true] {
             let mut emissions: [&mut dyn FnMut(&mut Emitter) -> bool; 3] = [
-                &mut |e| emit_surprise(e, 1, false, has_rotate).emit(e),
-                &mut |e| emit_symbol(e, 1, 1, features(has_rotate)).emit(e),
-                &mut |e| emit_symbol(e, 0x1234, 1, features(has_rotate)).emit(e),
+                &mut |e| emit_surprise(e, EXIT, false, has_rotate).emit(e),
+                &mut |e| emit_symbol(e, 1, EXIT, features(has_rotate)).emit(e),
+                &mut |e| emit_symbol(e, 0x1234, EXIT, features(has_rotate)).emit(e),
             ];
             for emit in &mut emissions {
                 let mut buffer = [0u8; 512];

@@ -1,6 +1,8 @@
 //! The pads of returns that often lead elsewhere than their calls (instrument/indirect/strays.rs), in mode `full`.
 
+use crate::context::addresses::CachePc;
 use crate::context::layout::SHADOW_OFFSET;
+use crate::context::numbers::ExitId;
 use crate::cpu::displacements::GS_SHADOW_DEPTH;
 use crate::cpu::emit::Emitter;
 use crate::cpu::features::Features;
@@ -14,12 +16,17 @@ use crate::instrument::order::symbols::MAX_POPS;
 pub struct ReturnWays {
     pub full: FullBuffer,
     /// Where the target was in none of the calls that were looked at; to be bound. rcx is in r10.
-    pub elsewhere: Option<u64>,
+    pub elsewhere: Option<CachePc>,
 }
 
 /// Emits what a return's pad pops and writes, in front of the jump of its exit `exit`. rcx is in r10, r11 is the target; rcx is put
 /// back.
-pub fn emit_return_ways(emitter: &mut Emitter, symbols: &ReturnSymbols, exit: u32, features: Features) -> ReturnWays {
+pub fn emit_return_ways(
+    emitter: &mut Emitter,
+    symbols: &ReturnSymbols,
+    exit: ExitId,
+    features: Features,
+) -> ReturnWays {
     let mut ends = [None; MAX_POPS];
     let mut elsewhere = None;
     let has_question = !symbols.pops_others || symbols.iter().any(|(pops, _)| pops != 1);

@@ -4,7 +4,9 @@
 //! rules (instrument/tags/rules.rs) and writes a word. Where it would become busy, is busy, or finds the buffer full, it leaves for
 //! the dispatcher, having changed nothing, and asks again when it comes back. Nothing here touches flags that are live.
 
+use crate::context::addresses::CachePc;
 use crate::context::layout::counter_offset;
+use crate::context::numbers::{BlockNumber, CounterId, ExitId};
 use crate::cpu::decode::flags::flag_use;
 use crate::cpu::displacements::GS_SPILL_OTHER;
 use crate::cpu::emit::Emitter;
@@ -24,7 +26,13 @@ const ARITHMETIC_FLAGS: u32 =
 /// Emits the question in front of `block`, number `number`. `exit` leads into the dispatcher. r10 and r11 are lent
 /// (`is_lending`), or only here. `false`: a short branch does not reach.
 #[must_use]
-pub fn emit_question(emitter: &mut Emitter, block: &Block, number: u32, exit: u32, is_lending: bool) -> bool {
+pub fn emit_question(
+    emitter: &mut Emitter,
+    block: &Block,
+    number: BlockNumber,
+    exit: ExitId,
+    is_lending: bool,
+) -> bool {
     let cell = gs_region_cell(number);
     let are_flags_dead = are_all_flags_dead(block);
     let to_rules;
@@ -77,9 +85,9 @@ pub fn emit_question(emitter: &mut Emitter, block: &Block, number: u32, exit: u3
 }
 
 /// Emits the rules; r11 and rcx are free. `false`: `to_dispatcher` is too far.
-fn emit_rules(emitter: &mut Emitter, number: u32, to_dispatcher: u64) -> bool {
+fn emit_rules(emitter: &mut Emitter, number: BlockNumber, to_dispatcher: CachePc) -> bool {
     let (cell, level) = (gs_region_cell(number), REGION_LEVEL_OFFSET as u32);
-    let words = counter_offset(REGION_WORDS_CELL as u32);
+    let words = counter_offset(CounterId::of_cell(REGION_WORDS_CELL));
     // The offset is negative until the buffer is full.
     emitter.load_gs32(RCX, words + 4);
     let is_full = emitter.jump_rcx_zero();
@@ -90,7 +98,10 @@ fn emit_rules(emitter: &mut Emitter, number: u32, to_dispatcher: u64) -> bool {
     emitter.store_gs_byte_of_rcx(cell + 1);
     emitter.store_gs_byte_of_rcx(level);
     emitter.load_gs(TARGET, words);
-    emitter.store_gs_immediate_at_target(WORDS_END_OFFSET as u32, region_word::EXECUTED << REGION_KIND_SHIFT | number);
+    emitter.store_gs_immediate_at_target(
+        WORDS_END_OFFSET as u32,
+        region_word::EXECUTED << REGION_KIND_SHIFT | number.raw(),
+    );
     emitter.add_immediate(TARGET, 4);
     emitter.store_gs(words, TARGET);
     emitter.bind_short_to(is_full, to_dispatcher) && emitter.bind_short_to(is_busy, to_dispatcher)

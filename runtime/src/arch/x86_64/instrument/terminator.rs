@@ -1,9 +1,10 @@
 //! The way out of a fragment: its last instruction, with what counts it and what it may be linked to.
 
 use crate::cache::exit::{Entry, ExitType};
-use crate::cache::fragment::NONE;
+use crate::context::addresses::CachePc;
 use crate::context::layout::branch_table_offset;
 use crate::context::layout::{SITE_OVERFLOW, SITE_RETURN};
+use crate::context::numbers::{CounterId, ExitId, SiteId};
 use crate::cpu::decode::float_state::stored_pointer;
 use crate::cpu::decode::scratch;
 use crate::cpu::displacements::{
@@ -44,7 +45,7 @@ impl<'a, 'b> Terminator<'a, 'b> {
         out: &'a mut Output<'_, 'b>,
     ) -> Terminator<'a, 'b> {
         let Output { emitter, exits, map } = out;
-        let indirect = IndirectWay { interrupt_at: None, site: NONE, first_try: NONE };
+        let indirect = IndirectWay { interrupt_at: None, site: SiteId::NONE, first_try: ExitId::NONE };
         Terminator { engine, block, plan, emitter, exits, map, indirect, is_broken: false }
     }
 }
@@ -110,13 +111,13 @@ impl Terminator<'_, '_> {
             self.exits.entry = Entry::Plain;
             self.emitter.take_back_lent();
         }
-        self.exits.emit_jump(self.emitter, ExitType::Landing, return_pc, NONE);
+        self.exits.emit_jump(self.emitter, ExitType::Landing, return_pc, CounterId::NONE);
         if let Some(elsewhere) = elsewhere {
             self.is_broken |= !self.emitter.bind_short(elsewhere);
             self.emitter.copy_register(RCX, INDEX);
             self.emitter.bytes(SHOW_RETURN_ADDRESS);
             self.exits.entry = Entry::Lending;
-            self.exits.emit_jump(self.emitter, ExitType::Elsewhere, return_pc, NONE);
+            self.exits.emit_jump(self.emitter, ExitType::Elsewhere, return_pc, CounterId::NONE);
         }
         self.exits.entry = entry;
         if let Some(miss) = miss {
@@ -126,7 +127,7 @@ impl Terminator<'_, '_> {
     }
 
     /// After the processor's call: the return slot gets the application's return address.
-    fn fix_return_slot(&mut self, return_pc: u64) -> Option<u64> {
+    fn fix_return_slot(&mut self, return_pc: u64) -> Option<CachePc> {
         if return_pc as i64 == return_pc as i32 as i64 {
             self.emitter.bytes(&[0x48, 0xc7, 0x04, 0x24]); // mov qword [rsp], imm32
             self.emitter.dword(return_pc as u32);
@@ -202,7 +203,7 @@ impl Terminator<'_, '_> {
 
     /// A number for this site, so that no two sites share a place in the branch table for one target. `None`: it has none, and
     /// leads to the dispatcher each time.
-    fn take_site(&mut self) -> Option<u32> {
+    fn take_site(&mut self) -> Option<SiteId> {
         // Eight sites together, so that their entries for one target lie in one line of the data cache. 24,571 is prime: the
         // multiples of a number modulo it are all different. The first group's first number is for returns.
         const GROUP: u64 = 8;
@@ -214,16 +215,16 @@ impl Terminator<'_, '_> {
         }
         self.engine.cache.n_sites = n;
         let (group, member) = (u64::from(n) / GROUP + 1, u64::from(n) % GROUP);
-        Some((group * STEP % GROUPS * GROUP + member) as u32)
+        Some(SiteId::from_raw((group * STEP % GROUPS * GROUP + member) as u32))
     }
 
     /// Emits the jump through the branch table; r11 holds the target, r10 and r11 are in their slots.
-    fn jump_through_table(&mut self, site: Option<u32>) {
+    fn jump_through_table(&mut self, site: Option<SiteId>) {
         match site {
             Some(site) => {
                 self.indirect.site = site;
                 self.indirect.first_try = self.exits.emit_first_try(self.emitter);
-                self.emitter.store_gs_immediate(GS_SITE, site);
+                self.emitter.store_gs_immediate(GS_SITE, site.raw());
                 self.emitter.index_from_target();
                 self.emitter.jump_gs_table(branch_table_offset(site));
             }
@@ -236,7 +237,7 @@ impl Terminator<'_, '_> {
 
     /// The sites are used up, or this is for one execution: each goes through the dispatcher, which finds the fragment by the exit.
     fn name_exit_for_gate(&mut self) {
-        self.emitter.store_gs_immediate(GS_EXIT_ID, self.exits.next_id());
+        self.emitter.store_gs_immediate(GS_EXIT_ID, self.exits.next_id().raw());
         self.emitter.store_gs_immediate(GS_SITE, SITE_OVERFLOW);
     }
 
@@ -283,7 +284,7 @@ impl Terminator<'_, '_> {
             // The store is long enough to be interrupted itself.
             self.emitter.align(8, 0);
             self.indirect.interrupt_at = Some(self.emitter.position());
-            self.emitter.store_gs_immediate(GS_SITE, SITE_RETURN | self.plan.facts.id);
+            self.emitter.store_gs_immediate(GS_SITE, SITE_RETURN | self.plan.facts.id.raw());
             self.emitter.load_target_from_stack();
         } else {
             self.begin_indirect();
@@ -291,9 +292,9 @@ impl Terminator<'_, '_> {
             self.spill_index();
         }
         self.emitter.index_from_target();
-        self.emitter.load_index_gs_table(branch_table_offset(0));
+        self.emitter.load_index_gs_table(branch_table_offset(SiteId::RETURNS));
         if !self.plan.is_lending {
-            self.emitter.store_gs_immediate(GS_SITE, SITE_RETURN | self.plan.facts.id);
+            self.emitter.store_gs_immediate(GS_SITE, SITE_RETURN | self.plan.facts.id.raw());
         }
         self.emitter.fill_return_slot(INDEX);
         self.map.mark(self.emitter.position(), offset, SpillState::BothReturning);
@@ -316,7 +317,7 @@ impl Terminator<'_, '_> {
         match site {
             Some(site) => {
                 self.indirect.site = site;
-                self.emitter.store_gs_immediate(GS_SITE, site);
+                self.emitter.store_gs_immediate(GS_SITE, site.raw());
                 self.emitter.index_from_target();
             }
             None => self.name_exit_for_gate(),
@@ -333,7 +334,7 @@ impl Terminator<'_, '_> {
     fn syscall(&mut self, next: u64) {
         self.emitter.store_gs(GS_SPILL_RCX, RCX);
         self.emitter.store_gs(GS_SPILL_R11, R11);
-        self.emitter.store_gs_immediate(GS_EXIT_ID, self.exits.next_id());
+        self.emitter.store_gs_immediate(GS_EXIT_ID, self.exits.next_id().raw());
         self.emitter.bytes(&[0x48, 0x8d, 0x0d]); // lea rcx, [rip + resume]
         let resume = self.emitter.address();
         self.emitter.dword(0);

@@ -1,9 +1,9 @@
 //! Signals that no instruction of the thread's causes: they wait until the thread is where they can be delivered.
 
 use crate::cache::links::UNDELIVERED;
-use crate::cache::NONE;
 use crate::context::call::RESTART_ARMED;
 use crate::context::call::RESTART_DUE;
+use crate::context::numbers::FragmentId;
 use crate::context::signals::GIVES;
 use crate::context::signals::PENDING_FETCHED;
 use crate::context::signals::PENDING_LEAVE;
@@ -95,9 +95,9 @@ pub fn hasten(context: &mut ThreadContext, ucontext: &mut UContext) {
         Interruption::RunOn => {}
         Interruption::Redirect(address) => ucontext.mcontext.rip = address,
         Interruption::TakenBack => {
-            let (id, _) = interrupt::fragment_at(&engine.cache, pc).unwrap_or((NONE, 0));
-            context.gate.exit_id = id;
-            if id != NONE {
+            let (id, _) = interrupt::fragment_at(&engine.cache, pc).unwrap_or((FragmentId::NONE, 0));
+            context.gate.note_fault_fragment(id);
+            if id != FragmentId::NONE {
                 let fragment = *engine.cache.fragment(id);
                 correct_early_counts(&engine.cache, context, &fragment, context.registers.pc, -1);
             }
@@ -105,7 +105,7 @@ pub fn hasten(context: &mut ThreadContext, ucontext: &mut UContext) {
             redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
         }
         Interruption::TakenBackAtStart => {
-            context.gate.exit_id = NONE;
+            context.gate.note_fault_fragment(FragmentId::NONE);
             context.signals.fault_pending = TAKEN_BACK;
             redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
         }

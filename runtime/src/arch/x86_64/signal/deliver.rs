@@ -4,6 +4,7 @@ use crate::context::stepping::STEPPING;
 use crate::context::stepping::STEPPING_ALREADY;
 use crate::context::ThreadContext;
 use crate::cpu::extended_state;
+use crate::cpu::guarded;
 use crate::cpu::selectors::{self, USER_CS, USER_SS};
 use crate::cpu::signal::frame::{self, FrameContent};
 use crate::cpu::sys::kernel::SigFrame;
@@ -162,13 +163,14 @@ fn reset_vector_state(context: &mut ThreadContext) {
         core::ptr::write_bytes(place.fpstate as *mut u8, 0, 576);
         (place.fpstate as *mut u8).add(24).cast::<u32>().write(0x1f80);
         if extended_state::has_xsave() {
-            // All but protection keys (component 9), which a handler keeps.
+            // All but protection keys (component 9), which are not initial in a handler, but the kernel's.
             asm!("xrstor64 [{0}]", in(reg) place.fpstate, in("eax") !(1u32 << 9), in("edx") u32::MAX,
                 out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _, out("xmm5") _,
                 out("xmm6") _, out("xmm7") _, out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
                 out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _, options(nostack));
         }
     }
+    guarded::take_handlers_keys();
 }
 
 /// # Safety

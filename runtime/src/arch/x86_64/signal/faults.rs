@@ -3,8 +3,9 @@
 //!
 //! Called by the handler, and keeps to its rules.
 
-use crate::cache::{Cache, Fragment, NONE};
+use crate::cache::{Cache, Fragment};
 use crate::context::layout::{SHADOW_BYTES, SHADOW_OFFSET};
+use crate::context::numbers::{ExitId, FragmentId};
 use crate::context::stepping::MEETS_ONCE;
 use crate::context::stepping::MET_ONCE;
 use crate::context::stepping::STEPPING_ALREADY;
@@ -13,6 +14,7 @@ use crate::context::stepping::STEPPING_LOCKED;
 use crate::context::ThreadContext;
 use crate::cpu::context::GENERAL_PROTECTION;
 use crate::cpu::decode::placed::ANYWHERE;
+use crate::cpu::instrument::staleness::holding_position;
 use crate::cpu::selectors::{self, own_selector, USER_CS, USER_SS};
 use crate::cpu::signal::asynchronous::handle_asynchronous;
 use crate::cpu::signal::image::{is_in_image, redirect};
@@ -23,11 +25,12 @@ use crate::cpu::sys::kernel::TRAP_FLAG;
 use crate::cpu::sys::number;
 use crate::cpu::{gate, guarded, probe_points, INDEX};
 use crate::instrument::indirect::pads::correct_early_counts;
+use crate::instrument::kinds::hash;
 use crate::instrument::ENGINE;
-use crate::protocol::error_code;
+use crate::protocol::{error_code, MAX_FRAGMENT_BYTES, PAGE_BYTES};
 use crate::signal::table::ALL_BUT_FAULTS;
 use crate::sys::calls::syscall;
-use crate::sys::kernel::{SigAction, SigInfo, SIGBUS, SIGSEGV, SIGTRAP, SI_KERNEL, SI_USER};
+use crate::sys::kernel::{SigAction, SigInfo, SEGV_PKUERR, SIGBUS, SIGSEGV, SIGTRAP, SI_KERNEL, SI_USER};
 
 /// `fault_pending`: the kernel itself forces a SIGSEGV, with no instruction to blame.
 pub const FORCED: u32 = 3;
@@ -57,7 +60,7 @@ pub fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uc
     }
     let mut info = *info;
     if engine.cache.slabs.contains(pc) && interrupt::take_aborted(&engine.cache, context, &ucontext.mcontext) {
-        context.gate.exit_id = NONE;
+        context.gate.note_fault_fragment(FragmentId::NONE);
         context.signals.is_fault_past = 1;
         // Where the address of the instruction is the fault's address.
         if engine.cache.slabs.contains(info.address) {
@@ -66,7 +69,7 @@ pub fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uc
     } else if is_refused_return(context, signal, &info, ucontext) {
         // The registers are those of the frame; where the program is the context says already.
         context.registers.general = ucontext.mcontext.registers();
-        context.gate.exit_id = NONE;
+        context.gate.note_fault_fragment(FragmentId::NONE);
         context.signals.fault_pending = FORCED;
         context.signals.pending_mask = ucontext.sigmask;
         ucontext.sigmask |= ALL_BUT_FAULTS;
@@ -120,7 +123,9 @@ fn take_back_at_fault(
     };
     let fragment = *cache.fragment(id);
     if let Some(failed) = failed_comparison(signal, cache, &fragment, offset) {
-        ucontext.mcontext.rip = failed;
+        // Keys hold for reading, and code that they hide is executed all the same.
+        let is_hidden = signal == SIGSEGV && info.code == SEGV_PKUERR && is_hidden_code(&fragment);
+        ucontext.mcontext.rip = if is_hidden { holding_comparison(&fragment, failed) } else { failed };
         return false;
     }
     if interrupt::skip_slot_write(cache, &fragment, offset, &mut ucontext.mcontext) {
@@ -131,10 +136,10 @@ fn take_back_at_fault(
     if info.address == pc {
         info.address = app_pc;
     }
-    context.gate.exit_id = id;
+    context.gate.note_fault_fragment(id);
     // A block that was counted before it came to its end is not counted: the dispatcher adds what did run. At its very
     // start, where mostly only the trap flag stops it, it was not counted yet but if it has a leader.
-    if offset > fragment.code_offset() || fragment.leader != NONE {
+    if offset > fragment.code_offset() || fragment.leader != ExitId::NONE {
         correct_early_counts(cache, context, &fragment, app_pc, -1);
     }
     true
@@ -216,7 +221,7 @@ fn end_step(context: &mut ThreadContext, ucontext: &mut UContext, is_done: bool)
         unsafe { ENGINE.give_up() };
     }
     if context.stepping.native_exit == 0 {
-        context.gate.exit_id = NONE;
+        context.gate.note_fault_fragment(FragmentId::NONE);
     }
     if stepping == 0 {
         return false;
@@ -231,9 +236,8 @@ fn end_step(context: &mut ThreadContext, ucontext: &mut UContext, is_done: bool)
 
 /// The shadow stack is full: what is open is forgotten, and the push is done again.
 fn forget_open_calls(context: &mut ThreadContext, info: &SigInfo, ucontext: &mut UContext) -> bool {
-    const PAGE: u64 = 0x1000;
     let above = context.self_address + SHADOW_OFFSET + SHADOW_BYTES;
-    if !(above..above + PAGE).contains(&info.address) {
+    if !(above..above + PAGE_BYTES).contains(&info.address) {
         return false;
     }
     // The index is one of two registers, which the SIB byte of the store names (arch/x86_64/shadow.rs).
@@ -257,7 +261,20 @@ fn failed_comparison(signal: u32, cache: &Cache, fragment: &Fragment, offset: u6
     }
     let first = cache.map.as_slice().get(fragment.map_start as usize)?;
     let failed = u64::from(first.cache_offset);
-    (offset < failed).then_some(fragment.cache_start + failed)
+    (offset < failed).then_some(fragment.cache_start.raw() + failed)
+}
+
+/// Whether code that can't be read for its protection key is what was translated.
+fn is_hidden_code(fragment: &Fragment) -> bool {
+    let mut code = [0; MAX_FRAGMENT_BYTES as usize];
+    let code = &mut code[..usize::from(fragment.hashed_size)];
+    guarded::read_hidden_code(code, fragment.app_pc) == code.len() && hash(code) == fragment.code_hash
+}
+
+/// Where a fragment goes on whose comparison holds, and goes on at `failed` otherwise.
+fn holding_comparison(fragment: &Fragment, failed: u64) -> u64 {
+    let start = fragment.cache_start.raw() + fragment.code_offset();
+    holding_position(failed, fragment.app_pc.wrapping_sub(start).cast_signed().unsigned_abs())
 }
 
 /// A fault of the runtime itself: it says so and ends the process as the signal does.

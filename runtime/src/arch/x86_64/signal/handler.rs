@@ -13,7 +13,7 @@ use crate::cpu::signal::image::is_in_image;
 use crate::cpu::signal::image::program_calls;
 use crate::cpu::sys::kernel::UContext;
 use crate::cpu::sys::kernel::TRAP_FLAG;
-use crate::cpu::{gate, parking};
+use crate::cpu::{gate, guarded, parking};
 use crate::instrument::ENGINE;
 use crate::protocol::DETACH_CODE;
 use crate::signal::{merging, nested, stepping};
@@ -83,6 +83,7 @@ extern "C" fn handle(signal: u32, info: &SigInfo, ucontext: &mut UContext, stack
         return;
     }
     nested::begin(context);
+    guarded::note_handlers_keys();
     if context.is_released != 0 {
         deliver::deliver_native(context, signal, info, ucontext);
         return;
@@ -92,8 +93,8 @@ extern "C" fn handle(signal: u32, info: &SigInfo, ucontext: &mut UContext, stack
         ucontext.sigmask = info.rest[1];
         // SAFETY: `shared` is set before any thread runs and never changes.
         let shared = unsafe { ENGINE.peek() }.shared;
-        let is_wished = shared.wishes() != context.standing.wishes_minded;
-        if shared.is_detaching() || shared.hold_ticket() != 0 || is_wished {
+        let has_directive = shared.directive_count() != context.hold.directives_done;
+        if shared.is_detaching() || shared.hold_ticket() != 0 || has_directive {
             hasten_to_leave(context, ucontext);
         }
         // Else the controller gave up meanwhile; the program knows nothing of it.

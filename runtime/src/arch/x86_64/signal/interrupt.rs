@@ -3,7 +3,8 @@
 //! Called by the signal handler: reads arenas without a lock, stores links, allocates nothing.
 
 use crate::cache::slab::Found;
-use crate::cache::{Cache, Fragment, Unit, NONE};
+use crate::cache::{Cache, Fragment, Unit, NO_INTERRUPT};
+use crate::context::numbers::FragmentId;
 use crate::context::ThreadContext;
 use crate::cpu::gate;
 use crate::cpu::spill::SpillState;
@@ -80,7 +81,7 @@ pub fn in_cache(cache: &Cache, context: &mut ThreadContext, machine: &SigContext
             let state = state_at(cache, &fragment, offset).map(|(_, state)| state);
             let is_past_interruption = offset > u64::from(fragment.interrupt_offset)
                 && offset >= u64::from(fragment.exit_offset)
-                && fragment.interrupt_offset != NONE
+                && fragment.interrupt_offset != NO_INTERRUPT
                 && state != Some(SpillState::Landing)
                 && !found.is_cold;
             if state == Some(SpillState::Dropped) && !found.is_cold {
@@ -99,11 +100,11 @@ pub fn in_cache(cache: &Cache, context: &mut ThreadContext, machine: &SigContext
             cache.interrupt(id);
             context.signals.unlinked_fragment = id;
         }
-        Unit::Sequence(index) => {
+        Unit::Enclosure(index) => {
             if take_aborted(cache, context, machine) {
                 return Interruption::TakenBack;
             }
-            if let Some(id) = cache.sequences.fragment_at(index, machine.rip) {
+            if let Some(id) = cache.rseqs.fragment_at(index, machine.rip) {
                 cache.interrupt(id);
                 context.signals.unlinked_fragment = id;
             }
@@ -112,21 +113,21 @@ pub fn in_cache(cache: &Cache, context: &mut ThreadContext, machine: &SigContext
     Interruption::RunOn
 }
 
-/// Puts the application's state into the context if the kernel has just aborted a sequence: where that goes on. It does so
+/// Puts the application's state into the context if the kernel has just aborted a critical section: where that goes on. It does so
 /// before it delivers a signal.
 pub fn take_aborted(cache: &Cache, context: &mut ThreadContext, machine: &SigContext) -> bool {
-    let Some(Found { unit: Unit::Sequence(index), .. }) = cache.slabs.find_unit(machine.rip) else {
+    let Some(Found { unit: Unit::Enclosure(index), .. }) = cache.slabs.find_unit(machine.rip) else {
         return false;
     };
-    let enclosure = cache.sequences.enclosure(index);
-    if machine.rip != enclosure.stub {
+    let enclosure = cache.rseqs.enclosure(index);
+    if machine.rip != enclosure.stub.raw() {
         return false;
     }
     context.registers.general = machine.registers();
     context.registers.flags = machine.rflags;
-    context.undo_sequence();
+    context.undo_rseq();
     context.registers.pc = enclosure.descriptor.abort;
-    context.sequence.aborted = 1;
+    context.rseq.aborted = 1;
     true
 }
 
@@ -211,12 +212,12 @@ pub fn app_pc_at(cache: &Cache, pc: u64) -> Option<u64> {
 }
 
 /// The fragment that an address of the cache belongs to.
-pub fn fragment_at(cache: &Cache, pc: u64) -> Option<(u32, u64)> {
+pub fn fragment_at(cache: &Cache, pc: u64) -> Option<(FragmentId, u64)> {
     match cache.slabs.find_unit(pc)? {
         Found { unit: Unit::Fragment(id), start, is_cold: false } => Some((id, pc - start)),
-        Found { unit: Unit::Sequence(index), .. } => {
-            let id = cache.sequences.fragment_at(index, pc)?;
-            Some((id, pc - cache.fragment(id).cache_start))
+        Found { unit: Unit::Enclosure(index), .. } => {
+            let id = cache.rseqs.fragment_at(index, pc)?;
+            Some((id, pc - cache.fragment(id).cache_start.raw()))
         }
         _ => None,
     }

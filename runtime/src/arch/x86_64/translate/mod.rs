@@ -6,9 +6,9 @@
 
 extern crate alloc;
 use crate::cpu::decode::in_place::uses_gs_memory;
-use crate::cpu::displacements::{GS_APP_GS_BASE, GS_SEQUENCE_UNDO, GS_SPILL_ADDRESS, GS_SPILL_OTHER};
+use crate::cpu::displacements::{GS_APP_GS_BASE, GS_RSEQ_UNDO, GS_SPILL_ADDRESS, GS_SPILL_OTHER};
 use crate::cpu::emit::Emitter;
-use crate::cpu::sequence::{UNDO_ADDRESS_SHIFT, UNDO_OTHER_SHIFT};
+use crate::cpu::rseq::{UNDO_ADDRESS_SHIFT, UNDO_OTHER_SHIFT};
 use crate::cpu::spill::SpillState;
 use crate::cpu::{Gpr, INDEX, TARGET};
 use crate::decode::Block;
@@ -47,7 +47,7 @@ impl Spare {
         if self == Spare::Noted {
             let number = |register: Option<Gpr>| register.map_or(0, |register| u32::from(register.0) + 1);
             let undo = number(address) << UNDO_ADDRESS_SHIFT | number(other) << UNDO_OTHER_SHIFT;
-            emitter.store_gs_immediate(GS_SEQUENCE_UNDO, undo);
+            emitter.store_gs_immediate(GS_RSEQ_UNDO, undo);
         }
     }
 }
@@ -120,7 +120,7 @@ impl Mangler {
         }
         if branch.is_ip_rel_memory_operand() && !uses_gs_memory(branch) {
             let address = branch.ip_rel_memory_address();
-            let distance = address.wrapping_sub(emitter.address() + 8) as i64;
+            let distance = address.wrapping_sub((emitter.address() + 8).raw()) as i64;
             let is_near = (distance.unsigned_abs()) < 0x7fff_0000 && branch.memory_segment() != Register::FS;
             if is_near {
                 let operand = MemoryOperand::with_base_displ(Register::RIP, address as i64);
@@ -160,7 +160,7 @@ impl Mangler {
     }
 
     fn encode(&mut self, emitter: &mut Emitter, instruction: &Instruction) -> Result<(), Unsupported> {
-        let result = self.encoder.encode(instruction, emitter.address());
+        let result = self.encoder.encode(instruction, emitter.address().raw());
         let mut buffer = self.encoder.take_buffer();
         if result.is_ok() {
             emitter.bytes(&buffer);
@@ -182,7 +182,7 @@ impl Mangler {
     ) -> Result<(), Unsupported> {
         let target = instruction.ip_rel_memory_address();
         let next = emitter.address() + bytes.len() as u64;
-        let displacement = target.wrapping_sub(next) as i64;
+        let displacement = target.wrapping_sub(next.raw()) as i64;
         let is_near = displacement == i64::from(displacement as i32) && instruction.memory_base() == Register::RIP;
         if is_near && offsets.has_displacement() && offsets.displacement_size() == 4 {
             let start = emitter.address() + offsets.displacement_offset() as u64;
@@ -357,8 +357,8 @@ fn emit_gs_base(emitter: &mut Emitter, instruction: &Instruction) {
 #[cfg(test)]
 mod machine;
 #[cfg(test)]
-mod samples;
+mod rseq_tests;
 #[cfg(test)]
-mod sequence_tests;
+mod samples;
 #[cfg(test)]
 mod tests;

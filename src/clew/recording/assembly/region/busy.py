@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from clew.protocol._generated import EdgeKind, ExitKind, RegionWord
-from clew.recording.assembly.flow import ProcessFlow
-from clew.recording.assembly.records import NO_INDEX, Fragments
+from clew.protocol._generated import NO_INDEX, EdgeKind, ExitKind, RegionWord
+from clew.recording.assembly.flow.flow import ProcessFlow
+from clew.recording.assembly.records.records import Fragments
 from clew.recording.assembly.region.tags import NOT_THERE, TAG_KINDS, Tags
 
 __all__ = ["count_untold"]

@@ -14,14 +14,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from clew.dataclass import replace
-from clew.protocol._generated import REGION_BLOCKS, REGION_WINDOW_BYTES
-from clew.recording.assembly.blocks import NO_BLOCK, Blocks, CutBlocks
+from clew.protocol._generated import NO_INDEX, REGION_BLOCKS, REGION_WINDOW_BYTES
+from clew.protocol.words import TAG_WORDS
+from clew.recording.assembly.blocks.blocks import NO_BLOCK, Blocks, CutBlocks
 from clew.recording.assembly.clock import Clock
-from clew.recording.assembly.flow import ProcessFlow
-from clew.recording.assembly.records import NO_INDEX, Fragments
+from clew.recording.assembly.flow.flow import ProcessFlow
+from clew.recording.assembly.records.records import Fragments
 from clew.recording.assembly.region.busy import count_untold
 from clew.recording.assembly.region.tag_chunks import TagChunks
-from clew.recording.assembly.region.tags import NOT_THERE, TAG_KINDS, TagDecoder, Tags
+from clew.recording.assembly.region.tags import NOT_THERE, TagDecoder, Tags
 from clew.recording.raw.process import Counters, RawProcess, RawThread
 from clew.store.columns import numbers, words
 from clew.store.schema import SCHEMAS
@@ -150,7 +151,7 @@ def _table(
         "pid": numbers(np.full(n, process.pid), pa.int32()),
         "tid": numbers(np.full(n, tid), pa.int32()),
         "tag": numbers(n_before + tags.number, pa.int64()),
-        "kind": words(tags.kind, [kind.name.lower() for kind in TAG_KINDS]),
+        "kind": words(tags.kind, TAG_WORDS),
         "block_id": numbers(block, pa.int64(), block < 0),
         "target_block_id": numbers(target, pa.int64(), target < 0),
         "executions": numbers(tags.executions, pa.int64(), tags.executions == NOT_THERE),

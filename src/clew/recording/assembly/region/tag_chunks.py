@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from clew.dataclass import dataclass
 from clew.protocol._generated import (
+    BUFFER_GUARD_BYTES,
     CONTINUATION_PAYLOAD_BYTES,
     RECORD_BYTES,
     REGION_BUFFER_BYTES,
@@ -36,7 +37,6 @@ __all__ = ["TagChunks", "TagPiece", "without_chunks"]
 Array = npt.NDArray[Any]
 
 _HEADER_BYTES: Final = RECORD_BYTES - CONTINUATION_PAYLOAD_BYTES
-_SLACK_BYTES: Final = 4096
 _PIECE_BYTES: Final = 1 << 20
 """So many bytes of words and numbers are handed over together."""
 _STREAMS: Final = (
@@ -105,7 +105,7 @@ class _Stream:
         cells = np.frombuffer(window, np.uint64, 8).tolist()
         waiting, left = (cells[cell] + REGION_BUFFER_BYTES) % (1 << 64), cells[left_cell]
         # Counters that were never read are zeros: a buffer that never left, and is full.
-        is_there = any(cells) and waiting <= REGION_BUFFER_BYTES + _SLACK_BYTES
+        is_there = any(cells) and waiting <= REGION_BUFFER_BYTES + BUFFER_GUARD_BYTES
         follows = is_there and left <= self._end <= left + waiting
         if follows:
             self.add(self._end, window[offset + self._end - left : offset + waiting])

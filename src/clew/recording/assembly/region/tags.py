@@ -17,6 +17,7 @@ from clew.protocol._generated import (
     REGION_KIND_SHIFT,
     RegionWord,
 )
+from clew.protocol.words import TAG_WORDS
 
 __all__ = ["NOT_THERE", "TAG_KINDS", "TagDecoder", "Tags"]
 
@@ -25,15 +26,7 @@ Array = npt.NDArray[Any]
 NOT_THERE = -1
 """A block, an address, a number that a tag does not have."""
 
-TAG_KINDS = (
-    RegionWord.EXECUTED,
-    RegionWord.BECAME_BUSY,
-    RegionWord.COUNTS,
-    RegionWord.LEFT_BUSY,
-    RegionWord.SIGNAL,
-    RegionWord.FAULT,
-    RegionWord.SYSCALL,
-)
+TAG_KINDS = tuple(RegionWord[word.upper()] for word in TAG_WORDS)
 """Words that are tags, in the order in which they are numbered here."""
 
 _N_NUMBERS = {

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clew.protocol._generated import EdgeKind, ExitKind, RegionWord
-from clew.recording.assembly.records import NO_INDEX
+from clew.protocol._generated import NO_INDEX, EdgeKind, ExitKind, RegionWord
 from clew.recording.assembly.region.busy import count_untold
 from clew.recording.assembly.region.tags import NOT_THERE, TAG_KINDS, Tags
 

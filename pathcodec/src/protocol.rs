@@ -1,0 +1,277 @@
+//! Generated from protocol/schema.toml by `make generate`; do not edit.
+
+/// no block
+pub const NOWHERE: u32 = 0xffffffff;
+/// so many calls may be open; one more, and all of them are forgotten first
+pub const MAX_DEPTH: u64 = 0x40000;
+/// a surprise of first_wide_surprise decisions or more takes so much
+pub const WIDE_SURPRISE_BYTES: u64 = 0x3;
+/// one of first_long_surprise decisions or more takes so much, none more
+pub const MAX_SURPRISE_BYTES: u64 = 0xb;
+/// surprises of so many decisions are behind a zero
+pub const FIRST_WIDE_SURPRISE: u64 = 0x100;
+/// surprises of so many decisions are behind three zeros
+pub const FIRST_LONG_SURPRISE: u64 = 0x10000;
+
+/// What a block ends with, as far as its path is concerned. fall_through: goes on behind itself, also behind a system
+/// call. jump: a direct one forwards. back_jump: a direct one backwards, or to itself: a decision without a choice, so
+/// that no cycle of code is without one. call: a direct one, a decision without a choice, so that two calls of one
+/// function are two places. return: to the topmost open call; or, where `is_taken`, as an indirect jump, whose symbol
+/// also says what it pops. stop: nothing follows unless an event says what. slot: no block, but an address that held
+/// several: the one that it holds now is `target`.
+pub mod ending {
+    pub const FALL_THROUGH: u8 = 0;
+    pub const JUMP: u8 = 1;
+    pub const BACK_JUMP: u8 = 2;
+    pub const CONDITIONAL: u8 = 3;
+    pub const CALL: u8 = 4;
+    pub const INDIRECT_CALL: u8 = 5;
+    pub const INDIRECT_JUMP: u8 = 6;
+    pub const RETURN: u8 = 7;
+    pub const STOP: u8 = 8;
+    pub const SLOT: u8 = 9;
+}
+
+/// What an event does to the path. note: nothing, it says something about this place. resume: the thread goes on at
+/// block `value` instead: a signal, a fault, a return from a handler. elsewhere: the return or indirect branch that
+/// comes next leads to block `value`. expect: from here on the conditional branch at the end of `subject` is expected
+/// to be taken (`value` 1) or not (0), or the return there takes a symbol (1) or none (0). end: the path ends. code:
+/// from here on the slot `subject` holds block `value`.
+pub mod action {
+    pub const NOTE: u8 = 0;
+    pub const RESUME: u8 = 1;
+    pub const ELSEWHERE: u8 = 2;
+    pub const EXPECT: u8 = 3;
+    pub const END: u8 = 4;
+    pub const CODE: u8 = 5;
+}
+
+/// Why a walk stopped. asked: it was asked to, there may be more. end: the path ends. cut: what was recorded is used
+/// up. damaged: path and code contradict each other. no_room: nothing was done: the predictor's memory, or the room for
+/// what is written, is too small.
+pub mod stop {
+    pub const ASKED: u32 = 0;
+    pub const END: u32 = 1;
+    pub const CUT: u32 = 2;
+    pub const DAMAGED: u32 = 3;
+    pub const NO_ROOM: u32 = 4;
+}
+
+/// A basic block.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Block {
+    /// address of its first instruction
+    pub pc: u64,
+    /// address behind its last one: what a call at its end pushes
+    pub end_pc: u64,
+    /// where a direct branch leads: the number of a block, or nowhere
+    pub target: u32,
+    /// the block behind it, or nowhere
+    pub next: u32,
+    /// the targets of its indirect branch or return, by their symbols, are targets\[first_target..\]\[..n_targets\]
+    pub first_target: u32,
+    /// how many these are
+    pub n_targets: u32,
+    /// its instructions
+    pub n_instructions: u32,
+    /// enum Ending
+    pub ending: u8,
+    /// of a conditional branch: 1 if it is expected to be taken; of a return: 1 if it takes a symbol
+    pub is_taken: u8,
+    /// zero
+    pub reserved: [u8; 10],
+}
+const _: () = assert!(core::mem::size_of::<Block>() == 48);
+const _: () = assert!(core::mem::offset_of!(Block, pc) == 0);
+const _: () = assert!(core::mem::offset_of!(Block, end_pc) == 8);
+const _: () = assert!(core::mem::offset_of!(Block, target) == 16);
+const _: () = assert!(core::mem::offset_of!(Block, next) == 20);
+const _: () = assert!(core::mem::offset_of!(Block, first_target) == 24);
+const _: () = assert!(core::mem::offset_of!(Block, n_targets) == 28);
+const _: () = assert!(core::mem::offset_of!(Block, n_instructions) == 32);
+const _: () = assert!(core::mem::offset_of!(Block, ending) == 36);
+const _: () = assert!(core::mem::offset_of!(Block, is_taken) == 37);
+const _: () = assert!(core::mem::offset_of!(Block, reserved) == 38);
+
+/// Where in a path. With the block that would run next it is there once only: whatever comes back to a block has moved
+/// one of these.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Position {
+    /// bytes of surprises read
+    pub surprise_bytes: u64,
+    /// decisions since the last surprise
+    pub decisions: u64,
+    /// bytes of symbols read
+    pub symbol_bytes: u64,
+    /// open calls, those that were forgotten among them
+    pub depth: u64,
+}
+const _: () = assert!(core::mem::size_of::<Position>() == 32);
+const _: () = assert!(core::mem::offset_of!(Position, surprise_bytes) == 0);
+const _: () = assert!(core::mem::offset_of!(Position, decisions) == 8);
+const _: () = assert!(core::mem::offset_of!(Position, symbol_bytes) == 16);
+const _: () = assert!(core::mem::offset_of!(Position, depth) == 24);
+
+/// What a path cannot imply, and where in it that is.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Event {
+    /// where
+    pub at: Position,
+    /// the block that would run next
+    pub block: u32,
+    /// the block that `action` is about, if that is not the one where it is
+    pub subject: u32,
+    /// see enum Action
+    pub value: u32,
+    /// enum Action
+    pub action: u8,
+    /// zero
+    pub reserved: [u8; 3],
+}
+const _: () = assert!(core::mem::size_of::<Event>() == 48);
+const _: () = assert!(core::mem::offset_of!(Event, at) == 0);
+const _: () = assert!(core::mem::offset_of!(Event, block) == 32);
+const _: () = assert!(core::mem::offset_of!(Event, subject) == 36);
+const _: () = assert!(core::mem::offset_of!(Event, value) == 40);
+const _: () = assert!(core::mem::offset_of!(Event, action) == 44);
+const _: () = assert!(core::mem::offset_of!(Event, reserved) == 45);
+
+/// What was executed on the way.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Progress {
+    /// instructions executed
+    pub instructions: u64,
+    /// executions of blocks
+    pub blocks: u64,
+    /// executions of the block that is counted
+    pub hits: u64,
+}
+const _: () = assert!(core::mem::size_of::<Progress>() == 24);
+const _: () = assert!(core::mem::offset_of!(Progress, instructions) == 0);
+const _: () = assert!(core::mem::offset_of!(Progress, blocks) == 8);
+const _: () = assert!(core::mem::offset_of!(Progress, hits) == 16);
+
+/// How far to go on.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limit {
+    /// no more than that
+    pub most: Progress,
+    /// so many bytes of surprises read, and decisions made behind the last one: the walk stops where it comes to that
+    pub surprise_bytes: u64,
+    /// these decisions
+    pub decisions: u64,
+    /// the block that `most.hits` is about; nowhere: none
+    pub counted: u32,
+    /// zero
+    pub reserved: u32,
+}
+const _: () = assert!(core::mem::size_of::<Limit>() == 48);
+const _: () = assert!(core::mem::offset_of!(Limit, most) == 0);
+const _: () = assert!(core::mem::offset_of!(Limit, surprise_bytes) == 24);
+const _: () = assert!(core::mem::offset_of!(Limit, decisions) == 32);
+const _: () = assert!(core::mem::offset_of!(Limit, counted) == 40);
+const _: () = assert!(core::mem::offset_of!(Limit, reserved) == 44);
+
+/// What a walk reads. Pointers to nothing are as good as any others where the count is 0, but not null.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Tables {
+    /// the code
+    pub blocks: *mut Block,
+    /// so many
+    pub n_blocks: u64,
+    /// where indirect branches lead
+    pub targets: *const u32,
+    /// so many
+    pub n_targets: u64,
+    /// a stream; to decode, room for it
+    pub surprises: *mut u8,
+    /// so many
+    pub n_surprise_bytes: u64,
+    /// a stream; to decode, room for it
+    pub symbols: *mut u8,
+    /// so many
+    pub n_symbol_bytes: u64,
+    /// in the order of the path
+    pub events: *const Event,
+    /// so many
+    pub n_events: u64,
+    /// decisions behind the last surprise
+    pub decisions: u64,
+    /// the shadow stack's return addresses: room for max_depth, of which the first `depth` are open
+    pub addresses: *mut u64,
+    /// the blocks at these
+    pub numbers: *mut u32,
+    /// room for so many
+    pub max_depth: u64,
+    /// so many are open
+    pub depth: u64,
+    /// so many others are
+    pub forgotten: u64,
+    /// where the streams begin
+    pub start: Position,
+    /// the block that would run next
+    pub block: u64,
+}
+const _: () = assert!(core::mem::size_of::<Tables>() == 168);
+const _: () = assert!(core::mem::offset_of!(Tables, blocks) == 0);
+const _: () = assert!(core::mem::offset_of!(Tables, n_blocks) == 8);
+const _: () = assert!(core::mem::offset_of!(Tables, targets) == 16);
+const _: () = assert!(core::mem::offset_of!(Tables, n_targets) == 24);
+const _: () = assert!(core::mem::offset_of!(Tables, surprises) == 32);
+const _: () = assert!(core::mem::offset_of!(Tables, n_surprise_bytes) == 40);
+const _: () = assert!(core::mem::offset_of!(Tables, symbols) == 48);
+const _: () = assert!(core::mem::offset_of!(Tables, n_symbol_bytes) == 56);
+const _: () = assert!(core::mem::offset_of!(Tables, events) == 64);
+const _: () = assert!(core::mem::offset_of!(Tables, n_events) == 72);
+const _: () = assert!(core::mem::offset_of!(Tables, decisions) == 80);
+const _: () = assert!(core::mem::offset_of!(Tables, addresses) == 88);
+const _: () = assert!(core::mem::offset_of!(Tables, numbers) == 96);
+const _: () = assert!(core::mem::offset_of!(Tables, max_depth) == 104);
+const _: () = assert!(core::mem::offset_of!(Tables, depth) == 112);
+const _: () = assert!(core::mem::offset_of!(Tables, forgotten) == 120);
+const _: () = assert!(core::mem::offset_of!(Tables, start) == 128);
+const _: () = assert!(core::mem::offset_of!(Tables, block) == 160);
+
+/// What was encoded.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Encoded {
+    /// bytes of the coded form
+    pub n_bytes: u64,
+    /// executions of blocks in it
+    pub n_blocks: u64,
+    /// conditional and indirect branches in it
+    pub n_items: u64,
+}
+const _: () = assert!(core::mem::size_of::<Encoded>() == 24);
+const _: () = assert!(core::mem::offset_of!(Encoded, n_bytes) == 0);
+const _: () = assert!(core::mem::offset_of!(Encoded, n_blocks) == 8);
+const _: () = assert!(core::mem::offset_of!(Encoded, n_items) == 16);
+
+/// What is decoded, and the predictor's memory for it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Coded {
+    /// the coded form
+    pub bytes: *const u8,
+    /// so many
+    pub n_bytes: u64,
+    /// executions of blocks in it
+    pub n_blocks: u64,
+    /// the predictor's memory
+    pub words: *mut u32,
+    /// so many
+    pub n_words: u64,
+}
+const _: () = assert!(core::mem::size_of::<Coded>() == 40);
+const _: () = assert!(core::mem::offset_of!(Coded, bytes) == 0);
+const _: () = assert!(core::mem::offset_of!(Coded, n_bytes) == 8);
+const _: () = assert!(core::mem::offset_of!(Coded, n_blocks) == 16);
+const _: () = assert!(core::mem::offset_of!(Coded, words) == 24);
+const _: () = assert!(core::mem::offset_of!(Coded, n_words) == 32);

@@ -1,0 +1,92 @@
+//! What the controller tells all threads while the program runs, and how a stopped one waits.
+
+extern crate alloc;
+use super::{RingWriter, Shared};
+use crate::protocol;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU32, Ordering};
+
+impl Shared {
+    /// Not 0: threads that come to the dispatcher are stopped there.
+    pub fn hold_ticket(&self) -> u32 {
+        // SAFETY: the status page is mapped; the field is an aligned u32.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.status()).hold_ticket) }.load(Ordering::Acquire)
+    }
+
+    /// How often the controller changed what the runtime is to do.
+    pub fn directive_count(&self) -> u32 {
+        // SAFETY: as above.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.status()).directive_count) }.load(Ordering::Acquire)
+    }
+
+    /// Whether the order of execution is to be recorded.
+    pub fn records_order(&self) -> bool {
+        // SAFETY: as above.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.status()).records_order) }.load(Ordering::Acquire) != 0
+    }
+
+    /// Whether another process may write to the code, whatever is protected.
+    pub fn is_written(&self) -> bool {
+        // SAFETY: as above.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.status()).is_written) }.load(Ordering::Acquire) != 0
+    }
+
+    /// Whether threads are to stop in front of the instruction at `pc`.
+    pub fn has_breakpoint(&self, pc: u64) -> bool {
+        self.iter_breakpoints().any(|breakpoint| breakpoint == pc)
+    }
+
+    /// All breakpoints.
+    pub fn breakpoints(&self) -> Vec<u64> {
+        self.iter_breakpoints().collect()
+    }
+
+    /// The task that the controller has go on natively, beside the process; 0: none.
+    pub fn released_task(&self) -> u32 {
+        // SAFETY: as above.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.status()).released_task) }.load(Ordering::Acquire)
+    }
+
+    /// How many pages of code were ever said to have changed behind the process' back.
+    pub fn changed_count(&self) -> u32 {
+        // SAFETY: the status page is mapped; the field is an aligned u32.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.status()).changed_count) }.load(Ordering::Acquire)
+    }
+
+    /// The page that was the one with this number; another one, where more than the table holds were told since.
+    pub fn changed_page(&self, number: u32) -> u64 {
+        let index = (number % protocol::MAX_CHANGED_PAGES as u32) as usize;
+        // SAFETY: the status page is mapped, and the index is inside the array.
+        unsafe { (&raw const (*self.status()).changed_pages[index]).read_volatile() }
+    }
+
+    fn iter_breakpoints(&self) -> impl Iterator<Item = u64> + use<> {
+        let status = self.status();
+        // SAFETY: the status page is mapped; the fields are aligned.
+        let count = unsafe { AtomicU32::from_ptr(&raw mut (*status).breakpoint_count) }.load(Ordering::Acquire);
+        // SAFETY: as above, inside the array.
+        (0..(count as usize).min(protocol::MAX_BREAKPOINTS as usize))
+            .map(move |index| unsafe { (&raw const (*status).breakpoints[index]).read_volatile() })
+    }
+}
+
+impl RingWriter {
+    /// Tells the controller that the thread is stopped, its own `registers` then pc and flags, the low halves of its first vector
+    /// registers, and waits for as long as the controller is there to say how to go on.
+    pub fn wait_stopped(&self, reason: u32, registers: [u64; 18], vectors: [u64; 8]) -> u32 {
+        let slot = self.slot_pointer();
+        // SAFETY: the slot is mapped and this thread's own; the fields are aligned.
+        unsafe {
+            (&raw mut (*slot).held_registers).write_volatile(registers);
+            (&raw mut (*slot).held_vectors).write_volatile(vectors);
+        }
+        let answer = self.ask_for(protocol::request_kind::HOLD, [u64::from(reason), 0, 0, 0], true);
+        answer.unwrap_or(protocol::hold_reply::GO_ON)
+    }
+
+    /// The registers that the controller wants instead, as they are in the thread's slot now.
+    pub fn told_registers(&self) -> [u64; 18] {
+        // SAFETY: the slot is mapped and this thread's own; the field is aligned, and any number may be in it.
+        unsafe { (&raw const (*self.slot_pointer()).held_registers).read_volatile() }
+    }
+}

@@ -1,0 +1,174 @@
+"""The typed form of a capture: instructions without loops or jumps, each of which makes one value.
+
+Runs in the controller. protocol/schema.toml says what each operation means. A form is checked before it is run or
+compiled, whoever made it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import Final
+
+from clew.capture.types import is_float
+from clew.dataclass import dataclass
+from clew.errors import CaptureError
+from clew.protocol._constants import CaptureContext, CaptureOperation, CaptureType
+
+__all__ = ["MAX_BYTES", "MAX_INSTRUCTIONS", "Form", "Instruction", "check_form"]
+
+MAX_INSTRUCTIONS: Final = 256
+MAX_BYTES: Final = 4096
+"""Of one value that is bytes, and of the data."""
+
+_PACKED: Final = struct.Struct("<BBHHHQ")
+_HEAD: Final = struct.Struct("<HHHH")
+
+_Op = CaptureOperation
+_ARITHMETIC: Final = range(_Op.ADD, _Op.SHIFT_RIGHT + 1)
+_COMPARISONS: Final = range(_Op.EQUAL, _Op.LESS_EQUAL + 1)
+_INTEGERS_ONLY: Final = (
+    _Op.REMAINDER,
+    _Op.BIT_AND,
+    _Op.BIT_OR,
+    _Op.BIT_XOR,
+    _Op.SHIFT_LEFT,
+    _Op.SHIFT_RIGHT,
+    _Op.COMPLEMENT,
+)
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One operation: `kind` is the type that it works on, `a` and `b` are numbers of instructions before it."""
+
+    operation: CaptureOperation
+    kind: CaptureType
+    a: int = 0
+    b: int = 0
+    immediate: int = 0
+
+    @property
+    def result(self) -> CaptureType:
+        """The type of its value."""
+        is_answer = self.operation in _COMPARISONS or self.operation >= _Op.LOGICAL_AND
+        return CaptureType.I32 if is_answer else self.kind
+
+
+@dataclass(frozen=True)
+class Form:
+    """`fields` are the instructions whose values are taken.
+
+    `condition` is the one, of type i32, where which is 0 or missing nothing is taken; None: always. `data` are the
+    bytes of literals.
+    """
+
+    instructions: Sequence[Instruction]
+    fields: Sequence[int]
+    condition: int | None = None
+    data: bytes = b""
+
+    def pack(self) -> bytes:
+        """As the runtime gets it."""
+        condition = 0xFFFF if self.condition is None else self.condition
+        head = _HEAD.pack(len(self.instructions), len(self.fields), condition, len(self.data))
+        body = b"".join(
+            _PACKED.pack(one.operation, one.kind, one.a, one.b, 0, one.immediate) for one in self.instructions
+        )
+        return head + body + struct.pack(f"<{len(self.fields)}H", *self.fields) + self.data
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> Form:
+        """What `pack` made, checked. Raises CaptureError."""
+        try:
+            n_instructions, n_fields, condition, n_data = _HEAD.unpack_from(packed)
+            at = _HEAD.size
+            instructions = []
+            for _ in range(n_instructions):
+                operation, kind, a, b, _, immediate = _PACKED.unpack_from(packed, at)
+                instructions.append(Instruction(CaptureOperation(operation), CaptureType(kind), a, b, immediate))
+                at += _PACKED.size
+            fields = struct.unpack_from(f"<{n_fields}H", packed, at)
+            data = packed[at + 2 * n_fields :]
+        except (struct.error, ValueError) as error:
+            raise CaptureError(f"not the form of a capture: {error}") from error
+        form = cls(instructions, list(fields), None if condition == 0xFFFF else condition, data)
+        if len(data) != n_data:
+            raise CaptureError(f"the form of a capture has {len(data)} bytes of data where it says {n_data}")
+        check_form(form)
+        return form
+
+
+def check_form(form: Form) -> None:
+    """Raises CaptureError where a form is none: an operand that is not there, or of another type than it must be."""
+    n = len(form.instructions)
+    if n > MAX_INSTRUCTIONS or len(form.fields) > MAX_INSTRUCTIONS or len(form.data) > MAX_BYTES:
+        raise CaptureError(f"a capture of {n} operations: at most {MAX_INSTRUCTIONS} can be done at a place")
+    for number, one in enumerate(form.instructions):
+        reason = _find_fault(form, number, one)
+        if reason:
+            raise CaptureError(f"operation {number} of a capture, {one.operation.name.lower()}: {reason}")
+    for field in form.fields:
+        if not 0 <= field < n:
+            raise CaptureError(f"field {field} of a capture: there is no such operation")
+    asked = form.condition
+    if asked is not None and (not 0 <= asked < n or form.instructions[asked].result != CaptureType.I32):
+        raise CaptureError("the condition of a capture is not the number of an i32")
+
+
+def _find_fault(form: Form, number: int, one: Instruction) -> str:
+    operation, kind = one.operation, one.kind
+    operands = [one.a, one.b][: _count_operands(operation)]
+    if any(not 0 <= operand < number for operand in operands):
+        return "an operand is not there yet"
+    types = [form.instructions[operand].result for operand in operands]
+    is_text = kind == CaptureType.TEXT
+    if operation in (_Op.STRING, _Op.BYTES, _Op.LITERAL):
+        if not is_text:
+            return "bytes are of type text"
+        if any(found != CaptureType.U64 for found in types):
+            return "an address, or a size, is a u64"
+        start, size = one.immediate & 0xFFFFFFFF, one.immediate >> 32
+        if operation == _Op.LITERAL:
+            return "" if start + size <= len(form.data) else "its bytes are not in the data"
+        return "" if 0 < one.immediate <= MAX_BYTES else f"from 1 to {MAX_BYTES} bytes are taken"
+    if operation == _Op.TEXT_EQUAL:
+        return "" if types == [CaptureType.TEXT] * 2 else "both operands are bytes"
+    if operation == _Op.CONTEXT:
+        return _find_fault_of_context(one)
+    if is_text:
+        return "text has no arithmetic"
+    if operation in (_Op.REGISTER, _Op.VECTOR):
+        wanted = CaptureType.U64 if operation == _Op.REGISTER else CaptureType.F64
+        return "" if kind == wanted and one.immediate < 64 else "no such register"
+    if operation == _Op.LOAD:
+        return "" if types == [CaptureType.U64] else "an address is a u64"
+    if operation == _Op.CONVERT:
+        return "" if one.immediate == types[0] != CaptureType.TEXT else "what is converted is of another type"
+    if operation >= _Op.LOGICAL_AND:
+        return "" if all(found == CaptureType.I32 for found in types) else "logic is of i32"
+    if operation in _INTEGERS_ONLY and is_float(kind):
+        return "not of floating-point numbers"
+    if operation != _Op.CONSTANT:
+        if kind < CaptureType.I32:
+            return "arithmetic is of 32 bits and more"
+        if any(found != kind for found in types):
+            return "an operand is of another type"
+    return ""
+
+
+def _find_fault_of_context(one: Instruction) -> str:
+    if one.immediate not in [int(member) for member in CaptureContext]:
+        return "nothing of that number is known"
+    wanted = {CaptureContext.COMM: CaptureType.TEXT, CaptureContext.TIME: CaptureType.U64}
+    if one.kind != wanted.get(CaptureContext(one.immediate), CaptureType.U32):
+        return "it is of another type"
+    return ""
+
+
+def _count_operands(operation: CaptureOperation) -> int:
+    if operation in (_Op.CONSTANT, _Op.REGISTER, _Op.VECTOR, _Op.CONTEXT, _Op.LITERAL):
+        return 0
+    if operation in (_Op.LOAD, _Op.STRING, _Op.CONVERT, _Op.NEGATE, _Op.COMPLEMENT, _Op.LOGICAL_NOT):
+        return 1
+    return 2

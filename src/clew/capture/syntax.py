@@ -1,0 +1,84 @@
+"""The tree of an expression, as the grammar reads it and before anything is known of types.
+
+Runs in the controller.
+"""
+
+from __future__ import annotations
+
+from clew.dataclass import dataclass
+
+__all__ = ["Binary", "Call", "Load", "Name", "Node", "Number", "Text", "TypeName", "Unary"]
+
+
+@dataclass(frozen=True)
+class TypeName:
+    """A type by its name, behind `n_pointers` stars a pointer."""
+
+    name: str
+    n_pointers: int
+
+
+@dataclass(frozen=True)
+class Number:
+    """An integer, or a floating-point number."""
+
+    value: int | float
+    at: int
+
+
+@dataclass(frozen=True)
+class Text:
+    """A string between quotes, as bytes."""
+
+    value: bytes
+    at: int
+
+
+@dataclass(frozen=True)
+class Name:
+    """A register, an argument, a symbol, or a word of the language's own; `is_register` where it began with `$`."""
+
+    name: str
+    is_register: bool
+    at: int
+
+
+@dataclass(frozen=True)
+class Unary:
+    """`-`, `+`, `~`, `!`, `*`, or a cast where `cast` says to what."""
+
+    operator: str
+    operand: Node
+    at: int
+    cast: TypeName | None = None
+
+
+@dataclass(frozen=True)
+class Binary:
+    """An operator of C's between two operands."""
+
+    operator: str
+    left: Node
+    right: Node
+    at: int
+
+
+@dataclass(frozen=True)
+class Load:
+    """`8(%REGISTER)`: a pointer's worth of memory at a register and a distance."""
+
+    register: str
+    distance: int
+    at: int
+
+
+@dataclass(frozen=True)
+class Call:
+    """`str(p, 64)`: a function of the language."""
+
+    function: str
+    arguments: tuple[Node, ...]
+    at: int
+
+
+Node = Number | Text | Name | Unary | Binary | Load | Call

@@ -1,0 +1,104 @@
+"""Types of C as captures have them: names, sizes, and what two operands become.
+
+Runs in the controller. As the System V ABI has it: `long` and pointers have 64 bits, `char` has a sign.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from clew.capture.syntax import TypeName
+from clew.dataclass import dataclass
+from clew.protocol._constants import CaptureType
+
+__all__ = ["SIZES", "CType", "common_type", "find_type", "is_float", "is_signed", "promote"]
+
+SIZES: Final = {
+    CaptureType.I8: 1,
+    CaptureType.U8: 1,
+    CaptureType.I16: 2,
+    CaptureType.U16: 2,
+    CaptureType.I32: 4,
+    CaptureType.U32: 4,
+    CaptureType.I64: 8,
+    CaptureType.U64: 8,
+    CaptureType.F32: 4,
+    CaptureType.F64: 8,
+}
+"""Bytes of each type but text."""
+
+_NAMES: Final = {
+    "char": CaptureType.I8,
+    "bool": CaptureType.U8,
+    "float": CaptureType.F32,
+    "f32": CaptureType.F32,
+    "double": CaptureType.F64,
+    "f64": CaptureType.F64,
+    "pointer": CaptureType.U64,
+    "size_t": CaptureType.U64,
+    "uintptr_t": CaptureType.U64,
+    "ssize_t": CaptureType.I64,
+    "intptr_t": CaptureType.I64,
+    "void": CaptureType.U8,
+    **{f"{name}{bits}": CaptureType[f"U{bits}"] for name in ("u", "uint") for bits in (8, 16, 32, 64)},
+    **{f"{name}{bits}": CaptureType[f"I{bits}"] for name in ("i", "s", "int") for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}_t": CaptureType[f"U{bits}"] for bits in (8, 16, 32, 64)},
+    **{f"int{bits}_t": CaptureType[f"I{bits}"] for bits in (8, 16, 32, 64)},
+}
+_C_WORDS: Final = {"char": 8, "short": 16, "int": 32, "long": 64}
+
+
+@dataclass(frozen=True)
+class CType:
+    """A type: how a value of it is kept, and, of a pointer, what it points at."""
+
+    kind: CaptureType
+    target: CType | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        return SIZES[self.kind]
+
+
+def find_type(name: TypeName) -> CType | None:
+    """The type of that name; None if there is none."""
+    kind = _NAMES.get(name.name) or _find_words(name.name.split())
+    if kind is None:
+        return None
+    found = CType(kind)
+    for _ in range(name.n_pointers):
+        found = CType(CaptureType.U64, found)
+    return found
+
+
+def _find_words(words: list[str]) -> CaptureType | None:
+    """`unsigned long`, `long long int`, ..."""
+    signs = [word for word in words if word in ("signed", "unsigned")]
+    sizes = [word for word in words if word in _C_WORDS]
+    if len(signs) + len(sizes) != len(words) or len(signs) > 1 or not words:
+        return None
+    sizes = [word for word in sizes if word != "int"] or ["int"]
+    if len(set(sizes)) > 1 or len(sizes) > (2 if sizes[0] == "long" else 1):
+        return None
+    sign = "U" if signs == ["unsigned"] else "I"
+    return CaptureType[f"{sign}{_C_WORDS[sizes[0]]}"]
+
+
+def is_float(kind: CaptureType) -> bool:
+    """Whether it is a floating-point number."""
+    return kind in (CaptureType.F32, CaptureType.F64)
+
+
+def is_signed(kind: CaptureType) -> bool:
+    """Whether it is an integer with a sign."""
+    return kind in (CaptureType.I8, CaptureType.I16, CaptureType.I32, CaptureType.I64)
+
+
+def promote(kind: CaptureType) -> CaptureType:
+    """What an operand becomes that stands alone (C11, 6.3.1.1)."""
+    return CaptureType.I32 if kind < CaptureType.I32 else kind
+
+
+def common_type(left: CaptureType, right: CaptureType) -> CaptureType:
+    """What two operands become (C11, 6.3.1.8): the one whose type has the greater number decides, from i32 on."""
+    return max(promote(left), promote(right))

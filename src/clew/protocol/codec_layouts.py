@@ -1,0 +1,233 @@
+"""Generated from protocol/schema.toml by `make generate`; do not edit.
+
+What the controller hands the path codec: numpy dtypes of tables, structs for calls.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Final
+
+import numpy as np
+
+__all__ = [
+    "BLOCK",
+    "EVENT",
+    "Coded",
+    "Encoded",
+    "Limit",
+    "Position",
+    "Progress",
+    "Tables",
+]
+
+
+BLOCK: Final[np.dtype[np.void]] = np.dtype(
+    {
+        "names": [
+            "pc",
+            "end_pc",
+            "target",
+            "next",
+            "first_target",
+            "n_targets",
+            "n_instructions",
+            "ending",
+            "is_taken",
+            "reserved",
+        ],
+        "formats": ["<u8", "<u8", "<u4", "<u4", "<u4", "<u4", "<u4", "<u1", "<u1", "V10"],
+        "offsets": [0, 8, 16, 20, 24, 28, 32, 36, 37, 38],
+        "itemsize": 48,
+    }
+)
+"""A basic block. pc: address of its first instruction; end_pc: address behind its last one: what a call at its end
+pushes; target: where a direct branch leads: the number of a block, or nowhere; next: the block behind it, or
+nowhere; first_target: the targets of its indirect branch or return, by their symbols, are
+targets[first_target..][..n_targets]; n_targets: how many these are; n_instructions: its instructions; ending: enum
+Ending; is_taken: of a conditional branch: 1 if it is expected to be taken; of a return: 1 if it takes a symbol;
+reserved: zero.
+"""
+
+
+class Position(ctypes.Structure):
+    """Where in a path. With the block that would run next it is there once only: whatever comes back to a block has
+    moved one of these.
+    """
+
+    surprise_bytes: int
+    """bytes of surprises read"""
+    decisions: int
+    """decisions since the last surprise"""
+    symbol_bytes: int
+    """bytes of symbols read"""
+    depth: int
+    """open calls, those that were forgotten among them"""
+    _fields_ = (
+        ("surprise_bytes", ctypes.c_uint64),
+        ("decisions", ctypes.c_uint64),
+        ("symbol_bytes", ctypes.c_uint64),
+        ("depth", ctypes.c_uint64),
+    )
+
+
+EVENT: Final[np.dtype[np.void]] = np.dtype(
+    {
+        "names": [
+            "surprise_bytes",
+            "decisions",
+            "symbol_bytes",
+            "depth",
+            "block",
+            "subject",
+            "value",
+            "action",
+            "reserved",
+        ],
+        "formats": ["<u8", "<u8", "<u8", "<u8", "<u4", "<u4", "<u4", "<u1", "V3"],
+        "offsets": [0, 8, 16, 24, 32, 36, 40, 44, 45],
+        "itemsize": 48,
+    }
+)
+"""What a path cannot imply, and where in it that is. surprise_bytes: bytes of surprises read; decisions: decisions
+since the last surprise; symbol_bytes: bytes of symbols read; depth: open calls, those that were forgotten among
+them; block: the block that would run next; subject: the block that `action` is about, if that is not the one where
+it is; value: see enum Action; action: enum Action; reserved: zero.
+"""
+
+
+class Progress(ctypes.Structure):
+    """What was executed on the way."""
+
+    instructions: int
+    """instructions executed"""
+    blocks: int
+    """executions of blocks"""
+    hits: int
+    """executions of the block that is counted"""
+    _fields_ = (
+        ("instructions", ctypes.c_uint64),
+        ("blocks", ctypes.c_uint64),
+        ("hits", ctypes.c_uint64),
+    )
+
+
+class Limit(ctypes.Structure):
+    """How far to go on."""
+
+    most: Progress
+    """no more than that"""
+    surprise_bytes: int
+    """so many bytes of surprises read, and decisions made behind the last one: the walk stops where it comes to that"""
+    decisions: int
+    """these decisions"""
+    counted: int
+    """the block that `most.hits` is about; nowhere: none"""
+    reserved: int
+    """zero"""
+    _fields_ = (
+        ("most", Progress),
+        ("surprise_bytes", ctypes.c_uint64),
+        ("decisions", ctypes.c_uint64),
+        ("counted", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
+    )
+
+
+class Tables(ctypes.Structure):
+    """What a walk reads. Pointers to nothing are as good as any others where the count is 0, but not null."""
+
+    blocks: int
+    """the code"""
+    n_blocks: int
+    """so many"""
+    targets: int
+    """where indirect branches lead"""
+    n_targets: int
+    """so many"""
+    surprises: int
+    """a stream; to decode, room for it"""
+    n_surprise_bytes: int
+    """so many"""
+    symbols: int
+    """a stream; to decode, room for it"""
+    n_symbol_bytes: int
+    """so many"""
+    events: int
+    """in the order of the path"""
+    n_events: int
+    """so many"""
+    decisions: int
+    """decisions behind the last surprise"""
+    addresses: int
+    """the shadow stack's return addresses: room for max_depth, of which the first `depth` are open"""
+    numbers: int
+    """the blocks at these"""
+    max_depth: int
+    """room for so many"""
+    depth: int
+    """so many are open"""
+    forgotten: int
+    """so many others are"""
+    start: Position
+    """where the streams begin"""
+    block: int
+    """the block that would run next"""
+    _fields_ = (
+        ("blocks", ctypes.c_void_p),
+        ("n_blocks", ctypes.c_uint64),
+        ("targets", ctypes.c_void_p),
+        ("n_targets", ctypes.c_uint64),
+        ("surprises", ctypes.c_void_p),
+        ("n_surprise_bytes", ctypes.c_uint64),
+        ("symbols", ctypes.c_void_p),
+        ("n_symbol_bytes", ctypes.c_uint64),
+        ("events", ctypes.c_void_p),
+        ("n_events", ctypes.c_uint64),
+        ("decisions", ctypes.c_uint64),
+        ("addresses", ctypes.c_void_p),
+        ("numbers", ctypes.c_void_p),
+        ("max_depth", ctypes.c_uint64),
+        ("depth", ctypes.c_uint64),
+        ("forgotten", ctypes.c_uint64),
+        ("start", Position),
+        ("block", ctypes.c_uint64),
+    )
+
+
+class Encoded(ctypes.Structure):
+    """What was encoded."""
+
+    n_bytes: int
+    """bytes of the coded form"""
+    n_blocks: int
+    """executions of blocks in it"""
+    n_items: int
+    """conditional and indirect branches in it"""
+    _fields_ = (
+        ("n_bytes", ctypes.c_uint64),
+        ("n_blocks", ctypes.c_uint64),
+        ("n_items", ctypes.c_uint64),
+    )
+
+
+class Coded(ctypes.Structure):
+    """What is decoded, and the predictor's memory for it."""
+
+    bytes: int
+    """the coded form"""
+    n_bytes: int
+    """so many"""
+    n_blocks: int
+    """executions of blocks in it"""
+    words: int
+    """the predictor's memory"""
+    n_words: int
+    """so many"""
+    _fields_ = (
+        ("bytes", ctypes.c_void_p),
+        ("n_bytes", ctypes.c_uint64),
+        ("n_blocks", ctypes.c_uint64),
+        ("words", ctypes.c_void_p),
+        ("n_words", ctypes.c_uint64),
+    )

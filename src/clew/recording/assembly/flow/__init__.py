@@ -1,0 +1,4 @@
+"""Which ways executions went, and how often: out of counters, leaders before followers.
+
+Runs in the controller, after the target ended, and for a live view. Pure.
+"""

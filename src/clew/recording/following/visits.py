@@ -1,0 +1,70 @@
+"""Places in one followed process at which a thread that comes there waits alone, while the others run on.
+
+Runs in the controller, in its one thread. A place is a breakpoint to the runtime. Who asked for it is told of each
+thread that comes, and says when it is to go on; a thread that is forgotten goes on by itself.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from clew.address import RemoteAddress, Tid
+from clew.dataclass import dataclass, field
+from clew.protocol._constants import HoldReply
+
+if TYPE_CHECKING:
+    from clew.recording.following.followed import FollowedProcess
+    from clew.recording.following.holding import StoppedThread
+
+__all__ = ["OnVisit", "Visits"]
+
+MAX_SECONDS: Final = 2.0
+"""So long a thread waits at most, unless somebody else says so."""
+
+OnVisit = Callable[["FollowedProcess", "StoppedThread"], bool]
+"""Is told of a thread that came to a place, in the recording's one thread; whether it is to wait there."""
+
+
+@dataclass(frozen=True)
+class _Visit:
+    slot: int
+    ends_at: float
+
+
+@dataclass
+class Visits:
+    """Of one process. `on_visit` is by place what is told of threads that come there."""
+
+    on_visit: dict[RemoteAddress, OnVisit] = field(default_factory=dict)
+    max_seconds: float = MAX_SECONDS
+    note_overdue: Callable[[], object] = lambda: None
+    """Is told of each thread that goes on by itself."""
+    waiting: dict[Tid, _Visit] = field(default_factory=dict)
+
+    def is_waiting(self, tid: Tid) -> bool:
+        """Whether a thread waits at a place."""
+        return tid in self.waiting
+
+    def meet(self, followed: FollowedProcess, thread: StoppedThread, slot: int) -> HoldReply | None:
+        """What a thread is told that came to a place; None: later."""
+        if not self.on_visit[thread.pc](followed, thread):
+            return HoldReply.GO_ON
+        self.waiting[thread.tid] = _Visit(slot, time.monotonic() + self.max_seconds)
+        return None
+
+    def let_go(self, tid: Tid) -> int | None:
+        """A thread waits no longer: its slot; None: it does not wait, it has gone on already."""
+        visit = self.waiting.pop(tid, None)
+        return None if visit is None else visit.slot
+
+    def find_overdue(self) -> list[Tid]:
+        """Threads that nobody let go in time: they are to go on."""
+        if not self.waiting:
+            return []
+        now = time.monotonic()
+        overdue = [tid for tid, visit in self.waiting.items() if visit.ends_at <= now]
+        for _ in overdue:
+            self.note_overdue()
+        return overdue

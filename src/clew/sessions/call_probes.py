@@ -1,0 +1,134 @@
+"""Call probes: callbacks that are called when a thread comes to a function, or back from it.
+
+Runs in the controller: what is asked in any thread, callbacks in one of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from clew.capture.compiler import compile_capture
+from clew.sessions.calls import Call
+from clew.sessions.delivery import Delivery
+from clew.sessions.places import Places, Stop, Where
+from clew.sessions.where import parse_where
+
+if TYPE_CHECKING:
+    from clew.capture.form import Form
+    from clew.recording.control.commands import Control
+    from clew.sessions.target import SessionTarget
+
+__all__ = ["CallProbe", "CallProbes", "Callback"]
+
+Callback = Callable[[Call], object]
+
+
+class CallProbe:
+    """What `Session.on_call` and `on_return` give.
+
+    `where` is what was asked for, `n_calls` how often `callback` was called.
+    """
+
+    def __init__(self, probes: CallProbes, number: int, where: str, callback: Callback, form: Form, texts: list[str]):
+        self._probes, self._number = probes, number
+        self.where = where
+        self.callback = callback
+        self.n_calls = 0
+        self._form, self._texts = form, texts
+
+    @property
+    def n_places(self) -> int:
+        """At how many addresses it is: 0 as long as nothing that is loaded has such a function."""
+        return self._probes.ask(lambda places: places.count(self._number))
+
+    def remove(self) -> None:
+        """No longer call the callback. One that is under way ends."""
+        self._probes.remove(self._number)
+
+    def __repr__(self) -> str:
+        return f"<call probe at {self.where}>"
+
+
+class CallProbes:
+    """Those of one session."""
+
+    def __init__(self, target: SessionTarget) -> None:
+        self._target = target
+        self._places: Places | None = None
+        self._by_number: dict[int, CallProbe] = {}
+        self.delivery: Delivery[Stop] = Delivery(self._handle, self._let_go)
+
+    def add(
+        self, where: str | int, capture: Iterable[str], condition: str | None, *, is_return: bool
+    ) -> Callable[[Callback], CallProbe]:
+        """What makes a probe of a callback. Raises CaptureError, UsageError."""
+        texts = [capture] if isinstance(capture, str) else list(capture)
+        place, form = parse_where(where), compile_capture(texts, self._target.machine(), condition)
+
+        def make(callback: Callback) -> CallProbe:
+            return self._target.run(lambda control: self._add(control, place, callback, form, texts, is_return))
+
+        return make
+
+    def ask(self, question: Callable[[Places], int]) -> int:
+        """A number that the places have, also once the session has ended; 0 as long as there are none."""
+        return 0 if self._places is None else question(self._places)
+
+    def remove(self, number: int) -> None:
+        """Take a probe away."""
+
+        def steps(control: Control) -> Iterator[bool | None]:
+            if self._places is not None:
+                places = self._places
+                yield from self._target.while_stopped(control, lambda: places.remove(number))
+            yield True
+
+        self._target.run(steps)
+        self._by_number.pop(number, None)
+
+    def _add(
+        self, control: Control, where: Where, callback: Callback, form: Form, texts: list[str], is_return: bool
+    ) -> Iterator[CallProbe | None]:
+        control.refuse_in_region("call probes")
+        if self._places is None:
+            self._places = Places(control.processes, self._target.images, self.delivery.tell)
+        places, made = self._places, []
+
+        def change() -> None:
+            mappings, pid = self._target.read_maps(), self._target.pid
+            number = places.add(where, mappings, pid, wants_call=not is_return, wants_return=is_return)
+            # Before any thread goes on: it may come there at once.
+            made.append(CallProbe(self, number, where.text, callback, form, texts))
+            self._by_number[number] = made[0]
+
+        yield from self._target.while_stopped(control, change)
+        yield made[0]
+
+    def _handle(self, stop: Stop) -> None:
+        """Call the callbacks that a thread waits for."""
+        fixed = stop.thread.definition.program_counter
+        changed: dict[str, int] = {}
+        for number in stop.probes:
+            probe = self._by_number.get(number)
+            if probe is None:
+                continue
+            call = Call(stop, probe._form, probe._texts, self._target.unwind)
+            call.registers.update(changed)
+            if call.holds:
+                probe.n_calls += 1
+                probe.callback(call)
+            if call.registers.are_changed:
+                changed = {name: value for name, value in call.registers.items() if name != fixed}
+        self._let_go(stop, changed)
+
+    def _let_go(self, stop: Stop, changed: Mapping[str, int] | None = None) -> None:
+        registers = None
+        if changed:
+            registers = [changed.get(name, before) for name, before in stop.thread.by_name.items()]
+
+        def steps(_control: Control) -> Iterator[bool]:
+            assert self._places is not None
+            yield self._places.let_go(stop.pid, stop.thread.tid, registers)
+
+        self._target.worker.post(steps)

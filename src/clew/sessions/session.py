@@ -1,0 +1,330 @@
+"""A program that is followed from Python: `clew.spawn` and `clew.attach_session` make one.
+
+Runs in the controller, in whatever threads the caller has.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, overload
+
+from clew.dataclass import replace
+from clew.errors import ControlError, UsageError
+from clew.recording.control.commands import Control
+from clew.recording.following.statistics import Statistics
+from clew.recording.options.arguments import Text, parse_output
+from clew.recording.options.record_options import RecordOptions
+from clew.recording.session.target import Origin
+from clew.sessions.call_probes import Callback, CallProbe, CallProbes
+from clew.sessions.ends import FirstEnd
+from clew.sessions.memory import Image
+from clew.sessions.target import SessionTarget
+from clew.sessions.threads import SessionThread, read_threads
+from clew.sessions.worker import Worker
+
+if TYPE_CHECKING:
+    from clew.trace import Trace
+
+__all__ = ["Session"]
+
+END_SECONDS: Final = 60.0
+
+
+class Session:
+    """A program that clew follows. Leaving its `with` block ends it: a program that it spawned is killed if it runs
+    still, a process that it attached to goes on natively, as after `detach`.
+
+    All methods raise ControlError once the session has ended, and TargetError where the process is gone.
+    """
+
+    def __init__(self, make_origin: Callable[[], Origin], options: RecordOptions, *, is_spawned: bool) -> None:
+        """Meant for `spawn` and `attach_session`. Raises ClewError."""
+        self._folder = None if options.output.name else Path(tempfile.mkdtemp(prefix="clew-session-"))
+        self._first_end = FirstEnd()
+        output = options.output if self._folder is None else self._folder / "session.clew"
+        self._options = replace(options, output=output, sinks=[*options.sinks, self._first_end])
+        self._is_spawned = is_spawned
+        self._is_closed = False
+        try:
+            self._worker = Worker(make_origin, self._options)
+        except BaseException:
+            self._remove_folder()
+            raise
+        self.pid = int(self._worker.pid)
+        self._target = SessionTarget(self._worker)
+        self._probes = CallProbes(self._target)
+        if is_spawned:
+            self.pause()
+
+    # ------------------------------------------------------------------------------------------------ how it stands
+
+    @property
+    def state(self) -> str:
+        """`stopped`, `running`, `ended` or `detached`."""
+        if self._first_end.exit_code.done():
+            return "ended"
+        if self._worker.has_ended:
+            return "detached"
+        try:
+            return "stopped" if self._target.run(self._is_held) else "running"
+        except ControlError:
+            return "ended" if self._first_end.exit_code.done() else "detached"
+
+    @property
+    def exit_code(self) -> int | None:
+        """How the process ended, as `subprocess` has it: -N where signal N ended it; None as long as it has not."""
+        return self._first_end.exit_code.result() if self._first_end.exit_code.done() else None
+
+    @property
+    def threads(self) -> list[SessionThread]:
+        """The threads, as they are now."""
+        return self._target.run(lambda control: read_threads(control, self._target.pid, self._target.unwind))
+
+    @property
+    def statistics(self) -> dict[str, int]:
+        """What clew's runtime counted of itself so far in this process; docs/statistics.md has the names."""
+        try:
+            return self._target.run(self._read_statistics)
+        except ControlError:
+            return dict(self._worker.result().statistics)
+
+    @property
+    def n_overdue(self) -> int:
+        """How many threads went on by themselves, since a callback took longer than two seconds."""
+        return self._probes.ask(lambda places: places.n_overdue)
+
+    @property
+    def n_missed(self) -> int:
+        """How many returns `on_return` was not told of: there was no room for the places that calls return to."""
+        return self._probes.ask(lambda places: places.n_missed)
+
+    # ------------------------------------------------------------------------------------------------ going on, ending
+
+    def resume(self) -> None:
+        """Let all threads go on."""
+        self._target.ask({"command": "continue"})
+
+    def pause(self) -> None:
+        """Stop all threads, each in front of an instruction; one that waits in a system call stops behind it."""
+        self._target.ask({"command": "pause"})
+
+    def step(self, tid: int = 0, *, over: bool = False) -> SessionThread:
+        """Have a stopped thread execute one instruction, by default the one that moved last; that thread.
+
+        With `over` what a call calls runs to its end, and the other threads run meanwhile.
+        """
+        question: dict[str, Any] = {"command": "step-over" if over else "step"}
+        self._target.ask(question | ({"tid": tid} if tid else {}))
+        stopped = [thread for thread in self.threads if thread.state == "stopped"]
+        moved = [thread for thread in stopped if thread.tid == tid] or stopped
+        if not moved:
+            raise ControlError("no thread is stopped after the step")
+        return moved[0]
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait until the process has ended; its `exit_code`.
+
+        Raises TimeoutError after `timeout` seconds, what a callback raised, and ControlError if the process is left and
+        goes on.
+        """
+        if self._probes.delivery.is_here:
+            raise UsageError("a callback can't wait for the end of what waits for it")
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            self._probes.delivery.raise_failure()
+            if self._first_end.exit_code.done():
+                return self._first_end.exit_code.result()
+            if self._worker.has_ended:
+                self._worker.result()
+                if self._first_end.exit_code.done():
+                    continue
+                raise ControlError("the session has ended; the process goes on without it")
+            left = 0.05 if deadline is None else min(deadline - time.monotonic(), 0.05)
+            if left <= 0:
+                raise TimeoutError(f"process {self.pid} has not ended within {timeout} seconds")
+            with contextlib.suppress(TimeoutError):
+                self._first_end.exit_code.result(left)
+
+    def kill(self) -> None:
+        """End the process by SIGKILL."""
+        self._target.ask({"command": "kill"})
+
+    def detach(self) -> None:
+        """Leave everything that is followed; it goes on natively. Comes back when that is so."""
+        if not self._worker.has_ended:
+            self._worker.leave()
+            self._worker.result(END_SECONDS)
+
+    def close(self) -> None:
+        """End the session, as leaving its `with` block does."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        try:
+            if not self._worker.has_ended and self._is_spawned and self.exit_code is None:
+                with contextlib.suppress(ControlError):
+                    self.kill()
+                with contextlib.suppress(TimeoutError):
+                    self._first_end.exit_code.result(END_SECONDS)
+            self.detach()
+        finally:
+            self._probes.delivery.close()
+            self._target.close()
+            self._remove_folder()
+
+    @property
+    def trace(self) -> Trace:
+        """What was recorded, once nothing is followed any more: waits for that. It stays only if `output` was given."""
+        from clew.trace import Trace
+
+        result = self._worker.result()
+        if result.failure is not None:
+            raise result.failure
+        return Trace(result.output)
+
+    def snapshot(self, output: Text | None = None) -> Trace:
+        """A trace of what was recorded so far, while the session goes on; counts are exact where threads are stopped.
+
+        It stays only if it has an `output` of its own. Raises ClewError.
+        """
+        from clew.sessions.snapshots import take_snapshot
+        from clew.trace import Trace
+
+        path = Path(tempfile.mkdtemp(dir=self._scratch())) / "snapshot.clew" if output is None else parse_output(output)
+        take_snapshot(self._target, self._options.output, path)
+        return Trace(path)
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        self.close()
+        if error is None:
+            self._probes.delivery.raise_failure()
+
+    def __repr__(self) -> str:
+        return f"<session of process {self.pid}, {'closed' if self._is_closed else self.state}>"
+
+    # ------------------------------------------------------------------------------------------------ what is recorded
+
+    def include(self, what: str) -> None:
+        """Follow an image, symbol or range of addresses from now on, as `--include` takes it."""
+        self._target.ask({"command": "include", "what": what})
+
+    def exclude(self, what: str) -> None:
+        """No longer record that."""
+        self._target.ask({"command": "exclude", "what": what})
+
+    def only(self, what: str) -> None:
+        """Record nothing but that from now on."""
+        self._target.ask({"command": "only", "what": what})
+
+    # ------------------------------------------------------------------------------------------------ memory and names
+
+    @property
+    def images(self) -> list[Image]:
+        """The files whose code is loaded, by their addresses."""
+        return self._target.loaded()
+
+    def find(self, name: str) -> int:
+        """The address of `main`, `libc.so.6!malloc`, or either with a distance (`main+0x10`).
+
+        Raises ControlError if there is none, or several.
+        """
+        return self._target.find(name)
+
+    def name(self, address: int) -> str:
+        """`IMAGE!SYMBOL+0x10` for an address, as much of it as is known."""
+        return self._target.name(address)
+
+    def read(self, address: int, size_bytes: int) -> bytes:
+        """Memory of the process: as much from `address` on as can be read."""
+        return self._target.read(address, size_bytes)
+
+    def write(self, address: int, data: bytes) -> None:
+        """Change memory of the process, whatever is protected. Of code that is changed the new one is executed."""
+        self._target.write(address, data)
+
+    # ------------------------------------------------------------------------------------------------ call probes
+
+    @overload
+    def on_call(
+        self, where: str | int, callback: Callback, *, capture: Iterable[str] = ..., condition: str | None = ...
+    ) -> CallProbe: ...
+
+    @overload
+    def on_call(
+        self, where: str | int, *, capture: Iterable[str] = ..., condition: str | None = ...
+    ) -> Callable[[Callback], CallProbe]: ...
+
+    def on_call(
+        self,
+        where: str | int,
+        callback: Callback | None = None,
+        *,
+        capture: Iterable[str] = (),
+        condition: str | None = None,
+    ) -> CallProbe | Callable[[Callback], CallProbe]:
+        """Call `callback` whenever a followed thread comes to the function `where`, however it is called.
+
+        The thread waits meanwhile, two seconds at most, the others run on. `capture` are expressions, whose values the
+        call has; where `condition` is 0 or can't be had nobody is called. What nothing that is loaded has is looked for
+        in what will be loaded. Without `callback` it is a decorator. Raises CaptureError, UsageError.
+        """
+        add = self._probes.add(where, capture, condition, is_return=False)
+        return add if callback is None else add(callback)
+
+    @overload
+    def on_return(
+        self, where: str | int, callback: Callback, *, capture: Iterable[str] = ..., condition: str | None = ...
+    ) -> CallProbe: ...
+
+    @overload
+    def on_return(
+        self, where: str | int, *, capture: Iterable[str] = ..., condition: str | None = ...
+    ) -> Callable[[Callback], CallProbe]: ...
+
+    def on_return(
+        self,
+        where: str | int,
+        callback: Callback | None = None,
+        *,
+        capture: Iterable[str] = (),
+        condition: str | None = None,
+    ) -> CallProbe | Callable[[Callback], CallProbe]:
+        """As `on_call`, whenever a call of the function returns: `retval` is its result, which can be changed.
+
+        A call that is left otherwise, by longjmp or an exception, does not return.
+        """
+        add = self._probes.add(where, capture, condition, is_return=True)
+        return add if callback is None else add(callback)
+
+    # ------------------------------------------------------------------------------------------------ inside
+
+    def _is_held(self, control: Control) -> Iterator[bool | None]:
+        yield control.processes.holdings.is_held(control.find({"pid": self.pid}))
+
+    def _read_statistics(self, control: Control) -> Iterator[dict[str, int]]:
+        drain = control.find({"pid": self.pid}).drain
+        numbers = Statistics()
+        if drain is not None:
+            numbers.add(drain.status())
+        yield numbers.totals
+
+    def _scratch(self) -> Path:
+        """A folder that goes with the session."""
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="clew-session-"))
+        return self._folder
+
+    def _remove_folder(self) -> None:
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)

@@ -1,0 +1,123 @@
+"""The process that a session is about: what is asked of its owner, its memory, and the names in it.
+
+Runs in the controller, in any thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from clew.address import Pid
+from clew.capture.compiler import Machine
+from clew.errors import ControlError, TargetError, UsageError
+from clew.process.maps import Mapping as CodeMapping
+from clew.process.maps import read_maps
+from clew.process.processors.chosen import native_processor
+from clew.sessions.backtrace import Frame, unwind
+from clew.sessions.memory import Image, Images, read_memory, write_memory
+from clew.sessions.where import parse_where
+
+if TYPE_CHECKING:
+    from clew.recording.control.commands import Control
+    from clew.sessions.worker import Worker
+
+__all__ = ["SessionTarget"]
+
+T = TypeVar("T")
+PAGE_BYTES: Final = 4096
+
+
+class SessionTarget:
+    """The first process of a session, which `worker` owns."""
+
+    def __init__(self, worker: Worker) -> None:
+        self.worker = worker
+        self.pid: Pid = worker.pid
+        self.images = Images()
+
+    def run(self, steps: Callable[[Control], Iterator[T | None]]) -> T:
+        """Have something done by the owner, and wait for it. Raises ClewError."""
+        return self.worker.do(steps)
+
+    def ask(self, question: dict[str, Any]) -> dict[str, Any]:
+        """Have a command done for the process, as `clew control` gives them. Raises ControlError."""
+        return self.run(lambda control: control.do(question | {"pid": self.pid}))
+
+    def while_stopped(self, control: Control, change: Callable[[], None]) -> Iterator[None]:
+        """Make a change while all threads are stopped; if they were not before they go on afterwards."""
+        followed = control.find({"pid": self.pid})
+        for _ in control.changing(lambda: [one for one in control.processes.live if one is followed], change):
+            yield None
+
+    def read_maps(self) -> list[CodeMapping]:
+        """What is mapped. Raises TargetError if the process is gone."""
+        try:
+            return read_maps(self.pid)
+        except OSError as error:
+            raise TargetError(self.pid, f"process {self.pid}: {error.strerror}") from error
+
+    def loaded(self) -> list[Image]:
+        """The images, by their addresses. Raises TargetError if the process is gone."""
+        return self.images.of(self.pid)
+
+    def read(self, address: int, size_bytes: int) -> bytes:
+        """Memory: as much from an address on as can be read. Raises TargetError if the process is gone."""
+        return read_memory(self.pid, address, size_bytes)
+
+    def write(self, address: int, data: bytes) -> None:
+        """Change memory; code that is changed is executed as it is then. Raises TargetError."""
+        write_memory(self.pid, address, data)
+        end = address + len(data)
+        if any(one.start < end and address < one.end for one in self.loaded()):
+            pages = list(range(address // PAGE_BYTES * PAGE_BYTES, end, PAGE_BYTES))
+            self.run(lambda control: self._tell_changed(control, pages))
+
+    def find(self, name: str) -> int:
+        """The one address of a function, as `parse_where` takes it. Raises ControlError."""
+        found = sorted(parse_where(name).find_in(self.images, self.read_maps()))
+        if len(found) != 1:
+            there = f"there are {len(found)} of it; give IMAGE!SYMBOL" if found else "nothing that is loaded has it"
+            raise ControlError(f"{name}: {there}")
+        return found[0]
+
+    def name(self, address: int) -> str:
+        """Image, symbol and distance of an address, as much of it as is known."""
+        return str(Frame(address, *self.images.name(self.loaded(), address)))
+
+    def unwind(self, registers: Mapping[str, int]) -> list[Frame]:
+        """The open calls of a thread that is stopped with these registers."""
+        processor = native_processor()
+        architecture, definition = processor.architecture, processor.definition
+        return unwind(self.images, self.loaded(), dict(registers), self.read, architecture, definition)
+
+    def machine(self) -> Machine:
+        """What names mean in captures here."""
+        processor = native_processor()
+        architecture, definition = processor.architecture, processor.definition
+        return Machine(
+            registers=definition.held_registers,
+            vectors=architecture.vector_registers,
+            n_vectors=architecture.n_vector_registers,
+            arguments=architecture.argument_registers,
+            result=architecture.result_register,
+            stack_pointer=definition.stack_pointer,
+            stack_arguments=architecture.stack_arguments,
+            find_symbol=self._find_symbol,
+        )
+
+    def close(self) -> None:
+        """Let go of the files."""
+        self.images.close()
+
+    def _find_symbol(self, name: str) -> int | None:
+        with contextlib.suppress(ControlError, UsageError):
+            return self.find(name)
+        return None
+
+    def _tell_changed(self, control: Control, pages: list[int]) -> Iterator[bool]:
+        followed = control.find({"pid": self.pid})
+        followed.shared.tell_changed(pages)
+        control.processes.holdings.of(followed).bring_in()
+        yield True

@@ -1,0 +1,99 @@
+"""The one thread that owns a session's target: it launches or attaches, follows, and does what other threads ask.
+
+Runs in the controller. A tracer is a thread to the kernel (ptrace(2)), so everything that is done to the target from
+outside is done here.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import TypeVar
+
+from clew.address import Pid
+from clew.recording.control.command_queue import CommandQueue, Do
+from clew.recording.options.record_options import RecordOptions, RecordResult
+from clew.recording.session.interrupts import InterruptGuard
+from clew.recording.session.session import start_session
+from clew.recording.session.target import Origin
+
+__all__ = ["Worker"]
+
+T = TypeVar("T")
+
+
+class _Leave(InterruptGuard):
+    """Signals are the caller's business; told to `leave_all` the recording leaves what it follows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._is_leaving = False
+
+    def leave_all(self) -> None:
+        self._is_leaving = True
+
+    @property
+    def wants_to_leave(self) -> bool:
+        return self._is_leaving
+
+    @property
+    def n_stop_requests(self) -> int:
+        return int(self._is_leaving)
+
+
+class Worker:
+    """Follows what `make_origin` gives, from when it is made: then `pid` is followed. Raises ClewError."""
+
+    def __init__(self, make_origin: Callable[[], Origin], options: RecordOptions) -> None:
+        self._queue = CommandQueue()
+        self._guard = _Leave()
+        self._started: Future[Pid] = Future()
+        self._ended: Future[RecordResult] = Future()
+        self._thread = threading.Thread(target=self._run, args=(make_origin, options), name="clew-session", daemon=True)
+        self._thread.start()
+        try:
+            self.pid = self._started.result()
+        except BaseException:
+            self._guard.leave_all()
+            raise
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing is followed any more, and the trace is written."""
+        return self._ended.done()
+
+    def do(self, steps: Do[T]) -> T:
+        """Have something done in the loop, and wait for it. Raises ClewError."""
+        return self._queue.ask(steps).result()
+
+    def post(self, steps: Do[T]) -> Future[T]:
+        """Have something done in the loop."""
+        return self._queue.ask(steps)
+
+    def leave(self) -> None:
+        """Leave everything, which goes on natively. Comes back at once."""
+        self._guard.leave_all()
+        # Whoever sleeps in the loop wakes up for it.
+        self._queue.ask(lambda _control: iter((True,)))
+
+    def result(self, timeout: float | None = None) -> RecordResult:
+        """How it went, once nothing is followed any more. Raises TimeoutError, ClewError."""
+        result = self._ended.result(timeout)
+        self._thread.join()
+        return result
+
+    def _run(self, make_origin: Callable[[], Origin], options: RecordOptions) -> None:
+        try:
+            session = start_session(make_origin(), options, self._guard, self._queue)
+        except BaseException as error:
+            self._queue.close()
+            self._started.set_exception(error)
+            return
+        self._started.set_result(session.target.pid)
+        try:
+            session.wait()
+            self._ended.set_result(session.finish())
+        except BaseException as error:
+            self._queue.close()
+            self._ended.set_exception(error)

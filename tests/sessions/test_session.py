@@ -1,0 +1,209 @@
+"""A session of Python's has its program in its hands, from the first instruction to the end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import clew
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+    """Wait until something is so."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_a_program_waits_runs_and_ends(called: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    native = subprocess.run([called, "3"], capture_output=True, text=True)
+    with clew.spawn([called, "3"]) as session:
+        assert session.state == "stopped"
+        session.resume()
+        assert session.wait(20) == native.returncode
+        assert session.state == "ended"
+        assert session.exit_code == native.returncode
+        assert session.trace.summary()["totals"]["instructions"] > 1000
+        assert not session.trace.verify()
+    assert capfd.readouterr().out == native.stdout
+
+
+def test_it_is_stopped_in_front_of_its_first_instruction(called: Path) -> None:
+    with clew.spawn([called]) as session:
+        (thread,) = session.threads
+        assert thread.state == "stopped"
+        assert thread.registers is not None
+        loader = next(image for image in session.images if image.name.startswith("ld-linux"))
+        assert loader.start <= thread.registers["rip"] < loader.end
+        assert thread.backtrace()[0].image == loader.name
+        assert session.name(thread.registers["rip"]).startswith(loader.name)
+
+
+def test_a_session_that_is_left_leaves_nothing(called: Path) -> None:
+    with clew.spawn(["sleep", "1000"]) as session:
+        session.resume()
+        assert session.state == "running"
+    assert session.exit_code == -signal.SIGKILL
+    with pytest.raises(ProcessLookupError):
+        os.kill(session.pid, 0)
+    with pytest.raises(clew.ClewError):
+        session.resume()
+
+
+def test_the_trace_stays_where_it_is_wanted(called: Path, tmp_path: Path) -> None:
+    with clew.spawn([called, "2"], mode="full", output=tmp_path / "kept.clew") as session:
+        session.resume()
+        session.wait(20)
+    trace = clew.Trace(tmp_path / "kept.clew")
+    assert trace.mode == "full"
+    assert not trace.verify()
+
+
+def test_threads_are_told_with_where_they_are(called: Path) -> None:
+    with clew.spawn([called, "100000000", "4"]) as session:
+        session.resume()
+        wait_until(lambda: len(session.threads) == 4)
+        assert {thread.state for thread in session.threads} <= {"running", "waiting"}
+
+        def are_all_in_run() -> bool:
+            # One that was just made is on its way there.
+            session.resume()
+            session.pause()
+            return all("run" in [frame.function for frame in thread.backtrace()] for thread in session.threads)
+
+        wait_until(are_all_in_run)
+        stopped = session.threads
+        assert [thread.state for thread in stopped] == ["stopped"] * 4
+        assert {thread.name for thread in stopped} == {"called"}
+        for thread in stopped:
+            functions = [frame.function for frame in thread.backtrace()]
+            assert functions[-1] in ("_start", "clone3", "__clone3", "clone"), functions
+        before = stopped[0].registers
+        moved = session.step(stopped[0].tid)
+        assert moved.tid == stopped[0].tid
+        assert moved.registers != before
+        session.resume()
+        assert session.state == "running"
+
+
+def test_a_process_that_was_attached_to_goes_on(called: Path) -> None:
+    process = subprocess.Popen([called, "100000000"], stdout=subprocess.DEVNULL)
+    try:
+        with clew.attach_session(process.pid) as session:
+            assert session.state == "running"
+            session.pause()
+            assert session.state == "stopped"
+            assert "run" in [frame.function for frame in session.threads[0].backtrace()]
+            session.resume()
+        assert session.state == "detached"
+        assert process.poll() is None
+        with pytest.raises(clew.ClewError, match="goes on without it"):
+            session.wait(1)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_memory_is_read_and_written(called: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with clew.spawn([called, "1"]) as session:
+        address = session.find("called!add")
+        assert session.name(address + 2) == "called!add+0x2"
+        code = session.read(address, 16)
+        assert code in called.read_bytes()
+        assert session.read(1, 8) == b""
+        with pytest.raises(clew.ClewError):
+            session.write(1, b"x")
+        # push 5; pop rax; ret: what is written to code is what runs.
+        session.write(address, b"\x6a\x05\x58\xc3")
+        session.resume()
+        session.wait(20)
+    changed = int(capfd.readouterr().out)
+    native = int(subprocess.run([called, "1"], capture_output=True, text=True).stdout)
+    assert changed == native - (1 + 2 + 3) + 3 * 5
+
+
+def test_what_was_recorded_so_far_is_a_trace(called: Path, tmp_path: Path) -> None:
+    def calls_of(trace: clew.Trace, function: str) -> int:
+        rows = trace.report(by="function", n=10_000)
+        return sum(int(row["calls"]) for row in rows if row["function"] == function)
+
+    with clew.spawn([called, "100000000"]) as session:
+        probe = session.on_call("scale", lambda call: None)
+        session.resume()
+        wait_until(lambda: probe.n_calls > 5)
+        running = session.snapshot()
+        probe.remove()
+        session.pause()
+        stopped = session.snapshot(tmp_path / "stopped.clew")
+        assert not stopped.verify()
+        again = session.snapshot()
+        assert stopped.summary()["totals"] == again.summary()["totals"]
+        assert calls_of(stopped, "scale") >= calls_of(running, "scale") > 5
+        assert clew.diff(stopped, again).is_equal
+        session.resume()
+    assert not clew.Trace(tmp_path / "stopped.clew").verify()
+
+
+def test_several_sessions_at_once(called: Path) -> None:
+    with clew.spawn([called, "2"]) as one, clew.spawn([called, "3"]) as other:
+        assert one.pid != other.pid
+        other.resume()
+        assert other.wait(20) == subprocess.run([called, "3"], capture_output=True).returncode
+        assert one.state == "stopped"
+        one.resume()
+        assert one.wait(20) == subprocess.run([called, "2"], capture_output=True).returncode
+
+
+def test_waiting_has_an_end(called: Path) -> None:
+    with clew.spawn(["sleep", "1000"]) as session:
+        session.resume()
+        with pytest.raises(TimeoutError):
+            session.wait(0.2)
+
+
+def test_what_can_not_be_started_is_told_at_once(tmp_path: Path) -> None:
+    with pytest.raises(clew.ClewError, match="no such"):
+        clew.spawn([tmp_path / "nothing"])
+    with pytest.raises(clew.ClewError):
+        clew.attach_session(1 << 22)
+
+
+def test_a_process_goes_on_when_python_ends(tmp_path: Path) -> None:
+    process = subprocess.Popen(["sleep", "30"])
+    try:
+        script = f"import clew, os; s = clew.attach_session({process.pid}); os._exit(0)"
+        # Nobody is there to remove the session's folder.
+        subprocess.run([sys.executable, "-c", script], check=True, env=os.environ | {"TMPDIR": str(tmp_path)})
+        assert process.poll() is None
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_the_program_goes_on_when_python_is_killed_in_a_callback(called: Path, tmp_path: Path) -> None:
+    told, printed = tmp_path / "told", tmp_path / "printed"
+    script = (
+        "import clew, pathlib, sys, time\n"
+        f"s = clew.spawn([{str(called)!r}, '2'])\n"
+        f"s.on_call('scale', lambda call: (pathlib.Path({str(told)!r}).write_text(str(s.pid)), time.sleep(100)))\n"
+        "s.resume()\n"
+        "s.wait()\n"
+    )
+    with printed.open("w") as output:
+        environment = os.environ | {"TMPDIR": str(tmp_path)}
+        python = subprocess.Popen([sys.executable, "-c", script], stdout=output, env=environment)
+    try:
+        wait_until(lambda: told.exists() and told.read_text() != "")
+    finally:
+        python.kill()
+        python.wait()
+    native = subprocess.run([called, "2"], capture_output=True, text=True).stdout
+    wait_until(lambda: printed.read_text() == native, 60.0)

@@ -1,0 +1,43 @@
+"""A place at which captures are tried: registers, a piece of memory, words."""
+
+from __future__ import annotations
+
+from clew.capture.compiler import Machine
+from clew.capture.interpreter import Value
+from clew.protocol._constants import ARCHITECTURES, CaptureContext
+
+REGISTERS = ARCHITECTURES["x86_64"].held_registers
+MEMORY_START = 0x1000
+
+MACHINE = Machine(
+    registers=REGISTERS,
+    vectors="xmm",
+    n_vectors=8,
+    arguments=("rdi", "rsi", "rdx", "rcx", "r8", "r9"),
+    result="rax",
+    stack_pointer="rsp",
+    stack_arguments=8,
+    find_symbol={"environ": MEMORY_START, "libc.so.6!errno": MEMORY_START + 8}.get,
+)
+
+
+class MadeUpPlace:
+    """Memory from `MEMORY_START` on, and registers by name, all others 0."""
+
+    def __init__(self, memory: bytes = b"", **registers: int) -> None:
+        self.memory = memory
+        self.registers = registers
+
+    def register(self, number: int) -> int:
+        return self.registers.get(REGISTERS[number], 0)
+
+    def vector(self, number: int) -> int | None:
+        return self.registers.get(f"xmm{number}")
+
+    def context(self, what: CaptureContext) -> Value:
+        known: dict[CaptureContext, Value] = {CaptureContext.TID: 7, CaptureContext.COMM: b"worker"}
+        return known.get(what)
+
+    def read(self, address: int, size_bytes: int) -> bytes:
+        start = address - MEMORY_START
+        return self.memory[start : start + size_bytes] if start >= 0 else b""
