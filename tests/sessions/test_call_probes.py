@@ -140,7 +140,8 @@ def test_many_threads_each_with_its_calls(called: Path) -> None:
 
     def note(call: Call) -> None:
         seen[(call.arguments[0], call.arguments[1])] += 1
-        threads.add(call.thread)
+        threads.add(call.tid)
+        assert call.thread.name == "called" and call.thread.tid == call.tid
 
     with clew.spawn([called, str(turns), str(n_threads)]) as session:
         session.on_call("add", note)

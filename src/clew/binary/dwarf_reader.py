@@ -51,24 +51,22 @@ class DwarfReader:
 
     def number(self) -> int:
         """A LEB128 number, as one without a sign."""
-        value = shift = 0
-        while shift < 70:
-            byte = self._take(1)[0]
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                return value
-        raise IndexError
+        return self._leb128()[0]
 
     def signed_number(self) -> int:
         """A LEB128 number with a sign."""
+        value, bits = self._leb128()
+        return value - (1 << bits) if value >> bits - 1 else value
+
+    def _leb128(self) -> tuple[int, int]:
+        """A LEB128 number without its sign, and how many bits it was stored in."""
         value = shift = 0
         while shift < 70:
             byte = self._take(1)[0]
             value |= (byte & 0x7F) << shift
             shift += 7
             if byte < 0x80:
-                return value - (1 << shift) if byte & 0x40 else value
+                return value, shift
         raise IndexError
 
     def block(self, n_bytes: int) -> bytes:

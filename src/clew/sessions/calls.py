@@ -16,6 +16,7 @@ from clew.process.identity import read_stat
 from clew.protocol._constants import CaptureContext
 from clew.sessions.backtrace import Frame
 from clew.sessions.memory import read_memory, write_memory
+from clew.sessions.threads import SessionThread
 
 if TYPE_CHECKING:
     from clew.capture.form import Form
@@ -81,7 +82,7 @@ class Arguments(MutableSequence[int]):
 
 
 class Call:
-    """A call of a function; `thread` is the number of the thread, `registers` are its registers.
+    """A call of a function in thread `tid`, `registers` are its registers.
 
     `call[text]` is what an expression of `capture` came to: a number, bytes, or None where it could not be had.
     `number` is the same for a call and its return, 0 where nobody waits for that.
@@ -107,9 +108,10 @@ class Call:
         return self._captured is not None
 
     @property
-    def thread(self) -> int:
-        """The number of the thread."""
-        return self.tid
+    def thread(self) -> SessionThread:
+        """The thread, which is stopped here."""
+        name = (_read_comm(self._stop.memory_pid, self.tid) or b"").decode("utf-8", "replace")
+        return SessionThread(self.tid, name, "stopped", None, self.registers, self._unwind)
 
     @property
     def pc(self) -> int:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from clew.address import Pid
 from clew.capture.compiler import Machine
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["SessionTarget"]
 
 T = TypeVar("T")
-PAGE_BYTES: Final = 4096
 
 
 class SessionTarget:
@@ -71,7 +70,8 @@ class SessionTarget:
         write_memory(self.pid, address, data)
         end = address + len(data)
         if any(one.start < end and address < one.end for one in self.loaded()):
-            pages = list(range(address // PAGE_BYTES * PAGE_BYTES, end, PAGE_BYTES))
+            page_bytes = native_processor().definition.page_bytes
+            pages = list(range(address // page_bytes * page_bytes, end, page_bytes))
             self.run(lambda control: self._tell_changed(control, pages))
 
     def find(self, name: str) -> int:

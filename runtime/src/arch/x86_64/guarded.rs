@@ -85,12 +85,8 @@ pub fn read_code(target: &mut [u8], source: u64) -> usize {
     let mut left = unsafe { clew_guarded_copy(target.as_mut_ptr(), source as *const u8, size) };
     if left != 0 && HAS_KEYS.load(Ordering::Relaxed) {
         // Keys hold for reading, not for executing (Intel SDM, protection keys): the processor has no trouble here.
-        let keys = open_keys();
         let done = size - left;
-        // SAFETY: as above, for the rest.
-        left =
-            unsafe { clew_guarded_copy(target.as_mut_ptr().add(done), (source as *const u8).wrapping_add(done), left) };
-        write_keys(keys);
+        left -= read_hidden_code(&mut target[done..], source.wrapping_add(done as u64));
     }
     size - left
 }

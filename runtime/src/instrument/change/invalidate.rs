@@ -249,7 +249,12 @@ impl Engine {
 
 /// Whether memory holds what a fragment was translated from.
 fn is_as_translated(fragment: &Fragment) -> bool {
+    is_read_as_translated(fragment, guarded::read_code)
+}
+
+/// The same, of memory that is read by `read`: how many bytes there were to be had. Reachable from the signal handler.
+pub fn is_read_as_translated(fragment: &Fragment, read: fn(&mut [u8], u64) -> usize) -> bool {
     let mut code = [0; MAX_FRAGMENT_BYTES as usize];
     let code = &mut code[..usize::from(fragment.hashed_size)];
-    guarded::read_code(code, fragment.app_pc) == code.len() && hash(code) == fragment.code_hash
+    read(code, fragment.app_pc) == code.len() && hash(code) == fragment.code_hash
 }

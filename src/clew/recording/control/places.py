@@ -17,9 +17,10 @@ from clew.process.linux import PROT_EXEC
 from clew.process.maps import read_maps
 from clew.recording.options.filters import CodeMapping, Filter, image_base
 
-__all__ = ["describe_addresses", "find_address"]
+__all__ = ["describe_addresses", "find_address", "parse_place"]
 
 _PLACE: Final = re.compile(r"(?P<name>.+?)(?:\+(?P<offset>0x[0-9a-fA-F]+|[0-9]+))?")
+_NUMBER: Final = re.compile(r"0x[0-9a-fA-F]+|[0-9]+")
 _MAX_ADDRESS: Final = 1 << 47
 _MAX_DIGITS: Final = 20
 
@@ -30,15 +31,10 @@ def find_address(pid: Pid, executable: str, text: str) -> RemoteAddress:
 
     Raises ControlError if there is no such place, or several.
     """
-    match = _PLACE.fullmatch(text.strip())
-    if match is None or "\0" in text:
-        raise ControlError(f"{text!r}: not a place; give an address (0x401000) or a symbol (main, libc.so.6!malloc)")
-    name, offset = match["name"], _parse_number(match["offset"] or "0")
-    if re.fullmatch(r"0x[0-9a-fA-F]+|[0-9]+", name):
-        address = _parse_number(name) + offset
-        if not 0 < address < _MAX_ADDRESS:
-            raise ControlError(f"{text}: no program has code there")
-        return RemoteAddress(address)
+    place = parse_place(text)
+    if isinstance(place, int):
+        return RemoteAddress(place)
+    name, offset = place
     image, separator, symbol = name.rpartition("!")
     mappings = _code_of(pid)
     if separator:
@@ -53,6 +49,20 @@ def find_address(pid: Pid, executable: str, text: str) -> RemoteAddress:
         places = ", ".join(f"{address:#x} ({path})" for address, path in sorted(found.items())[:4])
         raise ControlError(f"{text}: there are {len(found)} of it: {places}; give an address or IMAGE!SYMBOL")
     return RemoteAddress(next(iter(found)) + offset)
+
+
+def parse_place(text: str) -> int | tuple[str, int]:
+    """An address, or a symbol, maybe with its image, and how far behind it. Raises ControlError where it is neither."""
+    match = _PLACE.fullmatch(text.strip())
+    if match is None or "\0" in text:
+        raise ControlError(f"{text!r}: not a place; give an address (0x401000) or a symbol (main, libc.so.6!malloc)")
+    name, offset = match["name"], _parse_number(match["offset"] or "0")
+    if not _NUMBER.fullmatch(name):
+        return name, offset
+    address = _parse_number(name) + offset
+    if not 0 < address < _MAX_ADDRESS:
+        raise ControlError(f"{text}: no program has code there")
+    return address
 
 
 def describe_addresses(pid: Pid, addresses: Iterable[int]) -> dict[int, str]:

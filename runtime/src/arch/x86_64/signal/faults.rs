@@ -24,10 +24,10 @@ use crate::cpu::sys::kernel::RESUME_FLAG;
 use crate::cpu::sys::kernel::TRAP_FLAG;
 use crate::cpu::sys::number;
 use crate::cpu::{gate, guarded, probe_points, INDEX};
+use crate::instrument::change::invalidate::is_read_as_translated;
 use crate::instrument::indirect::pads::correct_early_counts;
-use crate::instrument::kinds::hash;
 use crate::instrument::ENGINE;
-use crate::protocol::{error_code, MAX_FRAGMENT_BYTES, PAGE_BYTES};
+use crate::protocol::{error_code, PAGE_BYTES};
 use crate::signal::table::ALL_BUT_FAULTS;
 use crate::sys::calls::syscall;
 use crate::sys::kernel::{SigAction, SigInfo, SEGV_PKUERR, SIGBUS, SIGSEGV, SIGTRAP, SI_KERNEL, SI_USER};
@@ -124,8 +124,9 @@ fn take_back_at_fault(
     let fragment = *cache.fragment(id);
     if let Some(failed) = failed_comparison(signal, cache, &fragment, offset) {
         // Keys hold for reading, and code that they hide is executed all the same.
-        let is_hidden = signal == SIGSEGV && info.code == SEGV_PKUERR && is_hidden_code(&fragment);
-        ucontext.mcontext.rip = if is_hidden { holding_comparison(&fragment, failed) } else { failed };
+        let is_hidden = signal == SIGSEGV && info.code == SEGV_PKUERR;
+        let holds = is_hidden && is_read_as_translated(&fragment, guarded::read_hidden_code);
+        ucontext.mcontext.rip = if holds { holding_comparison(&fragment, failed) } else { failed };
         return false;
     }
     if interrupt::skip_slot_write(cache, &fragment, offset, &mut ucontext.mcontext) {
@@ -262,13 +263,6 @@ fn failed_comparison(signal: u32, cache: &Cache, fragment: &Fragment, offset: u6
     let first = cache.map.as_slice().get(fragment.map_start as usize)?;
     let failed = u64::from(first.cache_offset);
     (offset < failed).then_some(fragment.cache_start.raw() + failed)
-}
-
-/// Whether code that can't be read for its protection key is what was translated.
-fn is_hidden_code(fragment: &Fragment) -> bool {
-    let mut code = [0; MAX_FRAGMENT_BYTES as usize];
-    let code = &mut code[..usize::from(fragment.hashed_size)];
-    guarded::read_hidden_code(code, fragment.app_pc) == code.len() && hash(code) == fragment.code_hash
 }
 
 /// Where a fragment goes on whose comparison holds, and goes on at `failed` otherwise.
