@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0xc5, 0x7d, 0x1d, 0xd2, 0x8d, 0x8f, 0x66, 0x70, 0xef, 0x59, 0xa9, 0x9e, 0x48, 0xce, 0xa3, 0x65, 0x66, 0x3e, 0xf4,
-    0x3f, 0x69, 0x1e, 0x6d, 0x50, 0x60, 0x98, 0x6d, 0x02, 0x9c, 0x47, 0x22, 0x8e,
+    0xc4, 0x3d, 0x09, 0x5b, 0x9f, 0xa6, 0x0f, 0x7b, 0x7f, 0xf9, 0x3a, 0x45, 0x13, 0x09, 0x3a, 0x62, 0x97, 0x5b, 0xcf,
+    0xf0, 0x91, 0xa6, 0x41, 0xe1, 0x62, 0xd3, 0x10, 0xc1, 0xe6, 0x06, 0xd9, 0x73,
 ];
 /// the least that is mapped at once
 pub const PAGE_BYTES: u64 = 0x1000;
@@ -29,6 +29,20 @@ pub const MAX_COUNTER_BYTES: u64 = 0x3800000;
 pub const MAX_PATH_BYTES: u64 = 0x1000;
 /// entries of StatusPage.breakpoints
 pub const MAX_BREAKPOINTS: u64 = 0x20;
+/// entries of the table of captures (CapturePlace)
+pub const MAX_CAPTURES: u64 = 0x400;
+/// bytes of the forms of all captures, behind the table
+pub const MAX_CAPTURE_BYTES: u64 = 0x40000;
+/// captures at one address
+pub const MAX_CAPTURES_AT_PLACE: u64 = 0x10;
+/// operations of one form
+pub const MAX_CAPTURE_OPERATIONS: u64 = 0x80;
+/// operations of all forms at one address
+pub const MAX_CAPTURE_VALUES: u64 = 0xc0;
+/// bytes of one value that is bytes, and of the data of all forms at one address
+pub const MAX_CAPTURE_TEXT: u64 = 0x1000;
+/// bytes of the values that are bytes, of all forms at one address
+pub const MAX_CAPTURE_TEXTS: u64 = 0x10000;
 /// entries of StatusPage.changed_pages
 pub const MAX_CHANGED_PAGES: u64 = 0x20;
 /// entries in the filter table
@@ -115,6 +129,7 @@ pub mod record_kind {
     pub const PATH_CHUNK: u16 = 9;
     pub const PATH_EVENT: u16 = 10;
     pub const REGION_CHUNK: u16 = 14;
+    pub const CAPTURE: u16 = 15;
 }
 
 /// How a fragment ends. Says what its counters mean: see FragmentRecord.counter_index.
@@ -397,12 +412,19 @@ pub mod capture_context {
     pub const COMM: u8 = 5;
 }
 
+/// What is done where a capture's condition holds: a CaptureRecord is written; or the thread stops (RequestKind.hold).
+pub mod capture_action {
+    pub const RECORD: u32 = 0;
+    pub const STOP: u32 = 1;
+}
+
 /// Why a thread is stopped in the dispatcher: the controller holds the process, the thread has made the one step that
-/// it was to make, or it came to a breakpoint.
+/// it was to make, it came to a breakpoint, or to a capture that stops.
 pub mod hold_reason {
     pub const ASKED: u32 = 1;
     pub const STEPPED: u32 = 2;
     pub const BREAKPOINT: u32 = 3;
+    pub const CAPTURE: u32 = 4;
 }
 
 /// What a thread that was stopped does next: it goes on, or executes one instruction and stops again. go_on_changed: it
@@ -485,7 +507,11 @@ pub struct SessionHeader {
     /// mode region: from this level on a thread is busy (written by: controller)
     pub busy_limit: u32,
     /// zero (written by: controller)
-    pub reserved: [u8; 100],
+    pub reserved_captures: u32,
+    /// where CapturePlace\[max_captures\] is, and behind it max_capture_bytes of forms (written by: controller)
+    pub captures_offset: u64,
+    /// zero (written by: controller)
+    pub reserved: [u8; 88],
 }
 const _: () = assert!(core::mem::size_of::<SessionHeader>() == 256);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, magic) == 0);
@@ -512,7 +538,9 @@ const _: () = assert!(core::mem::offset_of!(SessionHeader, follows) == 140);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, region) == 144);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, reaper_pid) == 148);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, busy_limit) == 152);
-const _: () = assert!(core::mem::offset_of!(SessionHeader, reserved) == 156);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, reserved_captures) == 156);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, captures_offset) == 160);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, reserved) == 168);
 
 /// Code from start up to end is recorded or not; of several ranges that hold an address the last counts.
 #[repr(C)]
@@ -529,6 +557,28 @@ const _: () = assert!(core::mem::size_of::<FilterRange>() == 24);
 const _: () = assert!(core::mem::offset_of!(FilterRange, start) == 0);
 const _: () = assert!(core::mem::offset_of!(FilterRange, end) == 8);
 const _: () = assert!(core::mem::offset_of!(FilterRange, included) == 16);
+
+/// What is captured in front of the instruction at pc. Replaced while all threads are stopped, with a directive.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CapturePlace {
+    /// address of the instruction (written by: controller:live)
+    pub pc: u64,
+    /// what a CaptureRecord calls it (written by: controller:live)
+    pub number: u32,
+    /// enum CaptureAction (written by: controller:live)
+    pub action: u32,
+    /// where its form is, counted from the end of the table (written by: controller:live)
+    pub form_start: u32,
+    /// the form's size (written by: controller:live)
+    pub form_bytes: u32,
+}
+const _: () = assert!(core::mem::size_of::<CapturePlace>() == 24);
+const _: () = assert!(core::mem::offset_of!(CapturePlace, pc) == 0);
+const _: () = assert!(core::mem::offset_of!(CapturePlace, number) == 8);
+const _: () = assert!(core::mem::offset_of!(CapturePlace, action) == 12);
+const _: () = assert!(core::mem::offset_of!(CapturePlace, form_start) == 16);
+const _: () = assert!(core::mem::offset_of!(CapturePlace, form_bytes) == 20);
 
 /// What the runtime says of itself. Read by the controller as untrusted input.
 #[repr(C)]
@@ -645,8 +695,12 @@ pub struct StatusPage {
     /// the number of a task that shares the memory and is no thread of the process, which is to go on natively; 0:
     /// none; told with a directive (written by: controller:live)
     pub released_task: u32,
+    /// how many entries of the table of captures are valid; told with a directive (written by: controller:live)
+    pub capture_count: u32,
+    /// entries that the runtime could not read as captures (written by: runtime)
+    pub refused_captures: u32,
     /// zero (written by: runtime)
-    pub reserved: [u8; 3232],
+    pub reserved: [u8; 3224],
 }
 const _: () = assert!(core::mem::size_of::<StatusPage>() == 4096);
 const _: () = assert!(core::mem::offset_of!(StatusPage, state) == 0);
@@ -699,7 +753,9 @@ const _: () = assert!(core::mem::offset_of!(StatusPage, is_written) == 596);
 const _: () = assert!(core::mem::offset_of!(StatusPage, changed_pages) == 600);
 const _: () = assert!(core::mem::offset_of!(StatusPage, changed_count) == 856);
 const _: () = assert!(core::mem::offset_of!(StatusPage, released_task) == 860);
-const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 864);
+const _: () = assert!(core::mem::offset_of!(StatusPage, capture_count) == 864);
+const _: () = assert!(core::mem::offset_of!(StatusPage, refused_captures) == 868);
+const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 872);
 
 /// One thread's row. The ring's bytes from ring_tail up to ring_head (both count all bytes ever, modulo ring_bytes they
 /// are places) are whole records.
@@ -1023,6 +1079,39 @@ const _: () = assert!(core::mem::offset_of!(FragmentRecord, reserved) == 50);
 const _: () = assert!(core::mem::offset_of!(FragmentRecord, n_misses) == 51);
 const _: () = assert!(core::mem::offset_of!(FragmentRecord, region_block) == 52);
 const _: () = assert!(core::mem::offset_of!(FragmentRecord, reserved_more) == 56);
+
+/// What was taken at a capture's place. Continuations carry payload_bytes: a bit for each field, least significant
+/// first, which is set where the field is missing; then the fields that are not, one after the other: a number as 8
+/// bytes, bytes as their number, u32, then themselves.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CaptureRecord {
+    /// enum RecordKind (written by: runtime:thread)
+    pub kind: u16,
+    /// how many continuation records follow (written by: runtime:thread)
+    pub continuations: u16,
+    /// who came there (written by: runtime:thread)
+    pub tid: u32,
+    /// where (written by: runtime:thread)
+    pub pc: u64,
+    /// time stamp counter (written by: runtime:thread)
+    pub tsc: u64,
+    /// CapturePlace.number (written by: runtime:thread)
+    pub number: u32,
+    /// bytes of payload (written by: runtime:thread)
+    pub payload_bytes: u32,
+    /// zero (written by: runtime:thread)
+    pub reserved: [u8; 32],
+}
+const _: () = assert!(core::mem::size_of::<CaptureRecord>() == 64);
+const _: () = assert!(core::mem::offset_of!(CaptureRecord, kind) == 0);
+const _: () = assert!(core::mem::offset_of!(CaptureRecord, continuations) == 2);
+const _: () = assert!(core::mem::offset_of!(CaptureRecord, tid) == 4);
+const _: () = assert!(core::mem::offset_of!(CaptureRecord, pc) == 8);
+const _: () = assert!(core::mem::offset_of!(CaptureRecord, tsc) == 16);
+const _: () = assert!(core::mem::offset_of!(CaptureRecord, number) == 24);
+const _: () = assert!(core::mem::offset_of!(CaptureRecord, payload_bytes) == 28);
+const _: () = assert!(core::mem::offset_of!(CaptureRecord, reserved) == 32);
 
 /// More payload of the record before it.
 #[repr(C)]

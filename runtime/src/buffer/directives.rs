@@ -41,6 +41,18 @@ impl Shared {
         self.iter_breakpoints().collect()
     }
 
+    /// How many captures there are.
+    pub fn capture_count(&self) -> u32 {
+        // SAFETY: as above.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.status()).capture_count) }.load(Ordering::Acquire)
+    }
+
+    /// Says how many of them are none.
+    pub fn set_refused_captures(&self, count: u32) {
+        // SAFETY: as above; only the runtime writes it.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.status()).refused_captures) }.store(count, Ordering::Relaxed);
+    }
+
     /// The task that the controller has go on natively, beside the process; 0: none.
     pub fn released_task(&self) -> u32 {
         // SAFETY: as above.

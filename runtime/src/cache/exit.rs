@@ -91,6 +91,8 @@ pub enum ExitType {
     Relayout,
     /// In front of a fragment's code: the dispatcher is to decide about its tag (mode region). Never linked.
     Region,
+    /// In front of a fragment's code: something was captured there, or the dispatcher is to see to that. Never linked.
+    Capture,
     /// At the start of a fragment in a restartable sequence, which the thread did not announce so. Never linked.
     RseqEntry,
     /// Out of a restartable sequence by the kernel's hand; belongs to no fragment. Never linked.

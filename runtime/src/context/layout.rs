@@ -32,8 +32,15 @@ pub const FRAME_OFFSET: u64 = 0x48_0000;
 
 pub const FRAME_BYTES: u64 = 0x1_0000;
 
+/// Values of captures while they are worked out (instrument/captures/layout.rs): numbers, whether they are missing, bytes.
+pub const CAPTURE_VALUES_OFFSET: u64 = 0x4a_0000;
+
+pub const CAPTURE_MISSING_OFFSET: u64 = CAPTURE_VALUES_OFFSET + protocol::MAX_CAPTURE_VALUES * 8;
+
+pub const CAPTURE_TEXTS_OFFSET: u64 = CAPTURE_MISSING_OFFSET + protocol::MAX_CAPTURE_VALUES;
+
 /// Everything below the shadow stack that a thread uses.
-pub const PRIVATE_BYTES: u64 = 0x4a_0000;
+pub const PRIVATE_BYTES: u64 = 0x4c_0000;
 
 /// The shadow stack (mode `full`): addresses that returns are expected to lead to. A zero lies below, which is no such address,
 /// and nothing above: who pushes more finds out by a fault (cpu::signal::faults).
@@ -75,6 +82,7 @@ pub fn branch_table_offset(site: SiteId) -> u32 {
 }
 
 const _: () = assert!(protocol::THREAD_STRIDE_BYTES.is_power_of_two());
+const _: () = assert!(CAPTURE_TEXTS_OFFSET + protocol::MAX_CAPTURE_TEXTS <= PRIVATE_BYTES);
 const _: () = assert!(PRIVATE_BYTES < SHADOW_OFFSET);
 const _: () = assert!(SHADOW_OFFSET + SHADOW_BYTES < protocol::THREAD_COUNTERS_OFFSET);
 const _: () = assert!(BRANCH_TABLE_OFFSET + BRANCH_TABLE_ENTRIES * 8 <= HEAT_OFFSET);

@@ -12,10 +12,12 @@
 //! | `CHILD_STACK_OFFSET` | the stack on which a new process starts (see thread/clone) |
 //! | `SIGNAL_STACK_OFFSET` | the kernel's alternate signal stack |
 //! | `FRAME_OFFSET` | a signal frame that the runtime builds for itself |
+//! | `CAPTURE_VALUES_OFFSET` | values of captures while they are worked out |
 //! | `THREAD_COUNTERS_OFFSET` | the window onto this thread's counters in the shared memory |
 
 pub mod addresses;
 pub mod call;
+pub mod capture;
 pub mod hold;
 pub mod layout;
 pub mod numbers;
@@ -29,6 +31,7 @@ use crate::context::numbers::FragmentId;
 use crate::cpu::context::{shown_details, FaultDetails, Gate, Registers, Vector};
 use crate::sys::kernel::{MEMORY_FAULTS, SEGV_BIT};
 use call::Call;
+use capture::Capture;
 use core::sync::atomic::{AtomicU32, Ordering};
 use hold::Hold;
 use layout::{branch_table_offset, counter_offset, heat_offset};
@@ -60,6 +63,8 @@ pub struct ThreadContext {
     pub rooms_seen: u32,
     /// What the controller has the thread do (dispatch/apart/hold.rs).
     pub hold: Hold,
+    /// What is captured in front of a block (dispatch/apart/captures.rs).
+    pub capture: Capture,
     /// What the block's next thread finds in it.
     pub left: Left,
 }

@@ -17,7 +17,7 @@ use crate::cpu::dispatcher::{
 };
 use crate::cpu::gate;
 use crate::decode::NoCode;
-use crate::dispatch::apart::{breakpoints, hold, probe_ends, probe_returns, written};
+use crate::dispatch::apart::{breakpoints, captures, hold, probe_ends, probe_returns, written};
 use crate::dispatch::calls::rewind::{leave_syscall, rewind_call, rewind_syscall};
 use crate::dispatch::calls::{memory, results, syscalls};
 use crate::dispatch::flow::find::find_or_build;
@@ -41,12 +41,19 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
     context.signals.returned_to = 0;
     if reason != REASON_RESUME {
         context.registers.note_modes();
+        context.capture.passed_pc = 0;
     }
     path::note_that_it_tells_first(context);
     let is_call_allowed = core::mem::take(&mut context.call.is_allowed) != 0;
     context.rseq.plain = 0;
     if reason == REASON_EXIT && context.path.has_tags {
         if let Some(address) = regions::decide_alone(context) {
+            return address.raw();
+        }
+    }
+    if reason == REASON_EXIT {
+        if let Some(address) = captures::take_alone(context) {
+            context.registers.load_modes();
             return address.raw();
         }
     }
@@ -145,7 +152,9 @@ pub fn resume(context: &mut ThreadContext, link: ExitId) -> CachePc {
         if results::is_trapped(context) {
             raise::raise_trap(context);
         }
-        if context.signals.fault_pending != 0 || context.is_signal_waiting() && !probe_returns::is_inside(context) {
+        let is_late = || probe_returns::is_inside(context) || captures::is_past(context);
+        if context.signals.fault_pending != 0 || context.is_signal_waiting() && !is_late() {
+            context.capture.passed_pc = 0;
             linking::note_first_exit(context, link);
             link = ExitId::NONE;
             rseq::settle(context);
@@ -260,7 +269,8 @@ pub fn find_to_resume(
     }
     if hold::goes_alone(context, engine) {
         let id = hold::go_alone(engine, &writer, context)?;
-        return Ok(enter_alone(engine, &writer, context, link, id));
+        let entry = enter_alone(engine, &writer, context, link, id);
+        return Ok(captures::entry_behind(engine, context, id).unwrap_or(entry));
     }
     let arrival = match link {
         ExitId::NONE => Arrival::Other,
@@ -274,6 +284,9 @@ pub fn find_to_resume(
     if link != ExitId::NONE {
         linking::link_exit(engine, &writer, context, link, id);
         landings::follow_landing(engine, context, link);
+    }
+    if let Some(entry) = captures::entry_behind(engine, context, id) {
+        return Ok(entry);
     }
     if link != ExitId::NONE
         && engine.cache.exit(link).skips_question

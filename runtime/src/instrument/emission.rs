@@ -7,6 +7,7 @@ use crate::cache::exit::{Entry, ExitType};
 use crate::context::addresses::CachePc;
 use crate::context::layout::heat_offset;
 use crate::cpu::emit::{BRANCH_BYTES, WORD_BYTES};
+use crate::cpu::instrument::captures;
 use crate::cpu::instrument::counting::{emit_count, emit_rewrite, may_stand_before};
 use crate::cpu::instrument::loops::emit_entry;
 use crate::cpu::instrument::staleness::emit_check;
@@ -36,6 +37,8 @@ pub struct Emitted {
     pub heat_bytes: u8,
     /// Where it goes on behind the question whether it is tagged, or 0.
     pub behind_question: CachePc,
+    /// Where what is captured begins, and where it goes on behind that; or 0.
+    pub captures: (CachePc, CachePc),
     pub exit_offset: u64,
     /// Application offset of the last instruction.
     pub last_offset: u64,
@@ -48,6 +51,7 @@ impl Engine {
         let start = out.emitter.address();
         let entries = self.emit_entries(block, plan, out);
         let (mut heat_bytes, mut behind_question) = (0, CachePc::NOWHERE);
+        let mut captured = (CachePc::NOWHERE, CachePc::NOWHERE);
         for guard in plan.guards.iter().flatten() {
             let before = out.emitter.address();
             self.emit_guard(*guard, block, plan, out)?;
@@ -57,6 +61,7 @@ impl Engine {
                 Guard::Tag(_) => {
                     behind_question = if block.is_writable { CachePc::NOWHERE } else { out.emitter.address() }
                 }
+                Guard::Captures => captured = (before, out.emitter.address()),
             }
         }
         let n_done = self.emit_instructions(block, plan, out)?;
@@ -82,7 +87,7 @@ impl Engine {
             return Err(no_room(self, block.pc));
         }
         let exit_offset = exit_offset as u64;
-        Ok(Emitted { start, entries, heat_bytes, behind_question, exit_offset, last_offset, indirect })
+        Ok(Emitted { start, entries, heat_bytes, behind_question, captures: captured, exit_offset, last_offset, indirect })
     }
 
     /// Emits the ways into the code that begin in front of it or elsewhere.
@@ -148,6 +153,13 @@ impl Engine {
                 let exit = exits.add_stub_only(ExitType::Region, block.pc);
                 if !emit_question(emitter, block, number, exit, plan.is_lending) {
                     return Err(BuildError::OutOfMemory);
+                }
+            }
+            Guard::Captures => {
+                map.mark(emitter.position(), 0, SpillState::None);
+                let exit = exits.add_stub_only(ExitType::Capture, block.pc);
+                if let Some(place) = self.captures.at(block.pc) {
+                    captures::emit(emitter, place, block.pc, exit);
                 }
             }
         }

@@ -63,6 +63,8 @@ pub struct Facts {
     /// The number of its block, and the fragment that had it last, or `NONE` (mode region).
     pub region_block: BlockNumber,
     pub region_before: FragmentId,
+    /// Something is captured in front of it.
+    pub has_captures: bool,
 }
 
 impl Facts {
@@ -109,6 +111,9 @@ impl Engine {
         let are_dead_at_end = self.are_flags_dead_after(block, ending);
         let is_called = request.arrival == Arrival::Call || before.is_some_and(|before| before.is_called);
         let path = self.path_facts(block, ending);
+        let has_captures = self.captures.at(block.pc).is_some();
+        // What is captured is worked out with the program's registers in place.
+        let may_lend = is_hot && !has_captures;
         let (region_block, region_before) = self.number_block(block.pc, code_hash, counters.is_counted());
         Facts {
             id: self.cache.next_fragment(),
@@ -126,8 +131,10 @@ impl Engine {
             counts_straight: self.counts_straight(block, ending, straight, leads_back, habit, &counters),
             are_dead_at_end,
             path,
-            round: before.map_or(Round::No, |before| self.round_of(block, ending, &before, leader, is_called)),
-            lends: is_hot && self.lends(block, ending),
+            round: before
+                .filter(|_| may_lend)
+                .map_or(Round::No, |before| self.round_of(block, ending, &before, leader, is_called)),
+            lends: may_lend && self.lends(block, ending),
             is_called,
             is_indirect_target: before.is_some_and(|before| before.is_indirect_target),
             shares_entry: self.tells_links(),
@@ -137,6 +144,7 @@ impl Engine {
             counts_trust: block.is_writable && self.counts_trust(),
             region_block,
             region_before,
+            has_captures,
             counters,
         }
     }

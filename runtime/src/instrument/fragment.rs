@@ -64,6 +64,7 @@ impl Engine {
         let fragment = self.keep(block, &plan, &emitted, &mut exits, &map, size)?;
         let id = plan.facts.id;
         self.region_blocks.note(plan.facts.region_block, id);
+        self.note_captures(block.pc, id, emitted.captures);
         self.cache.slabs.commit(room, size, cold_size, Unit::Fragment(id));
         if emitted.entries.verified != CachePc::NOWHERE {
             self.cache.link(fragment.first_exit, id);

@@ -5,6 +5,7 @@
 pub mod alignment;
 pub mod branch_plan;
 pub mod branch_way;
+pub mod captures;
 pub mod change;
 pub mod counts;
 pub mod emission;
@@ -34,6 +35,7 @@ use crate::decode::{Block, NoCode, Ranges};
 use crate::protocol;
 use crate::sys::lock::Lock;
 use alloc::collections::BTreeMap;
+use captures::places::Captures;
 use change::stops::{Directives, ProbeCode};
 use change::trust::Trust;
 use indirect::pads::DynamicEdge;
@@ -87,6 +89,8 @@ pub struct Engine {
     pub region_blocks: RegionBlocks,
     /// What the controller told all threads while the program ran.
     pub directives: Directives,
+    /// What is captured where.
+    pub captures: Captures,
     /// By address: what is executed where the program or another set a breakpoint.
     probe_codes: BTreeMap<u64, ProbeCode>,
     counters_used: u32,
@@ -114,6 +118,7 @@ impl Engine {
             symbols: Symbols::new(),
             region_blocks: RegionBlocks::new(),
             directives: Directives::new(),
+            captures: Captures::new(),
             probe_codes: BTreeMap::new(),
             counters_used: 0,
             instructions_translated: 0,

@@ -26,6 +26,8 @@ pub enum Guard {
     Heat,
     /// Is this block tagged now (mode region)?
     Tag(BlockNumber),
+    /// Something is captured there (instrument/captures).
+    Captures,
 }
 
 /// The plan of one fragment.
@@ -37,7 +39,7 @@ pub struct Plan {
     /// The instruction before which that, and the decision, are counted, or `COUNTED_AT_EXITS`.
     pub count_before: u16,
     pub decides_before: u16,
-    pub guards: [Option<Guard>; 3],
+    pub guards: [Option<Guard>; 4],
     pub insertions: Insertions,
     pub branch: BranchPlan,
     pub in_loop: Option<LoopPlan>,
@@ -106,11 +108,12 @@ impl Plan {
 }
 
 /// The guards in front of a block, in their order.
-fn guards_of(block: &Block, facts: &Facts) -> [Option<Guard>; 3] {
+fn guards_of(block: &Block, facts: &Facts) -> [Option<Guard>; 4] {
     [
         block.is_writable.then_some(Guard::Compare { counts_trust: facts.counts_trust }),
         facts.counts_heat.then_some(Guard::Heat),
         (facts.region_block != BlockNumber::NONE).then_some(Guard::Tag(facts.region_block)),
+        facts.has_captures.then_some(Guard::Captures),
     ]
 }
 
@@ -198,6 +201,7 @@ mod tests {
             counts_trust: false,
             region_block: BlockNumber::NONE,
             region_before: FragmentId::NONE,
+            has_captures: false,
         }
     }
 
@@ -208,7 +212,7 @@ mod tests {
         assert_eq!((plan.body_counter.raw(), plan.count_before), (1, 1), "in front of what sets the flags");
         assert!(plan.insertions.has(1) && plan.insertions.count() == 1);
         assert_eq!(plan.branch.linked_way(&plan.counters), Some(BranchWay::Taken), "the branch itself leads back");
-        assert!(!plan.is_lending && plan.guards == [None; 3]);
+        assert!(!plan.is_lending && plan.guards == [None; 4]);
     }
 
     #[test]
@@ -261,10 +265,20 @@ mod tests {
     fn what_is_recorded_of_a_block_stands_in_front_of_it_in_order() {
         let mut block = loop_of_one(PC);
         block.is_writable = true;
-        let facts =
-            Facts { counts_heat: true, counts_trust: true, region_block: BlockNumber::from_raw(7), ..facts_of(&block) };
+        let facts = Facts {
+            counts_heat: true,
+            counts_trust: true,
+            region_block: BlockNumber::from_raw(7),
+            has_captures: true,
+            ..facts_of(&block)
+        };
         let guards = Plan::of(&block, facts).guards;
-        let expected = [Guard::Compare { counts_trust: true }, Guard::Heat, Guard::Tag(BlockNumber::from_raw(7))];
+        let expected = [
+            Guard::Compare { counts_trust: true },
+            Guard::Heat,
+            Guard::Tag(BlockNumber::from_raw(7)),
+            Guard::Captures,
+        ];
         assert_eq!(guards, expected.map(Some));
     }
 

@@ -353,12 +353,18 @@ fn tell_misses(context: &ThreadContext, shared: Shared) {
     shared.add(crate::status_field!(table_misses), count);
 }
 
-/// Says in the slot how the thread ended; its name is asked of the kernel.
-pub fn describe_end(context: &ThreadContext, shared: Shared, end_kind: u32) {
+/// What the calling thread is called, zero padded.
+pub fn thread_name() -> [u8; 16] {
     const PR_GET_NAME: u64 = 16;
     let mut name = [0u8; 16];
     // SAFETY: PR_GET_NAME writes at most 16 bytes.
     unsafe { syscall(number::PRCTL, [PR_GET_NAME, name.as_mut_ptr() as u64, 0, 0, 0, 0]) };
+    name
+}
+
+/// Says in the slot how the thread ended; its name is asked of the kernel.
+pub fn describe_end(context: &ThreadContext, shared: Shared, end_kind: u32) {
+    let name = thread_name();
     let slot = shared.slot(context.slot);
     shared.stamp_last();
     tell_misses(context, shared);

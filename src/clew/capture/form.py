@@ -13,12 +13,18 @@ from typing import Final
 from clew.capture.types import is_float
 from clew.dataclass import dataclass
 from clew.errors import CaptureError
-from clew.protocol._constants import CaptureContext, CaptureOperation, CaptureType
+from clew.protocol._constants import (
+    MAX_CAPTURE_OPERATIONS,
+    MAX_CAPTURE_TEXT,
+    CaptureContext,
+    CaptureOperation,
+    CaptureType,
+)
 
 __all__ = ["MAX_BYTES", "MAX_INSTRUCTIONS", "Form", "Instruction", "check_form"]
 
-MAX_INSTRUCTIONS: Final = 256
-MAX_BYTES: Final = 4096
+MAX_INSTRUCTIONS: Final = MAX_CAPTURE_OPERATIONS
+MAX_BYTES: Final = MAX_CAPTURE_TEXT
 """Of one value that is bytes, and of the data."""
 
 _PACKED: Final = struct.Struct("<BBHHHQ")

@@ -18,7 +18,12 @@ __all__ = ["iter_lines"]
 
 _REGISTERS_A_LINE = 4
 _MOVING = ("step", "next", "step-over")
-_REASONS: dict[HoldWord, str] = {"asked": "paused at", "stepped": "stepped to", "breakpoint": "breakpoint at"}
+_REASONS: dict[HoldWord, str] = {
+    "asked": "paused at",
+    "stepped": "stepped to",
+    "breakpoint": "breakpoint at",
+    "capture": "captured at",
+}
 
 
 def iter_lines(name: str, answer: dict[str, Any]) -> Iterator[str]:

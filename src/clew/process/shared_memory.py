@@ -18,6 +18,7 @@ from typing import Final
 
 from clew.dataclass import dataclass, replace
 from clew.errors import ClewError, UsageError
+from clew.process.capture_table import CAPTURE_TABLE_BYTES, CaptureRow, CaptureTable
 from clew.process.linux import F_ADD_SEALS, MFD_ALLOW_SEALING, MFD_CLOEXEC, futex_wake, punch_hole
 from clew.protocol._constants import (
     FILTER_RANGE_BYTES,
@@ -80,8 +81,12 @@ class SharedLayout:
         return _page_up(self.slots_offset + self.max_threads * THREAD_SLOT_BYTES)
 
     @property
-    def rings_offset(self) -> int:
+    def captures_offset(self) -> int:
         return _page_up(self.filters_offset + MAX_FILTER_RANGES * FILTER_RANGE_BYTES)
+
+    @property
+    def rings_offset(self) -> int:
+        return _page_up(self.captures_offset + CAPTURE_TABLE_BYTES)
 
     @property
     def counters_offset(self) -> int:
@@ -214,6 +219,7 @@ class SharedMemory:
             rings_offset=layout.rings_offset,
             counters_offset=layout.counters_offset,
             filters_offset=layout.filters_offset,
+            captures_offset=layout.captures_offset,
             counter_bytes=layout.counter_bytes,
             ring_bytes=layout.ring_bytes,
             max_threads=layout.max_threads,
@@ -230,6 +236,7 @@ class SharedMemory:
         )
         self._filters: list[FilterRow] = []
         self._breakpoints: list[int] = []
+        self._captures = CaptureTable()
         self._n_directives = 0
         self._n_changed = 0
         self._records_order = settings.mode == Mode.FULL
@@ -252,6 +259,7 @@ class SharedMemory:
         child._tell_order(self._records_order)
         child._tell_written(self._is_written)
         child._inherit_changed(self)
+        child.set_captures(self._captures.rows)
         child.set_breakpoints(self._breakpoints)
         return child
 
@@ -315,6 +323,22 @@ class SharedMemory:
         self.set_status_ticket("breakpoint_count", len(addresses))
         self._breakpoints = list(addresses)
         self.give_directive()
+
+    def set_captures(self, captures: Sequence[CaptureRow]) -> None:
+        """Replace what is captured by this; all threads are stopped, and see to it. Raises UsageError: too much."""
+        self._captures.replace(captures)
+        self._captures.write(self.map, self.layout.captures_offset)
+        self._tell_captures()
+
+    def _tell_captures(self) -> None:
+        self.set_status_ticket("capture_count", len(self._captures))
+        self.give_directive()
+
+    def append_capture(self, one: CaptureRow) -> None:
+        """Capture something more; threads that run see to it when they come next. Raises UsageError: no room."""
+        self._captures.append(one)
+        self._captures.write(self.map, self.layout.captures_offset)
+        self._tell_captures()
 
     def tell_changed(self, pages: Sequence[int]) -> None:
         """Say which pages of code changed behind the process' back; threads see to it when they come next."""

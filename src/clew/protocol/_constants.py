@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("c57d1dd28d8f6670ef59a99e48cea365663ef43f691e6d5060986d029c47228e")
+SCHEMA_HASH: Final = bytes.fromhex("c43d095b9fa60f7b7ff93a4513093a62975bcff091a641e162d310c1e606d973")
 
 CONTAINER_MAGIC: Final = 3544686211845344323
 """what a container begins with: CLDATA11"""
@@ -44,6 +44,20 @@ MAX_PATH_BYTES: Final = 4096
 """longest path in an image record"""
 MAX_BREAKPOINTS: Final = 32
 """entries of StatusPage.breakpoints"""
+MAX_CAPTURES: Final = 1024
+"""entries of the table of captures (CapturePlace)"""
+MAX_CAPTURE_BYTES: Final = 262144
+"""bytes of the forms of all captures, behind the table"""
+MAX_CAPTURES_AT_PLACE: Final = 16
+"""captures at one address"""
+MAX_CAPTURE_OPERATIONS: Final = 128
+"""operations of one form"""
+MAX_CAPTURE_VALUES: Final = 192
+"""operations of all forms at one address"""
+MAX_CAPTURE_TEXT: Final = 4096
+"""bytes of one value that is bytes, and of the data of all forms at one address"""
+MAX_CAPTURE_TEXTS: Final = 65536
+"""bytes of the values that are bytes, of all forms at one address"""
 MAX_CHANGED_PAGES: Final = 32
 """entries of StatusPage.changed_pages"""
 MAX_FILTER_RANGES: Final = 4096
@@ -174,6 +188,7 @@ class RecordKind(IntEnum):
     PATH_CHUNK = 9
     PATH_EVENT = 10
     REGION_CHUNK = 14
+    CAPTURE = 15
 
 
 class ExitKind(IntEnum):
@@ -491,14 +506,24 @@ class CaptureContext(IntEnum):
     COMM = 5
 
 
+class CaptureAction(IntEnum):
+    """What is done where a capture's condition holds: a CaptureRecord is written; or the thread stops
+    (RequestKind.hold).
+    """
+
+    RECORD = 0
+    STOP = 1
+
+
 class HoldReason(IntEnum):
     """Why a thread is stopped in the dispatcher: the controller holds the process, the thread has made the one step
-    that it was to make, or it came to a breakpoint.
+    that it was to make, it came to a breakpoint, or to a capture that stops.
     """
 
     ASKED = 1
     STEPPED = 2
     BREAKPOINT = 3
+    CAPTURE = 4
 
 
 class HoldReply(IntEnum):
@@ -560,12 +585,14 @@ class FunctionFlag(IntEnum):
 
 SESSION_HEADER_BYTES: Final = 256
 FILTER_RANGE_BYTES: Final = 24
+CAPTURE_PLACE_BYTES: Final = 24
 STATUS_PAGE_BYTES: Final = 4096
 THREAD_SLOT_BYTES: Final = 512
 START_BLOCK_BYTES: Final = 4096
 CONTROL_BLOCK_BYTES: Final = 128
 THREAD_STATE_BYTES: Final = 256
 FRAGMENT_RECORD_BYTES: Final = 64
+CAPTURE_RECORD_BYTES: Final = 64
 CONTINUATION_RECORD_BYTES: Final = 64
 DYNAMIC_EDGE_RECORD_BYTES: Final = 64
 LINK_RECORD_BYTES: Final = 64
@@ -605,7 +632,9 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "region": (144, "<I"),
             "reaper_pid": (148, "<I"),
             "busy_limit": (152, "<I"),
-            "reserved": (156, "<100s"),
+            "reserved_captures": (156, "<I"),
+            "captures_offset": (160, "<Q"),
+            "reserved": (168, "<88s"),
         },
     ),
     "FilterRange": (
@@ -614,6 +643,16 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "start": (0, "<Q"),
             "end": (8, "<Q"),
             "included": (16, "<Q"),
+        },
+    ),
+    "CapturePlace": (
+        24,
+        {
+            "pc": (0, "<Q"),
+            "number": (8, "<I"),
+            "action": (12, "<I"),
+            "form_start": (16, "<I"),
+            "form_bytes": (20, "<I"),
         },
     ),
     "StatusPage": (
@@ -669,7 +708,9 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "changed_pages": (600, "<32Q"),
             "changed_count": (856, "<I"),
             "released_task": (860, "<I"),
-            "reserved": (864, "<3232s"),
+            "capture_count": (864, "<I"),
+            "refused_captures": (868, "<I"),
+            "reserved": (872, "<3224s"),
         },
     ),
     "ThreadSlot": (
@@ -785,6 +826,19 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "n_misses": (51, "<B"),
             "region_block": (52, "<I"),
             "reserved_more": (56, "<8s"),
+        },
+    ),
+    "CaptureRecord": (
+        64,
+        {
+            "kind": (0, "<H"),
+            "continuations": (2, "<H"),
+            "tid": (4, "<I"),
+            "pc": (8, "<Q"),
+            "tsc": (16, "<Q"),
+            "number": (24, "<I"),
+            "payload_bytes": (28, "<I"),
+            "reserved": (32, "<32s"),
         },
     ),
     "ContinuationRecord": (

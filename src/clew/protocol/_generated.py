@@ -12,6 +12,8 @@ import numpy as np
 from clew.protocol._constants import (
     ARCHITECTURES,
     BUFFER_GUARD_BYTES,
+    CAPTURE_PLACE_BYTES,
+    CAPTURE_RECORD_BYTES,
     CONTAINER_MAGIC,
     CONTAINER_VERSION,
     CONTINUATION_PAYLOAD_BYTES,
@@ -32,6 +34,13 @@ from clew.protocol._constants import (
     MAGIC,
     MAX_BREAKPOINTS,
     MAX_BUSY_LIMIT,
+    MAX_CAPTURES,
+    MAX_CAPTURES_AT_PLACE,
+    MAX_CAPTURE_BYTES,
+    MAX_CAPTURE_OPERATIONS,
+    MAX_CAPTURE_TEXT,
+    MAX_CAPTURE_TEXTS,
+    MAX_CAPTURE_VALUES,
     MAX_CHANGED_PAGES,
     MAX_COUNTER_BYTES,
     MAX_FILTER_RANGES,
@@ -82,6 +91,7 @@ from clew.protocol._constants import (
     THREAD_STRIDE_BYTES,
     UNMAP_RECORD_BYTES,
     VERSION,
+    CaptureAction,
     CaptureContext,
     CaptureOperation,
     CaptureType,
@@ -112,6 +122,10 @@ from clew.protocol._constants import (
 __all__ = [
     "ARCHITECTURES",
     "BUFFER_GUARD_BYTES",
+    "CAPTURE_PLACE",
+    "CAPTURE_PLACE_BYTES",
+    "CAPTURE_RECORD",
+    "CAPTURE_RECORD_BYTES",
     "CONTAINER_MAGIC",
     "CONTAINER_VERSION",
     "CONTINUATION_PAYLOAD_BYTES",
@@ -141,6 +155,13 @@ __all__ = [
     "MAGIC",
     "MAX_BREAKPOINTS",
     "MAX_BUSY_LIMIT",
+    "MAX_CAPTURES",
+    "MAX_CAPTURES_AT_PLACE",
+    "MAX_CAPTURE_BYTES",
+    "MAX_CAPTURE_OPERATIONS",
+    "MAX_CAPTURE_TEXT",
+    "MAX_CAPTURE_TEXTS",
+    "MAX_CAPTURE_VALUES",
     "MAX_CHANGED_PAGES",
     "MAX_COUNTER_BYTES",
     "MAX_FILTER_RANGES",
@@ -201,6 +222,7 @@ __all__ = [
     "UNMAP_RECORD",
     "UNMAP_RECORD_BYTES",
     "VERSION",
+    "CaptureAction",
     "CaptureContext",
     "CaptureOperation",
     "CaptureType",
@@ -255,6 +277,8 @@ SESSION_HEADER: Final[np.dtype[np.void]] = np.dtype(
             "region",
             "reaper_pid",
             "busy_limit",
+            "reserved_captures",
+            "captures_offset",
             "reserved",
         ],
         "formats": [
@@ -282,7 +306,9 @@ SESSION_HEADER: Final[np.dtype[np.void]] = np.dtype(
             "<u4",
             "<u4",
             "<u4",
-            ("<u1", (100,)),
+            "<u4",
+            "<u8",
+            ("<u1", (88,)),
         ],
         "offsets": [
             0,
@@ -310,6 +336,8 @@ SESSION_HEADER: Final[np.dtype[np.void]] = np.dtype(
             148,
             152,
             156,
+            160,
+            168,
         ],
         "itemsize": 256,
     }
@@ -327,6 +355,16 @@ FILTER_RANGE: Final[np.dtype[np.void]] = np.dtype(
     }
 )
 """Code from start up to end is recorded or not; of several ranges that hold an address the last counts."""
+
+CAPTURE_PLACE: Final[np.dtype[np.void]] = np.dtype(
+    {
+        "names": ["pc", "number", "action", "form_start", "form_bytes"],
+        "formats": ["<u8", "<u4", "<u4", "<u4", "<u4"],
+        "offsets": [0, 8, 12, 16, 20],
+        "itemsize": 24,
+    }
+)
+"""What is captured in front of the instruction at pc. Replaced while all threads are stopped, with a directive."""
 
 STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
     {
@@ -381,6 +419,8 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             "changed_pages",
             "changed_count",
             "released_task",
+            "capture_count",
+            "refused_captures",
             "reserved",
         ],
         "formats": [
@@ -434,7 +474,9 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             ("<u8", (32,)),
             "<u4",
             "<u4",
-            ("<u1", (3232,)),
+            "<u4",
+            "<u4",
+            ("<u1", (3224,)),
         ],
         "offsets": [
             0,
@@ -488,6 +530,8 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             856,
             860,
             864,
+            868,
+            872,
         ],
         "itemsize": 4096,
     }
@@ -744,6 +788,19 @@ FRAGMENT_RECORD: Final[np.dtype[np.void]] = np.dtype(
 byte of code (least significant first): an instruction starts here.
 """
 
+CAPTURE_RECORD: Final[np.dtype[np.void]] = np.dtype(
+    {
+        "names": ["kind", "continuations", "tid", "pc", "tsc", "number", "payload_bytes", "reserved"],
+        "formats": ["<u2", "<u2", "<u4", "<u8", "<u8", "<u4", "<u4", ("<u1", (32,))],
+        "offsets": [0, 2, 4, 8, 16, 24, 28, 32],
+        "itemsize": 64,
+    }
+)
+"""What was taken at a capture's place. Continuations carry payload_bytes: a bit for each field, least significant
+first, which is set where the field is missing; then the fields that are not, one after the other: a number as 8
+bytes, bytes as their number, u32, then themselves.
+"""
+
 CONTINUATION_RECORD: Final[np.dtype[np.void]] = np.dtype(
     {
         "names": ["kind", "index", "payload"],
@@ -915,6 +972,7 @@ size_bytes of it.
 
 RECORD_DTYPES: Final[dict[RecordKind, np.dtype[np.void]]] = {
     RecordKind.FRAGMENT: FRAGMENT_RECORD,
+    RecordKind.CAPTURE: CAPTURE_RECORD,
     RecordKind.CONTINUATION: CONTINUATION_RECORD,
     RecordKind.DYNAMIC_EDGE: DYNAMIC_EDGE_RECORD,
     RecordKind.LINK: LINK_RECORD,

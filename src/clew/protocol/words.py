@@ -159,9 +159,9 @@ ModeWord: TypeAlias = Literal["coverage", "counts", "region", "full"]
 MODE_WORDS: Final[tuple[ModeWord, ...]] = ("coverage", "counts", "region", "full")
 """Every ModeWord, in the order of the numbers."""
 
-HoldWord: TypeAlias = Literal["asked", "stepped", "breakpoint"]
+HoldWord: TypeAlias = Literal["asked", "stepped", "breakpoint", "capture"]
 """Why a thread stands still: reason in answers of `clew control`."""
-HOLD_WORDS: Final[tuple[HoldWord, ...]] = ("asked", "stepped", "breakpoint")
+HOLD_WORDS: Final[tuple[HoldWord, ...]] = ("asked", "stepped", "breakpoint", "capture")
 """Every HoldWord, in the order of the numbers."""
 
 CallWord: TypeAlias = Literal["system_call", "library"]

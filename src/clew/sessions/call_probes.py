@@ -97,7 +97,7 @@ class CallProbes:
 
         def change() -> None:
             mappings, pid = self._target.read_maps(), self._target.pid
-            number = places.add(where, mappings, pid, wants_call=not is_return, wants_return=is_return)
+            number = places.add(where, form.pack(), mappings, pid, wants_call=not is_return, wants_return=is_return)
             # Before any thread goes on: it may come there at once.
             made.append(CallProbe(self, number, where.text, callback, form, texts))
             self._by_number[number] = made[0]

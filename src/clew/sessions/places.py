@@ -14,6 +14,7 @@ from clew.address import Pid, RemoteAddress, Tid
 from clew.dataclass import dataclass, field
 from clew.errors import ControlError
 from clew.process.maps import Mapping
+from clew.recording.following.holding import ALWAYS
 from clew.sessions.memory import Images, read_memory
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ class _Open:
 @dataclass
 class _Probe:
     where: Where
+    form: bytes
     wants_call: bool
     wants_return: bool
     addresses: set[tuple[Pid, int]] = field(default_factory=set)
@@ -102,12 +104,17 @@ class Places:
         """Threads that went on by themselves, since nobody let them go in time."""
         processes.tell_code_to(self._arm_all)
 
-    def add(self, where: Where, mappings: list[Mapping], pid: Pid, *, wants_call: bool, wants_return: bool) -> int:
+    def add(
+        self, where: Where, form: bytes, mappings: list[Mapping], pid: Pid, *, wants_call: bool, wants_return: bool
+    ) -> int:
         """Stop threads at a function, of what process `pid` has mapped and of whatever code comes; the probe's number.
 
-        All threads are to be stopped. Raises ControlError where there is no room.
+        Calls where the condition of the packed `form` does not hold stop nobody. All threads are to be stopped. Raises
+        ControlError where there is no room.
         """
-        number, probe = next(self._numbers), _Probe(where, wants_call, wants_return)
+        # What a condition says of a return is not known when the call begins.
+        form = ALWAYS if wants_return else form
+        number, probe = next(self._numbers), _Probe(where, form, wants_call, wants_return)
         self._probes[number] = probe
         try:
             for followed in self._processes.live:
@@ -128,11 +135,15 @@ class Places:
         probe = self._probes.pop(number, None)
         if probe is None:
             return
-        left = {place for other in self._probes.values() for place in other.addresses}
         for followed in self._processes.live:
-            for place in probe.addresses - left:
-                if place[0] == followed.pid:
-                    self._processes.holdings.of(followed).delete_place(RemoteAddress(place[1]))
+            forms: dict[RemoteAddress, list[bytes]] = {}
+            for other in self._probes.values():
+                # A child has its parent's places, at the same addresses.
+                for _, address in other.addresses:
+                    forms.setdefault(RemoteAddress(address), []).append(other.form)
+            for call in (call for (pid, _), calls in self._open.items() if pid == followed.pid for call in calls):
+                forms.setdefault(RemoteAddress(call.return_pc), []).append(ALWAYS)
+            self._processes.holdings.of(followed).keep_places(forms)
 
     def let_go(self, pid: Pid, tid: Tid, registers: list[int] | None) -> bool:
         """Let a thread go on that stopped, with other registers if some are given; False: it has gone on already."""
@@ -153,7 +164,7 @@ class Places:
         holding.visits.note_overdue = self._note_overdue
         for address in sorted(probe.where.find_in(self._images, mappings)):
             probe.addresses.add((followed.pid, address))
-            holding.add_place(RemoteAddress(address), self._on_visit)
+            holding.add_place(RemoteAddress(address), self._on_visit, probe.form)
 
     def _note_overdue(self) -> None:
         self.n_overdue += 1

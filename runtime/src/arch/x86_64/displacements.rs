@@ -2,7 +2,7 @@
 //!
 //! Numbers for machine code. What the fields are for is said in `context`.
 
-use crate::context::layout::counter_offset;
+use crate::context::layout::{counter_offset, CAPTURE_MISSING_OFFSET, CAPTURE_TEXTS_OFFSET, CAPTURE_VALUES_OFFSET};
 use crate::context::numbers::CounterId;
 use crate::context::ThreadContext;
 use crate::protocol;
@@ -36,6 +36,22 @@ pub const GS_RSEQ_PATH: u32 = gs_offset!(rseq.path);
 pub const GS_RSEQ_STATE: u32 = gs_offset!(rseq.state);
 pub const GS_SHADOW_DEPTH: u32 = gs_offset!(path.shadow_depth);
 pub const GS_RSEQ_UNDO: u32 = gs_offset!(rseq.undo);
+pub const GS_SELF_ADDRESS: u32 = gs_offset!(self_address);
+pub const GS_STACK_TOP: u32 = gs_offset!(gate.stack_top);
+pub const GS_TID: u32 = gs_offset!(tid);
+pub const GS_BLOCKS_FAULTS: u32 = gs_offset!(signals.blocks_faults);
+pub const GS_CAPTURE_LANDING: u32 = gs_offset!(capture.landing);
+pub const GS_CAPTURE_OUTCOME: u32 = gs_offset!(capture.outcome);
+pub const GS_CAPTURE_PREPARED: u32 = gs_offset!(capture.is_prepared);
+pub const GS_CAPTURE_SPILLED: u32 = gs_offset!(capture.spilled);
+pub const GS_CAPTURE_VECTORS: u32 = gs_offset!(capture.vectors);
+pub const GS_CAPTURE_FLOAT_STATE: u32 = gs_offset!(capture.float_state);
+pub const GS_CAPTURE_OWN_FLOAT_STATE: u32 = gs_offset!(capture.own_float_state);
+
+/// gs displacements of the values of captures (instrument/captures/layout.rs).
+pub const GS_CAPTURE_VALUES: u32 = CAPTURE_VALUES_OFFSET as u32;
+pub const GS_CAPTURE_MISSING: u32 = CAPTURE_MISSING_OFFSET as u32;
+pub const GS_CAPTURE_TEXTS: u32 = CAPTURE_TEXTS_OFFSET as u32;
 
 /// gs displacements of the ends of a path's buffers.
 pub const SURPRISES_END_OFFSET: u64 =

@@ -44,6 +44,7 @@ pub struct Gpr(pub u8);
 
 pub const RAX: Gpr = Gpr(0);
 pub const RCX: Gpr = Gpr(1);
+pub const RDX: Gpr = Gpr(2);
 pub const RSP: Gpr = Gpr(4);
 pub const R10: Gpr = Gpr(10);
 pub const R11: Gpr = Gpr(11);

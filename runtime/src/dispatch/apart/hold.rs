@@ -22,6 +22,10 @@ use crate::thread::registry::{write_event, writer_of};
 /// Why the thread is to stop in front of the context's pc; `None`: it is not. A process of its own in this memory
 /// is not: the controller holds the threads of one process.
 pub fn reason(context: &mut ThreadContext, shared: Shared) -> Option<u32> {
+    let stops = core::mem::take(&mut context.capture.stops) != 0;
+    if stops && context.process.sharing == Sharing::Thread {
+        return Some(hold_reason::CAPTURE);
+    }
     if context.process.sharing != Sharing::Thread || context.hold.step == STEP_DUE {
         return None;
     }
@@ -53,7 +57,12 @@ pub fn stop(context: &mut ThreadContext, shared: Shared, reason: u32) {
         context.registers.set_held(&writer.told_registers());
     }
     context.hold.passed_pc = context.registers.pc;
-    context.hold.step = if reply == hold_reply::STEP { STEP_DUE } else { 0 };
+    match reply {
+        hold_reply::STEP => context.hold.step = STEP_DUE,
+        // A step on whose way something was captured is still to be made.
+        _ if reason == hold_reason::CAPTURE => {}
+        _ => context.hold.step = 0,
+    }
 }
 
 /// Whether the thread is to execute the instruction at the context's pc by itself, in code that nothing is linked to: for a

@@ -2,6 +2,7 @@
 
 pub mod away;
 pub mod breakpoints;
+pub mod captures;
 pub mod hardware;
 pub mod hold;
 pub mod probe_ends;

@@ -13,7 +13,7 @@ use crate::cpu::context::BranchSource;
 use crate::cpu::decode::addresses::is_canonical;
 use crate::cpu::dispatch::float_state;
 use crate::cpu::dispatch::in_place;
-use crate::dispatch::apart::hold;
+use crate::dispatch::apart::{captures, hold};
 use crate::dispatch::life::release;
 use crate::dispatch::signals::masks;
 use crate::instrument::indirect::pads::add_to_counter;
@@ -36,7 +36,7 @@ pub fn take_exit(context: &mut ThreadContext) -> ExitId {
     if exit.is_surprise {
         path::write_long_surprise(context);
     }
-    if matches!(exit.kind, ExitType::Interrupted | ExitType::Stale | ExitType::Relayout | ExitType::Region) {
+    if matches!(exit.kind, ExitType::Interrupted | ExitType::Stale | ExitType::Relayout | ExitType::Region | ExitType::Capture) {
         hold::stay_at_probe(context);
     }
     match exit.kind {
@@ -70,6 +70,12 @@ pub fn take_exit(context: &mut ThreadContext) -> ExitId {
         ExitType::Region => {
             context.note_step();
             regions::decide(&engine, context, exit.fragment);
+            ExitId::NONE
+        }
+        ExitType::Capture => {
+            context.note_step();
+            drop(engine);
+            captures::take(context, &exit);
             ExitId::NONE
         }
         ExitType::RseqEntry => {

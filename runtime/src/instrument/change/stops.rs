@@ -54,6 +54,9 @@ impl Engine {
         self.directives.count = n_directives;
         let breakpoints = self.shared.breakpoints();
         let before = core::mem::replace(&mut self.directives.breakpoints, breakpoints.clone());
+        let (asked, heap) = self.shared.captures();
+        let (other_captures, n_refused) = self.captures.replace(&asked, &heap);
+        self.shared.set_refused_captures(n_refused);
         let n_filters = self.shared.filter_count();
         let has_other_filters = core::mem::replace(&mut self.directives.n_filters, n_filters) != n_filters;
         if self.shared.is_written() {
@@ -68,7 +71,7 @@ impl Engine {
             return has_other_mode;
         }
         let is_of_one = |pc: &&u64| before.contains(pc) != breakpoints.contains(pc);
-        for pc in before.iter().chain(&breakpoints).filter(is_of_one) {
+        for pc in before.iter().chain(&breakpoints).filter(is_of_one).chain(&other_captures) {
             self.retire_at(writer, *pc);
         }
         false
@@ -223,10 +226,11 @@ impl Engine {
         result
     }
 
-    /// Cuts a block in front of the first breakpoint behind its first instruction, or behind that if it is to be executed alone.
+    /// Cuts a block in front of the first breakpoint or capture behind its first instruction, or behind that if it is to be executed
+    /// alone.
     /// Returns how it ends now.
     pub fn cut_at_stops(&self, request: &Request, block: &mut Block, ending: Ending) -> Ending {
-        let is_stop = |pc: u64| request.is_once() || self.stops_at(pc);
+        let is_stop = |pc: u64| request.is_once() || self.stops_at(pc) || self.captures.at(pc).is_some();
         match (1..block.count()).position(|index| is_stop(block.pc_of(index))) {
             Some(before) => {
                 block.truncate(before + 1);

@@ -278,6 +278,7 @@ impl Engine {
             | ExitType::Stale
             | ExitType::Relayout
             | ExitType::Region
+            | ExitType::Capture
             | ExitType::RseqEntry
             | ExitType::RseqAbort => return,
         };

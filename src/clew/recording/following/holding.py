@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 from clew.address import RemoteAddress, Tid
 from clew.dataclass import dataclass, field, replace
-from clew.errors import ControlError
+from clew.errors import ControlError, UsageError
+from clew.process.capture_table import CaptureRow
 from clew.process.identity import iter_threads
 from clew.process.processors.chosen import native_processor
 from clew.process.processors.processor import Processor
-from clew.protocol._constants import MAX_BREAKPOINTS, HoldReason, HoldReply
+from clew.protocol._constants import MAX_BREAKPOINTS, CaptureAction, HoldReason, HoldReply
 from clew.recording.following.visits import OnVisit, Visits
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from clew.recording.drain.request import Request
     from clew.recording.following.followed import FollowedProcess
 
-__all__ = ["Holding", "StoppedThread"]
+__all__ = ["ALWAYS", "Holding", "StoppedThread"]
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,10 @@ class StoppedThread:
     def stack_pointer(self) -> int:
         """The address of its stack's last word."""
         return self.by_name[self.definition.stack_pointer]
+
+
+ALWAYS: Final = struct.pack("<4H", 0, 0, 0xFFFF, 0)
+"""The packed form (clew.capture.form) without a condition."""
 
 
 @dataclass
@@ -106,9 +112,11 @@ class Holding:
             # It is as it was told, unless the program wrote over it.
             self.followed.shared.set_status_ticket("hold_ticket", 0)
             return HoldReply.GO_ON
+        if reason == HoldReason.CAPTURE:
+            if thread.pc not in self.visits.on_visit:
+                return HoldReply.GO_ON
+            return self.visits.meet(self.followed, thread, request.slot)
         if reason == HoldReason.BREAKPOINT and thread.pc not in self.breakpoints:
-            if thread.pc in self.visits.on_visit:
-                return self.visits.meet(self.followed, thread, request.slot)
             over = self._over
             if over is None or thread.pc != over.return_pc:
                 return HoldReply.GO_ON
@@ -193,17 +201,29 @@ class Holding:
         self.breakpoints.remove(address)
         self._tell_breakpoints()
 
-    def add_place(self, address: RemoteAddress, on_visit: OnVisit) -> None:
-        """Tell `on_visit` of each thread that comes to an address; the process is held. Raises ControlError."""
-        if address not in self.visits.on_visit:
-            self._ask_for_room()
-        self.visits.on_visit[address] = on_visit
-        self._tell_breakpoints()
+    def add_place(self, address: RemoteAddress, on_visit: OnVisit, form: bytes = ALWAYS) -> None:
+        """Tell `on_visit` of each thread that comes to an address, where the condition of a packed form holds.
 
-    def delete_place(self, address: RemoteAddress) -> None:
-        """Tell nobody any more. Who waits there goes on waiting."""
-        if self.visits.on_visit.pop(address, None) is not None:
-            self._tell_breakpoints()
+        The thread that is told of now may come there next; others see to it as they come. Raises ControlError.
+        """
+        visits = self.visits
+        forms = visits.conditions.get(address, ())
+        if form not in forms:
+            try:
+                self.followed.shared.append_capture(_row(address, form))
+            except UsageError as error:
+                raise ControlError(error.message) from error
+            visits.conditions[address] = (*forms, form)
+        visits.on_visit[address] = on_visit
+
+    def keep_places(self, forms: Mapping[RemoteAddress, Sequence[bytes]]) -> None:
+        """Have only these places, with these packed forms; the process is held. Who waits elsewhere goes on waiting."""
+        visits = self.visits
+        visits.conditions = {address: tuple(dict.fromkeys(ones)) for address, ones in forms.items() if ones}
+        for address in visits.on_visit.keys() - visits.conditions.keys():
+            del visits.on_visit[address]
+        rows = [_row(address, form) for address, ones in visits.conditions.items() for form in ones]
+        self.followed.shared.set_captures(rows)
 
     def let_go(self, tid: Tid, registers: Sequence[int] | None = None) -> bool:
         """Let a thread go on that waits at a place; with other `registers`, in the architecture's order, if given.
@@ -226,7 +246,7 @@ class Holding:
         """Let everything go on as if nothing had been: clew leaves the process."""
         for tid in list(self.visits.waiting):
             self.let_go(tid)
-        self.visits.on_visit.clear()
+        self.keep_places({})
         self.breakpoints.clear()
         self._over = None
         self._tell_breakpoints()
@@ -336,9 +356,13 @@ class Holding:
 
     def _ask_for_room(self) -> None:
         # One is left for stepping over calls.
-        if len({*self.breakpoints, *self.visits.on_visit}) >= MAX_BREAKPOINTS - 1:
+        if len(self.breakpoints) >= MAX_BREAKPOINTS - 1:
             raise ControlError(f"there are {MAX_BREAKPOINTS - 1} breakpoints already; delete one")
 
     def _tell_breakpoints(self) -> None:
         over: Sequence[RemoteAddress] = [] if self._over is None else [self._over.return_pc]
-        self.followed.shared.set_breakpoints(list(dict.fromkeys([*self.breakpoints, *self.visits.on_visit, *over])))
+        self.followed.shared.set_breakpoints(list(dict.fromkeys([*self.breakpoints, *over])))
+
+
+def _row(address: RemoteAddress, form: bytes) -> CaptureRow:
+    return CaptureRow(address, 0, CaptureAction.STOP, form)

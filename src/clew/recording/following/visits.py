@@ -1,7 +1,8 @@
 """Places in one followed process at which a thread that comes there waits alone, while the others run on.
 
-Runs in the controller, in its one thread. A place is a breakpoint to the runtime. Who asked for it is told of each
-thread that comes, and says when it is to go on; a thread that is forgotten goes on by itself.
+Runs in the controller, in its one thread. A place is a capture that stops to the runtime: its condition is asked where
+the thread is. Who asked for it is told of each thread that comes, and says when it is to go on; a thread that is
+forgotten goes on by itself.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ class Visits:
     """Of one process. `on_visit` is by place what is told of threads that come there."""
 
     on_visit: dict[RemoteAddress, OnVisit] = field(default_factory=dict)
+    conditions: dict[RemoteAddress, tuple[bytes, ...]] = field(default_factory=dict)
+    """By place the packed forms (clew.capture.form) of which one's condition is to hold."""
     max_seconds: float = MAX_SECONDS
     note_overdue: Callable[[], object] = lambda: None
     """Is told of each thread that goes on by itself."""

@@ -1,5 +1,6 @@
 //! Code that is inserted into blocks and put at their ends, for the made-up processor.
 
+pub mod captures;
 pub mod counting;
 pub mod loops;
 pub mod machine;

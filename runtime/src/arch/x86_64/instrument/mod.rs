@@ -1,6 +1,7 @@
 //! Machine code that is inserted into blocks and put at their ends, for x86-64.
 
 pub mod branch_ways;
+pub mod captures;
 pub mod counting;
 #[cfg(test)]
 mod inserted;

@@ -55,6 +55,13 @@ pub fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uc
         ucontext.mcontext.rip = landing;
         return;
     }
+    if engine.cache.slabs.contains(pc) && matches!(signal, SIGSEGV | SIGBUS) {
+        // Translated code reads the program's memory for a capture, where it need not be.
+        if let Some(landing) = context.capture.take_landing() {
+            ucontext.mcontext.rip = landing;
+            return;
+        }
+    }
     if forget_open_calls(context, info, ucontext) {
         return;
     }

@@ -1,0 +1,261 @@
+//! Captures as machine code: the values of a place's forms are worked out in front of a block, in straight lines.
+//!
+//! Each operation leaves its value in its slot (instrument/captures/layout.rs). rax, rcx, rdx and the flags are put aside for it, and two vector
+//! registers where floating-point numbers are meant. Where no condition holds the block goes on; otherwise the thread leaves for the
+//! dispatcher, all registers in place, and comes back behind all this (dispatch/apart/captures.rs).
+//!
+//! Memory of the program's is read by instructions that may fault. Before them `capture.landing` says where that goes on
+//! (cpu::signal::faults), with the value missing. A fault must come for it: where the program blocks faults the dispatcher is asked first.
+
+mod code;
+mod floats;
+mod integers;
+#[cfg(test)]
+mod native;
+#[cfg(test)]
+mod tests;
+mod texts;
+
+extern crate alloc;
+use super::super::displacements::{
+    GS_BLOCKS_FAULTS, GS_CAPTURE_FLOAT_STATE, GS_CAPTURE_OUTCOME, GS_CAPTURE_OWN_FLOAT_STATE, GS_CAPTURE_PREPARED,
+    GS_STACK_TOP, GS_TID,
+};
+use super::super::emit::Emitter;
+use super::super::{Gpr, RAX, RCX, RDX, RSP};
+use crate::context::addresses::CachePc;
+use crate::context::capture::UNPREPARED;
+use crate::context::numbers::ExitId;
+use crate::instrument::captures::form::{Kind, Operation};
+use crate::instrument::captures::layout::{is_told, Program};
+use crate::instrument::captures::places::Place;
+use crate::instrument::exits::ExitList;
+use crate::protocol::{capture_context, capture_operation as op};
+use alloc::vec::Vec;
+use code::{slot, spilled, vector, Code, NOT_ZERO, ZERO};
+
+/// Registers that a form can name: the general ones, where the thread is, its flags.
+pub const N_REGISTERS: u32 = 18;
+const PC: u64 = 16;
+const FLAGS: u64 = 17;
+/// Vector registers that it can name.
+pub const N_VECTORS: u32 = 16;
+
+/// What is put aside in `capture.spilled`, behind rax, rcx and rdx.
+const SPILLED_ARITHMETIC: usize = 3;
+const SPILLED_RSP: usize = 4;
+const SPILLED_FLAGS: usize = 5;
+
+/// As much as the kernel says in it of the processor (arch/x86/include/asm/segment.h, VDSO_CPUNODE_MASK).
+const CPU_MASK: u32 = 0xfff;
+
+/// Emits what is captured in front of the block at `pc`; `exit` leads into the dispatcher. Returns where it goes on behind it.
+pub fn emit(emitter: &mut Emitter, place: &Place, pc: u64, exit: ExitId) -> CachePc {
+    let uses_floats = place.programs.iter().flat_map(Program::needed).any(|(_, one)| is_of_floats(one));
+    let asks_flags = place.programs.iter().flat_map(Program::needed).any(|(_, one)| is_register(one, FLAGS));
+    let is_asked = place.reads_memory() || place.is_told();
+    put_aside(emitter, uses_floats, asks_flags);
+    emitter.store_gs_immediate(GS_CAPTURE_OUTCOME, 0);
+    let mut leaving = Vec::new();
+    if is_asked {
+        emitter.compare_gs_zero(GS_CAPTURE_PREPARED);
+        let is_prepared = emitter.jump_condition(NOT_ZERO);
+        let need_not = if place.is_told() {
+            None
+        } else {
+            emitter.compare_gs_zero(GS_BLOCKS_FAULTS);
+            Some(emitter.jump_condition(ZERO))
+        };
+        emitter.store_gs_immediate(GS_CAPTURE_OUTCOME, UNPREPARED);
+        leaving.push(emitter.jump());
+        emitter.bind(is_prepared);
+        if let Some(need_not) = need_not {
+            emitter.bind(need_not);
+        }
+    }
+    for (index, program) in place.programs.iter().enumerate() {
+        emit_program(&mut Code { emitter, program, uses_floats, pc }, 1 << index);
+    }
+    if is_asked {
+        emitter.compare_gs_zero(GS_CAPTURE_PREPARED);
+        leaving.push(emitter.jump_condition(NOT_ZERO));
+    }
+    emitter.compare_gs_zero(GS_CAPTURE_OUTCOME);
+    leaving.push(emitter.jump_condition(NOT_ZERO));
+    put_back(emitter, uses_floats);
+    let behind = emitter.address();
+    emitter.set_cold(true);
+    for place in leaving {
+        emitter.bind(place);
+    }
+    put_back(emitter, uses_floats);
+    ExitList::emit_stub_jump(emitter, exit);
+    emitter.set_cold(false);
+    behind
+}
+
+fn put_aside(emitter: &mut Emitter, uses_floats: bool, asks_flags: bool) {
+    emitter.store_gs(spilled(0), RAX);
+    if asks_flags {
+        // All of them are read by the stack only: the runtime's is free while the thread is here.
+        emitter.store_gs(spilled(SPILLED_RSP), RSP);
+        emitter.load_gs(RSP, GS_STACK_TOP);
+        emitter.push_flags();
+        emitter.pop(RAX);
+        emitter.store_gs(spilled(SPILLED_FLAGS), RAX);
+        emitter.load_gs(RSP, spilled(SPILLED_RSP));
+    }
+    emitter.save_flags_to_rax();
+    emitter.store_gs(spilled(SPILLED_ARITHMETIC), RAX);
+    emitter.store_gs(spilled(1), RCX);
+    emitter.store_gs(spilled(2), RDX);
+    if uses_floats {
+        emitter.store_gs_vector(vector(0), 0);
+        emitter.store_gs_vector(vector(1), 1);
+        // What the program rounds by, and what it wants to be told of, is its own business.
+        emitter.store_gs_float_state(GS_CAPTURE_FLOAT_STATE);
+        emitter.store_gs_immediate(GS_CAPTURE_OWN_FLOAT_STATE, floats::STATE);
+        emitter.load_gs_float_state(GS_CAPTURE_OWN_FLOAT_STATE);
+    }
+}
+
+fn put_back(emitter: &mut Emitter, uses_floats: bool) {
+    if uses_floats {
+        emitter.load_gs_float_state(GS_CAPTURE_FLOAT_STATE);
+        emitter.load_gs_vector(1, vector(1));
+        emitter.load_gs_vector(0, vector(0));
+    }
+    emitter.load_gs(RDX, spilled(2));
+    emitter.load_gs(RCX, spilled(1));
+    emitter.load_gs(RAX, spilled(SPILLED_ARITHMETIC));
+    emitter.restore_flags_from_rax();
+    emitter.load_gs(RAX, spilled(0));
+}
+
+/// Whether an operation needs vector registers.
+fn is_of_floats(one: &Operation) -> bool {
+    let is_arithmetic = matches!(one.code, op::ADD | op::SUBTRACT | op::MULTIPLY | op::DIVIDE)
+        || (op::EQUAL..=op::LESS_EQUAL).contains(&one.code);
+    let from = Kind(one.immediate as u8);
+    is_arithmetic && one.kind.is_float() || one.code == op::CONVERT && (one.kind.is_float() || from.is_float())
+}
+
+fn is_register(one: &Operation, number: u64) -> bool {
+    one.code == op::REGISTER && one.immediate == number
+}
+
+/// Emits a capture's operations, and its condition: where that holds `bit` is set in the outcome.
+fn emit_program(code: &mut Code, bit: u32) {
+    let program = code.program;
+    for (index, one) in program.needed() {
+        if is_told(one) || one.code == op::LITERAL {
+            continue;
+        }
+        let ends = if program.may_miss[index] { code.begin_missing(index, one) } else { Vec::new() };
+        emit_operation(code, index, one, ends);
+    }
+    let over = program.form.condition.map(|condition| code.jump_unless(usize::from(condition)));
+    code.emitter.or_gs(GS_CAPTURE_OUTCOME, bit);
+    for place in over.into_iter().flatten() {
+        code.emitter.bind(place);
+    }
+}
+
+/// Emits one operation; `ends` lead to where its value is missing.
+fn emit_operation(code: &mut Code, index: usize, one: &Operation, mut ends: Vec<CachePc>) {
+    let (a, b) = (usize::from(one.a), usize::from(one.b));
+    let is_float = one.kind.is_float();
+    let is_there = match one.code {
+        op::CONSTANT => {
+            code.emitter.load_immediate(RAX, integers::constant(one.immediate, one.kind));
+            true
+        }
+        op::REGISTER => emit_register(code, one.immediate),
+        op::VECTOR => code.load_vector(one.immediate),
+        op::CONTEXT => emit_context(code, one.immediate),
+        op::LOAD => {
+            integers::emit_load(code, a, one.kind, &mut ends);
+            true
+        }
+        op::STRING => {
+            texts::emit_string(code, index, one, &mut ends);
+            true
+        }
+        op::BYTES => {
+            texts::emit_bytes(code, index, one, &mut ends);
+            true
+        }
+        op::TEXT_EQUAL => {
+            texts::emit_equal(code, a, b);
+            true
+        }
+        op::CONVERT => {
+            floats::emit_conversion(code, a, Kind(one.immediate as u8), one.kind);
+            true
+        }
+        op::LOGICAL_AND | op::LOGICAL_OR => {
+            integers::emit_logical(code, one, &mut ends);
+            true
+        }
+        op::LOGICAL_NOT => {
+            integers::emit_not(code, a);
+            true
+        }
+        op::NEGATE if is_float => {
+            floats::emit_negation(code, a, one.kind);
+            true
+        }
+        op::NEGATE | op::COMPLEMENT => {
+            integers::emit_unary(code, one.code, a, one.kind);
+            true
+        }
+        op::EQUAL | op::NOT_EQUAL | op::LESS | op::LESS_EQUAL if is_float => {
+            floats::emit_comparison(code, one);
+            true
+        }
+        op::EQUAL | op::NOT_EQUAL | op::LESS | op::LESS_EQUAL => {
+            integers::emit_comparison(code, one);
+            true
+        }
+        _ if is_float => {
+            floats::emit_arithmetic(code, one);
+            true
+        }
+        _ => {
+            integers::emit_arithmetic(code, one, &mut ends);
+            true
+        }
+    };
+    if is_there {
+        code.emitter.store_gs(slot(code.program, index), RAX);
+        if code.program.may_miss[index] {
+            code.end_missing(index);
+        }
+    }
+    for place in ends {
+        code.emitter.bind(place);
+    }
+}
+
+/// Emits a register's value to rax; `false`: there is none of that number.
+fn emit_register(code: &mut Code, number: u64) -> bool {
+    match number {
+        0..=2 => code.emitter.load_gs(RAX, spilled(number as usize)),
+        3..16 => code.emitter.copy_register(RAX, Gpr(number as u8)),
+        PC => code.emitter.load_immediate(RAX, code.pc),
+        FLAGS => code.emitter.load_gs(RAX, spilled(SPILLED_FLAGS)),
+        _ => return false,
+    }
+    true
+}
+
+/// Emits what is known of the place to rax; `false`: nothing is.
+fn emit_context(code: &mut Code, what: u64) -> bool {
+    match what as u8 {
+        capture_context::TID => code.emitter.load_gs32(RAX, GS_TID),
+        capture_context::TIME => code.emitter.read_time(),
+        capture_context::CPU => code.emitter.read_processor(CPU_MASK),
+        _ => return false,
+    }
+    true
+}

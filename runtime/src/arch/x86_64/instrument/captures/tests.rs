@@ -1,0 +1,242 @@
+//! Emitted captures do what the schema says, and leave the program's state alone.
+
+extern crate std;
+use super::native::{place_of, run, Machine, Run, Value};
+use crate::cache::slab::HOT_ROOM_BYTES;
+use crate::context::capture::UNPREPARED;
+use crate::instrument::captures::form::samples::operation;
+use crate::instrument::captures::form::{Form, Kind, Operation};
+use crate::protocol::{capture_action, capture_operation as op, capture_type, MAX_CAPTURE_OPERATIONS, MAX_CAPTURE_VALUES};
+use std::vec::Vec;
+
+const I8: Kind = Kind(capture_type::I8);
+const U16: Kind = Kind(capture_type::U16);
+
+fn form(operations: &[Operation], condition: Option<u16>) -> Form {
+    let fields = (0..operations.len() as u16).collect();
+    Form { operations: operations.to_vec(), fields, condition, data: b"needle".to_vec() }
+}
+
+fn run_one(operations: &[Operation], condition: Option<u16>) -> Run {
+    run(&place_of(&[(capture_action::RECORD, form(operations, condition))]), &Machine::sample(), |_| {})
+}
+
+/// The value of the last operation.
+fn last(operations: &[Operation]) -> Value {
+    run_one(operations, None).values[0].pop().unwrap()
+}
+
+fn constant(kind: Kind, bits: u64) -> Operation {
+    operation(op::CONSTANT, kind, 0, 0, bits)
+}
+
+/// What an operation makes of two constants.
+fn of_two(code: u8, kind: Kind, a: u64, b: u64) -> Value {
+    last(&[constant(kind, a), constant(kind, b), operation(code, kind, 0, 1, 0)])
+}
+
+#[test]
+fn the_programs_state_is_as_it_was() {
+    let operations = [
+        operation(op::REGISTER, Kind::U64, 0, 0, 2),
+        operation(op::CONVERT, Kind::F64, 0, 0, u64::from(Kind::U64.0)),
+        operation(op::DIVIDE, Kind::F64, 1, 1, 0),
+        operation(op::REGISTER, Kind::U64, 0, 0, 17),
+        operation(op::DIVIDE, Kind::U64, 0, 3, 0),
+        operation(op::LOAD, Kind::U64, 0, 0, 0),
+        constant(Kind::I32, 0),
+    ];
+    for (condition, has_left) in [(None, 1), (Some(6), 0)] {
+        let mut machine = Machine::sample();
+        let run = run(&place_of(&[(capture_action::RECORD, form(&operations, condition))]), &machine, |_| {});
+        assert_eq!((run.outcome, run.machine.has_left), (has_left, has_left));
+        machine.has_left = has_left;
+        machine.general[4] = run.machine.general[4];
+        machine.flags |= 0x202;
+        assert_eq!(run.machine, machine);
+    }
+}
+
+#[test]
+fn registers_are_the_programs() {
+    let machine = Machine::sample();
+    let numbers = (0..18).filter(|number| *number != 4);
+    let operations: Vec<Operation> = numbers.clone().map(|number| operation(op::REGISTER, Kind::U64, 0, 0, number)).collect();
+    let run = run_one(&operations, None);
+    for (value, number) in run.values[0].iter().zip(numbers) {
+        let expected = match number {
+            16 => 0x1000,
+            17 => machine.flags | 0x202,
+            _ => machine.general[number as usize],
+        };
+        assert_eq!(*value, Value::Number(expected), "register {number}");
+    }
+    let vector = |number| operation(op::VECTOR, Kind::F64, 0, 0, number);
+    for with_floats in [false, true] {
+        let mut operations = [vector(0), vector(1), vector(3), vector(20)].to_vec();
+        operations.extend(with_floats.then(|| operation(op::ADD, Kind::F64, 0, 1, 0)));
+        let values = run_one(&operations, None).values.remove(0);
+        let expected = [0, 1, 3].map(|number: usize| Value::Number(machine.vectors[number]));
+        assert_eq!((&values[..3], &values[3]), (&expected[..], &Value::Missing));
+    }
+}
+
+#[test]
+fn integers_are_computed_as_their_type_has_it() {
+    let number = |value: i64| Value::Number(value.cast_unsigned());
+    assert_eq!(of_two(op::ADD, Kind::I32, 0x7fff_ffff, 1), number(-0x8000_0000));
+    assert_eq!(of_two(op::ADD, Kind::U32, 0xffff_ffff, 1), number(0));
+    assert_eq!(of_two(op::MULTIPLY, Kind::I64, u64::MAX, 5), number(-5));
+    assert_eq!(of_two(op::DIVIDE, Kind::I64, 1 << 63, u64::MAX), number(i64::MIN), "which the processor has no result for");
+    assert_eq!(of_two(op::REMAINDER, Kind::I64, 1 << 63, u64::MAX), number(0));
+    assert_eq!(of_two(op::DIVIDE, Kind::I32, 7u64.wrapping_neg(), 2), number(-3));
+    assert_eq!(of_two(op::REMAINDER, Kind::I32, 7u64.wrapping_neg(), 2), number(-1));
+    assert_eq!(of_two(op::DIVIDE, Kind::U64, u64::MAX, 2), number(i64::MAX));
+    assert_eq!(of_two(op::DIVIDE, Kind::U64, 1, 0), Value::Missing);
+    assert_eq!(of_two(op::SHIFT_RIGHT, Kind::I32, 8u64.wrapping_neg(), 33), number(-4));
+    assert_eq!(of_two(op::SHIFT_RIGHT, Kind::U32, 8u64.wrapping_neg(), 1), number(0x7fff_fffc));
+    assert_eq!(of_two(op::SHIFT_LEFT, Kind::U32, 1, 31), number(0x8000_0000));
+    assert_eq!(of_two(op::LESS, Kind::I64, u64::MAX, 1), number(1));
+    assert_eq!(of_two(op::LESS, Kind::U64, u64::MAX, 1), number(0));
+    assert_eq!(of_two(op::LESS_EQUAL, Kind::U64, 1, 1), number(1));
+    let convert = |from: Kind, bits: u64, to: Kind| {
+        last(&[constant(from, bits), operation(op::CONVERT, to, 0, 0, u64::from(from.0))])
+    };
+    assert_eq!(convert(Kind::I32, 0x1ff, I8), number(-1));
+    assert_eq!(convert(I8, 0xff, U16), number(0xffff));
+    assert_eq!(last(&[constant(Kind::I32, 1), operation(op::NEGATE, Kind::I32, 0, 0, 0)]), number(-1));
+    assert_eq!(last(&[constant(Kind::U32, 1), operation(op::COMPLEMENT, Kind::U32, 0, 0, 0)]), number(0xffff_fffe));
+}
+
+#[test]
+fn floating_point_numbers_are_computed_to_the_nearest() {
+    let double = |value: f64| value.to_bits();
+    let single = |value: f32| u64::from(value.to_bits());
+    assert_eq!(of_two(op::DIVIDE, Kind::F64, double(1.0), double(3.0)), Value::Number(double(1.0 / 3.0)));
+    assert_eq!(of_two(op::DIVIDE, Kind::F64, double(-1.0), double(0.0)), Value::Number(double(f64::NEG_INFINITY)));
+    assert_eq!(of_two(op::MULTIPLY, Kind::F32, single(0.1), single(3.0)), Value::Number(single(0.1 * 3.0)));
+    for (code, ordered, unordered) in [(op::EQUAL, 0, 0), (op::NOT_EQUAL, 1, 1), (op::LESS, 1, 0), (op::LESS_EQUAL, 1, 0)] {
+        assert_eq!(of_two(code, Kind::F64, double(1.0), double(2.0)), Value::Number(ordered));
+        assert_eq!(of_two(code, Kind::F64, double(1.0), double(f64::NAN)), Value::Number(unordered));
+        assert_eq!(of_two(code, Kind::F32, single(f32::NAN), single(2.0)), Value::Number(unordered));
+    }
+    let convert = |from: Kind, bits: u64, to: Kind| {
+        last(&[constant(from, bits), operation(op::CONVERT, to, 0, 0, u64::from(from.0))])
+    };
+    for value in [0, 1, u64::MAX, 1 << 63, (1 << 63) | 1, 0xffff_ffff_ffff_fbff, 0xffff_ffff_ffff_fc00] {
+        assert_eq!(convert(Kind::U64, value, Kind::F64), Value::Number(double(value as f64)), "{value}");
+        assert_eq!(convert(Kind::U64, value, Kind::F32), Value::Number(single(value as f32)), "{value}");
+        let signed = value.cast_signed();
+        assert_eq!(convert(Kind::I64, value, Kind::F32), Value::Number(single(signed as f32)), "{value}");
+    }
+    assert_eq!(convert(Kind::F64, double(-2.9), Kind::I32), Value::Number(2u64.wrapping_neg()));
+    assert_eq!(convert(Kind::F64, double(1e30), Kind::I64), Value::Number(1 << 63), "no integer is that");
+    assert_eq!(convert(Kind::F64, double(0.1), Kind::F32), Value::Number(single(0.1)));
+    assert_eq!(last(&[constant(Kind::F32, single(2.5)), operation(op::NEGATE, Kind::F32, 0, 0, 0)]), Value::Number(single(-2.5)));
+}
+
+/// Code that reads at an address.
+fn reading(code: u8, kind: Kind, address: u64, immediate: u64) -> Value {
+    last(&[constant(Kind::U64, address), constant(Kind::U64, 5), operation(code, kind, 0, 1, immediate)])
+}
+
+#[test]
+fn memory_is_read_or_missing() {
+    let memory = *b"\xfe\xff\xffneedles\0in hay";
+    let start = memory.as_ptr() as u64;
+    assert_eq!(reading(op::LOAD, I8, start, 0), Value::Number(2u64.wrapping_neg()));
+    assert_eq!(reading(op::LOAD, Kind::U32, start, 0), Value::Number(0x6eff_fffe));
+    assert_eq!(reading(op::STRING, Kind::TEXT, start + 3, 100), Value::Bytes(b"needles".to_vec()));
+    assert_eq!(reading(op::STRING, Kind::TEXT, start + 3, 6), Value::Bytes(b"needle".to_vec()));
+    assert_eq!(reading(op::STRING, Kind::TEXT, start + 10, 6), Value::Bytes(Vec::new()));
+    assert_eq!(reading(op::BYTES, Kind::TEXT, start, 100), Value::Bytes(memory[..5].to_vec()));
+    assert_eq!(reading(op::BYTES, Kind::TEXT, start, 2), Value::Bytes(memory[..2].to_vec()));
+    for (code, kind) in [(op::LOAD, Kind::U64), (op::STRING, Kind::TEXT), (op::BYTES, Kind::TEXT)] {
+        assert_eq!(reading(code, kind, 8, 100), Value::Missing);
+        assert_eq!(reading(code, kind, 1 << 62, 100), Value::Missing, "which no address is");
+    }
+}
+
+#[test]
+fn bytes_are_compared() {
+    let memory = *b"needle\0needles\0";
+    let start = memory.as_ptr() as u64;
+    let equal = |a: Operation, b: Operation| {
+        let operations = [constant(Kind::U64, start), constant(Kind::U64, start + 7), constant(Kind::U64, 8), a, b];
+        let mut operations = operations.to_vec();
+        operations.push(operation(op::TEXT_EQUAL, Kind::TEXT, 3, 4, 0));
+        last(&operations)
+    };
+    let string = |operand, limit| operation(op::STRING, Kind::TEXT, operand, 0, limit);
+    let literal = |start: u64, size: u64| operation(op::LITERAL, Kind::TEXT, 0, 0, size << 32 | start);
+    let (yes, no) = (Value::Number(1), Value::Number(0));
+    assert_eq!(equal(string(0, 64), literal(0, 6)), yes);
+    assert_eq!(equal(literal(0, 6), string(0, 64)), yes);
+    assert_eq!(equal(string(1, 64), literal(0, 6)), no);
+    assert_eq!(equal(string(1, 6), literal(0, 6)), yes);
+    assert_eq!(equal(string(0, 64), literal(0, 5)), no);
+    assert_eq!(equal(string(0, 64), string(1, 64)), no);
+    assert_eq!(equal(string(0, 64), string(1, 6)), yes);
+    assert_eq!(equal(string(2, 64), literal(0, 6)), Value::Missing);
+    assert_eq!(equal(literal(0, 2), literal(2, 2)), no);
+    assert_eq!(equal(literal(1, 1), literal(2, 1)), yes);
+}
+
+#[test]
+fn what_is_not_asked_for_is_not_missing() {
+    let missing = [constant(Kind::U64, 8), operation(op::LOAD, Kind::I32, 0, 0, 0)];
+    let logic = |code: u8, left: Operation, right: u16| {
+        let mut operations = missing.to_vec();
+        operations.extend([left, operation(code, Kind::I32, 2, right, 0)]);
+        last(&operations)
+    };
+    let (zero, two) = (constant(Kind::I32, 0), constant(Kind::I32, 2));
+    assert_eq!(logic(op::LOGICAL_AND, zero, 1), Value::Number(0));
+    assert_eq!(logic(op::LOGICAL_AND, two, 1), Value::Missing);
+    assert_eq!(logic(op::LOGICAL_AND, two, 2), Value::Number(1));
+    assert_eq!(logic(op::LOGICAL_OR, two, 1), Value::Number(1));
+    assert_eq!(logic(op::LOGICAL_OR, zero, 1), Value::Missing);
+    assert_eq!(logic(op::LOGICAL_OR, zero, 2), Value::Number(0));
+    let left_missing = [missing[0], missing[1], two, operation(op::LOGICAL_OR, Kind::I32, 1, 2, 0)];
+    assert_eq!(last(&left_missing), Value::Missing);
+}
+
+#[test]
+fn each_condition_decides_for_itself() {
+    let of = |value: u64| form(&[constant(Kind::I32, value)], Some(0));
+    let missing = form(&[constant(Kind::U64, 8), operation(op::LOAD, Kind::I32, 0, 0, 0)], Some(1));
+    let forms = [of(1), of(0), missing, of(2u64.wrapping_neg()), form(&[], None)];
+    let run = run(&place_of(&forms.map(|form| (capture_action::STOP, form))), &Machine::sample(), |_| {});
+    assert_eq!((run.outcome, run.machine.has_left), (0b11001, 1));
+}
+
+#[test]
+fn where_faults_are_blocked_the_dispatcher_is_asked_first() {
+    let reads = [constant(Kind::U64, 8), operation(op::LOAD, Kind::I32, 0, 0, 0)];
+    let place = place_of(&[(capture_action::RECORD, form(&reads, Some(1)))]);
+    let blocked = run(&place, &Machine::sample(), |context| context.signals.blocks_faults = 1);
+    assert_eq!((blocked.outcome, blocked.machine.has_left), (UNPREPARED, 1));
+    let prepared = run(&place, &Machine::sample(), |context| {
+        (context.signals.blocks_faults, context.capture.is_prepared) = (1, 1);
+    });
+    assert_eq!((prepared.outcome, prepared.machine.has_left), (0, 1), "it leaves in any case");
+    let reads_nothing = place_of(&[(capture_action::RECORD, form(&reads[..1], None))]);
+    assert_eq!(run(&reads_nothing, &Machine::sample(), |context| context.signals.blocks_faults = 1).outcome, 1);
+}
+
+#[test]
+fn a_places_longest_code_leaves_room_for_a_block() {
+    let longest = [
+        operation(op::CONVERT, Kind::F64, 0, 0, u64::from(Kind::U64.0)),
+        operation(op::LOAD, Kind::U64, 0, 0, 0),
+        operation(op::REMAINDER, Kind::I64, 1, 1, 0),
+        operation(op::BYTES, Kind::TEXT, 0, 0, 1),
+    ];
+    for one in longest {
+        let mut operations = [constant(Kind::U64, 1), constant(Kind::I64, 1)].to_vec();
+        operations.resize(MAX_CAPTURE_OPERATIONS as usize, one);
+        let run = run_one(&operations, None);
+        let bytes = run.code_bytes as u64 * MAX_CAPTURE_VALUES / MAX_CAPTURE_OPERATIONS;
+        assert!(bytes < HOT_ROOM_BYTES / 2, "{one:?}: {bytes} bytes");
+    }
+}

@@ -1,0 +1,47 @@
+//! What a thread's context has for captures: what translated code works out in front of a block, and how it leaves for that.
+
+/// `Capture::outcome`: nothing was worked out yet, because the dispatcher has to do something before (`Capture::is_prepared`).
+pub const UNPREPARED: u32 = 1 << 31;
+
+/// All zeros where nothing is captured.
+#[repr(C, align(16))]
+#[derive(Default)]
+pub struct Capture {
+    /// The program's vector registers that are used.
+    pub vectors: [[u64; 2]; 2],
+    /// Where a fault goes on while memory of the program's is read; 0: it is not.
+    pub landing: u64,
+    /// A bit for each capture of the place whose condition holds, or `UNPREPARED`.
+    pub outcome: u32,
+    /// Not 0: faults come although the program blocks them, the thread's name is there, and the thread leaves in any case.
+    pub is_prepared: u32,
+    /// The mask that the thread gets back afterwards.
+    pub mask: u64,
+    /// Not 0: that was taken away.
+    pub is_mask_held: u32,
+    /// Not 0: the thread is to stop.
+    pub stops: u32,
+    /// Where everything was captured, and the thread is about to go on; 0: nowhere.
+    pub passed_pc: u64,
+    /// The program's registers that are used: by the processor (cpu::instrument::captures).
+    pub spilled: [u64; 8],
+    /// The state of its floating-point operations, and the one that captures have.
+    pub float_state: u32,
+    pub own_float_state: u32,
+}
+
+impl Capture {
+    /// Where a fault goes on that has just come; `None`: no memory is being read.
+    pub fn take_landing(&mut self) -> Option<u64> {
+        // SAFETY: a field of a live context, which translated code writes.
+        let landing = unsafe { (&raw const self.landing).read_volatile() };
+        // SAFETY: as above.
+        unsafe { (&raw mut self.landing).write_volatile(0) };
+        (landing != 0).then_some(landing)
+    }
+
+    /// What was found; nothing from now on.
+    pub fn take_outcome(&mut self) -> u32 {
+        core::mem::take(&mut self.outcome)
+    }
+}

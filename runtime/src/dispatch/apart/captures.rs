@@ -1,0 +1,212 @@
+//! What was captured in front of a block: it is written into the thread's ring, or the thread stops for it.
+//!
+//! Translated code has worked it out (cpu::instrument::captures) and left, all the program's registers in place. From then on the thread counts
+//! as past the place, though it has not executed anything: a signal that comes is delivered behind the block, as if it had found the
+//! thread there, so that nothing is captured twice.
+
+extern crate alloc;
+use crate::cache::exit::{Exit, ExitType};
+use crate::context::addresses::CachePc;
+use crate::context::capture::UNPREPARED;
+use crate::context::layout::{CAPTURE_MISSING_OFFSET, CAPTURE_TEXTS_OFFSET, CAPTURE_VALUES_OFFSET};
+use crate::context::numbers::FragmentId;
+use crate::context::ThreadContext;
+use crate::cpu::sys::clock::ticks;
+use crate::dispatch::life::detach;
+use crate::dispatch::signals::masks;
+use crate::instrument::captures::form::Kind;
+use crate::instrument::captures::layout::{Program, COMM_BYTES};
+use crate::instrument::captures::places::{are_any, Guarded};
+use crate::instrument::{Engine, ENGINE};
+use crate::protocol::{capture_operation as op, record_kind, CaptureRecord, CONTINUATION_PAYLOAD_BYTES};
+use crate::sys::calls::{getpid, set_signal_mask};
+use crate::sys::lock::Guard;
+use crate::thread::registry::{thread_name, writer_of};
+use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
+
+/// Deals with what the thread came for, if that is it and it goes on right away: where. `None`: there is more to be done, or nothing was done.
+pub fn take_alone(context: &mut ThreadContext) -> Option<CachePc> {
+    if !are_any() {
+        return None;
+    }
+    let engine = ENGINE.lock();
+    let exit = *engine.cache.exit(context.gate.exit_id);
+    let is_alone = exit.kind == ExitType::Capture
+        && context.pending_word().load(Ordering::Relaxed) == 0
+        && context.signals.fault_pending == 0
+        && context.rseq.aborted == 0
+        && !context.registers.are_stepped();
+    if !is_alone {
+        return None;
+    }
+    context.registers.pc = exit.target;
+    let guarded = engine.captures.of_fragment(exit.fragment)?.clone();
+    let goes_on = engine.directives.count() == engine.shared.directive_count()
+        && engine.shared.hold_ticket() == 0
+        && !detach::is_asked(context);
+    if context.capture.outcome == UNPREPARED {
+        context.capture.outcome = 0;
+        drop(engine);
+        prepare(context, &guarded);
+        return Some(guarded.start);
+    }
+    note(engine, context, &guarded);
+    (goes_on && context.capture.stops == 0 && context.pending_word().load(Ordering::Relaxed) == 0)
+        .then_some(guarded.behind)
+}
+
+/// Deals with it where something else waits as well: what waits to be delivered comes first, and everything is worked out again behind it.
+pub fn take(context: &mut ThreadContext, exit: &Exit) {
+    let engine = ENGINE.lock();
+    let Some(guarded) = engine.captures.of_fragment(exit.fragment).cloned() else {
+        return;
+    };
+    let is_worked_out = context.capture.outcome & UNPREPARED == 0;
+    if is_worked_out && !context.is_signal_waiting() && context.signals.fault_pending == 0 {
+        note(engine, context, &guarded);
+        return;
+    }
+    context.capture.outcome = 0;
+    drop(engine);
+    end_preparation(context);
+}
+
+/// Whether the thread is past what is captured in front of it.
+pub fn is_past(context: &ThreadContext) -> bool {
+    context.capture.passed_pc != 0 && context.capture.passed_pc == context.registers.pc
+}
+
+/// Where a thread enters fragment `id` that is past what is captured in front of it; what waits to be delivered makes it leave behind that.
+pub fn entry_behind(engine: &Engine, context: &mut ThreadContext, id: FragmentId) -> Option<CachePc> {
+    if !is_past(context) {
+        return None;
+    }
+    let behind = engine.captures.of_fragment(id).map(|guarded| guarded.behind)?;
+    if context.is_signal_waiting() {
+        engine.cache.interrupt(id);
+        context.signals.unlinked_fragment = id;
+    }
+    Some(behind)
+}
+
+/// Writes what was captured, or has the thread stop.
+fn note(engine: Guard<Engine>, context: &mut ThreadContext, guarded: &Guarded) {
+    let outcome = context.capture.take_outcome();
+    let writer = writer_of(context, engine.shared);
+    drop(engine);
+    for (_, program) in guarded.place.programs.iter().enumerate().filter(|(index, _)| outcome >> index & 1 != 0) {
+        if program.stops {
+            context.capture.stops = 1;
+            continue;
+        }
+        let payload = Values { base: context.self_address }.take(program);
+        let record = CaptureRecord {
+            kind: record_kind::CAPTURE,
+            continuations: (payload.len() as u64).div_ceil(CONTINUATION_PAYLOAD_BYTES) as u16,
+            tid: context.tid,
+            pc: context.registers.pc,
+            tsc: ticks(),
+            number: program.number,
+            payload_bytes: payload.len() as u32,
+            reserved: [0; 32],
+        };
+        writer.write(&record, &payload);
+    }
+    context.capture.passed_pc = context.registers.pc;
+    end_preparation(context);
+}
+
+/// Does what translated code can't do by itself, which works everything out behind it, and leaves in any case.
+fn prepare(context: &mut ThreadContext, guarded: &Guarded) {
+    context.capture.is_prepared = 1;
+    if context.signals.blocks_faults != 0 && context.signals.holds_mask == 0 {
+        context.capture.mask = set_signal_mask(u64::MAX);
+        context.capture.is_mask_held = 1;
+        masks::hold_mask(context);
+    }
+    let values = Values { base: context.self_address };
+    for program in &guarded.place.programs {
+        for (index, one) in program.told() {
+            if one.kind == Kind::TEXT {
+                let name = thread_name();
+                let size = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+                values.set_text(program, index, &name[..size.min(COMM_BYTES as usize)]);
+            } else {
+                values.set(program, index, u64::from(getpid()));
+            }
+        }
+    }
+}
+
+fn end_preparation(context: &mut ThreadContext) {
+    context.capture.is_prepared = 0;
+    if core::mem::take(&mut context.capture.is_mask_held) != 0 {
+        masks::let_go_of_mask(context, context.capture.mask);
+    }
+}
+
+/// The values of a thread's captures, in its private block at `base` (instrument/captures/layout.rs).
+struct Values {
+    base: u64,
+}
+
+impl Values {
+    fn slot(&self, program: &Program, operation: usize) -> *mut u64 {
+        (self.base + CAPTURE_VALUES_OFFSET + 8 * u64::from(program.slot(operation))) as *mut u64
+    }
+
+    fn text(&self, program: &Program, operation: usize) -> *mut u8 {
+        (self.base + CAPTURE_TEXTS_OFFSET + u64::from(program.texts[operation])) as *mut u8
+    }
+
+    fn set(&self, program: &Program, operation: usize, value: u64) {
+        // SAFETY: slots of laid out programs are inside the block, which is this thread's own.
+        unsafe { self.slot(program, operation).write(value) };
+    }
+
+    fn set_text(&self, program: &Program, operation: usize, bytes: &[u8]) {
+        // SAFETY: as above; the operation has room for as many bytes.
+        unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), self.text(program, operation), bytes.len()) };
+        self.set(program, operation, bytes.len() as u64);
+    }
+
+    fn is_missing(&self, program: &Program, operation: usize) -> bool {
+        let place = self.base + CAPTURE_MISSING_OFFSET + u64::from(program.slot(operation));
+        // SAFETY: as above.
+        program.may_miss[operation] && unsafe { (place as *const u8).read() } != 0
+    }
+
+    /// A capture's fields, as a record has them.
+    fn take(&self, program: &Program) -> Vec<u8> {
+        let fields = &program.form.fields;
+        let mut payload = alloc::vec![0; fields.len().div_ceil(8)];
+        for (index, operation) in fields.iter().map(|field| usize::from(*field)).enumerate() {
+            if self.is_missing(program, operation) {
+                payload[index / 8] |= 1 << (index % 8);
+                continue;
+            }
+            let one = &program.form.operations[operation];
+            if one.code == op::LITERAL {
+                let (start, size) = one.literal();
+                add_text(&mut payload, &program.form.data[start..start + size]);
+                continue;
+            }
+            // SAFETY: as above.
+            let value = unsafe { self.slot(program, operation).read() };
+            if program.form.kind_of(operation) != Kind::TEXT {
+                payload.extend(value.to_le_bytes());
+                continue;
+            }
+            let size = (value as usize).min(program.text_room(operation));
+            // SAFETY: as above; no more than the operation has room for.
+            add_text(&mut payload, unsafe { core::slice::from_raw_parts(self.text(program, operation), size) });
+        }
+        payload
+    }
+}
+
+fn add_text(payload: &mut Vec<u8>, bytes: &[u8]) {
+    payload.extend((bytes.len() as u32).to_le_bytes());
+    payload.extend(bytes);
+}

@@ -1,0 +1,287 @@
+//! The typed form of a capture: operations without loops or jumps, each of which makes one value of values before it.
+//!
+//! Pure. What each operation means is in the schema; in the controller src/clew/capture/form.py checks by the same rules. A form comes out of
+//! memory that the program can write to, so nothing in it is believed.
+
+extern crate alloc;
+use crate::protocol::{
+    capture_context, capture_operation as op, capture_type, MAX_CAPTURE_OPERATIONS, MAX_CAPTURE_TEXT,
+};
+use alloc::vec::Vec;
+
+/// Bytes of a form's head, and of one operation: as src/clew/capture/form.py packs them.
+const HEAD_BYTES: usize = 8;
+const OPERATION_BYTES: usize = 16;
+/// In the head: there is no condition.
+const NO_CONDITION: u16 = 0xffff;
+/// Numbers of registers end here.
+const MAX_REGISTERS: u64 = 64;
+
+/// The type of a value (enum CaptureType).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Kind(pub u8);
+
+impl Kind {
+    pub const I32: Kind = Kind(capture_type::I32);
+    pub const U32: Kind = Kind(capture_type::U32);
+    pub const I64: Kind = Kind(capture_type::I64);
+    pub const U64: Kind = Kind(capture_type::U64);
+    pub const F32: Kind = Kind(capture_type::F32);
+    pub const F64: Kind = Kind(capture_type::F64);
+    pub const TEXT: Kind = Kind(capture_type::TEXT);
+
+    fn is_known(self) -> bool {
+        self.0 <= capture_type::TEXT
+    }
+
+    pub fn is_float(self) -> bool {
+        self == Kind::F32 || self == Kind::F64
+    }
+
+    pub fn is_signed(self) -> bool {
+        self.0 <= capture_type::U64 && self.0 & 1 == 0
+    }
+
+    /// Bytes of a number.
+    pub fn size_bytes(self) -> u32 {
+        match self {
+            Kind::F32 => 4,
+            Kind::F64 => 8,
+            Kind(integer) => 1 << (integer / 2),
+        }
+    }
+}
+
+/// One operation: `kind` is the type that it works on, `a` and `b` are numbers of operations before it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Operation {
+    pub code: u8,
+    pub kind: Kind,
+    pub a: u16,
+    pub b: u16,
+    pub immediate: u64,
+}
+
+impl Operation {
+    /// The type of its value.
+    pub fn result(&self) -> Kind {
+        let is_answer = (op::EQUAL..=op::LESS_EQUAL).contains(&self.code) || self.code >= op::LOGICAL_AND;
+        if is_answer {
+            Kind::I32
+        } else {
+            self.kind
+        }
+    }
+
+    pub fn n_operands(&self) -> usize {
+        match self.code {
+            op::CONSTANT | op::REGISTER | op::VECTOR | op::CONTEXT | op::LITERAL => 0,
+            op::LOAD | op::STRING | op::CONVERT | op::NEGATE | op::COMPLEMENT | op::LOGICAL_NOT => 1,
+            _ => 2,
+        }
+    }
+
+    /// The operands that it has.
+    pub fn operands(&self) -> impl Iterator<Item = usize> {
+        [self.a, self.b].into_iter().take(self.n_operands()).map(usize::from)
+    }
+
+    /// A literal's first byte among the form's data, and how many it has.
+    pub fn literal(&self) -> (usize, usize) {
+        ((self.immediate & 0xffff_ffff) as usize, (self.immediate >> 32) as usize)
+    }
+}
+
+/// A form that was checked.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Form {
+    pub operations: Vec<Operation>,
+    /// The operations whose values are taken.
+    pub fields: Vec<u16>,
+    /// The one, an i32, where which is 0 or missing nothing is taken.
+    pub condition: Option<u16>,
+    pub data: Vec<u8>,
+}
+
+impl Form {
+    /// Reads what the controller packed; `None`: it is no form.
+    pub fn parse(bytes: &[u8]) -> Option<Form> {
+        let number = |at: usize| Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
+        let (n_operations, n_fields) = (usize::from(number(0)?), usize::from(number(2)?));
+        if n_operations as u64 > MAX_CAPTURE_OPERATIONS || n_fields as u64 > MAX_CAPTURE_OPERATIONS {
+            return None;
+        }
+        let fields_at = HEAD_BYTES + n_operations * OPERATION_BYTES;
+        let data_at = fields_at + 2 * n_fields;
+        let data = bytes.get(data_at..)?;
+        if data.len() != usize::from(number(6)?) || data.len() as u64 > MAX_CAPTURE_TEXT {
+            return None;
+        }
+        let form = Form {
+            operations: (0..n_operations).map(|index| read_operation(bytes, HEAD_BYTES + index * OPERATION_BYTES)).collect::<Option<_>>()?,
+            fields: (0..n_fields).map(|index| number(fields_at + 2 * index)).collect::<Option<_>>()?,
+            condition: Some(number(4)?).filter(|condition| *condition != NO_CONDITION),
+            data: data.to_vec(),
+        };
+        form.is_sound().then_some(form)
+    }
+
+    /// The type of a value.
+    pub fn kind_of(&self, operation: usize) -> Kind {
+        self.operations[operation].result()
+    }
+
+    fn is_sound(&self) -> bool {
+        let n = self.operations.len();
+        let are_sound = (0..n).all(|number| self.is_operation_sound(number));
+        let are_fields_there = self.fields.iter().all(|field| usize::from(*field) < n);
+        let asks = |condition: u16| usize::from(condition) < n && self.kind_of(condition.into()) == Kind::I32;
+        are_sound && are_fields_there && self.condition.is_none_or(asks)
+    }
+
+    fn is_operation_sound(&self, number: usize) -> bool {
+        let one = self.operations[number];
+        if !one.kind.is_known() || one.operands().any(|operand| operand >= number) {
+            return false;
+        }
+        let mut kinds = [None; 2];
+        for (kind, operand) in kinds.iter_mut().zip(one.operands()) {
+            *kind = Some(self.kind_of(operand));
+        }
+        let are = |kind: Kind| kinds.iter().flatten().all(|found| *found == kind);
+        let kind = one.kind;
+        match one.code {
+            op::LITERAL => {
+                let (start, size) = one.literal();
+                kind == Kind::TEXT && start + size <= self.data.len()
+            }
+            op::STRING | op::BYTES => kind == Kind::TEXT && are(Kind::U64) && (1..=MAX_CAPTURE_TEXT).contains(&one.immediate),
+            op::TEXT_EQUAL => are(Kind::TEXT),
+            op::CONTEXT => match one.immediate {
+                what if what == u64::from(capture_context::COMM) => kind == Kind::TEXT,
+                what if what == u64::from(capture_context::TIME) => kind == Kind::U64,
+                what => what < u64::from(capture_context::COMM) && kind == Kind::U32,
+            },
+            _ if kind == Kind::TEXT => false,
+            op::REGISTER => kind == Kind::U64 && one.immediate < MAX_REGISTERS,
+            op::VECTOR => kind == Kind::F64 && one.immediate < MAX_REGISTERS,
+            op::LOAD => are(Kind::U64),
+            op::CONVERT => !are(Kind::TEXT) && kinds[0].is_some_and(|found| u64::from(found.0) == one.immediate),
+            op::LOGICAL_AND | op::LOGICAL_OR | op::LOGICAL_NOT => are(Kind::I32),
+            op::CONSTANT => true,
+            op::REMAINDER | op::BIT_AND | op::BIT_OR | op::BIT_XOR | op::SHIFT_LEFT | op::SHIFT_RIGHT | op::COMPLEMENT => {
+                kind >= Kind::I32 && !kind.is_float() && are(kind)
+            }
+            op::ADD | op::SUBTRACT | op::MULTIPLY | op::DIVIDE | op::NEGATE => kind >= Kind::I32 && are(kind),
+            op::EQUAL | op::NOT_EQUAL | op::LESS | op::LESS_EQUAL => kind >= Kind::I32 && are(kind),
+            _ => false,
+        }
+    }
+}
+
+fn read_operation(bytes: &[u8], at: usize) -> Option<Operation> {
+    let row: &[u8; OPERATION_BYTES] = bytes.get(at..)?.first_chunk()?;
+    let [code, kind, a0, a1, b0, b1, _, _, immediate @ ..] = *row;
+    Some(Operation {
+        code,
+        kind: Kind(kind),
+        a: u16::from_le_bytes([a0, a1]),
+        b: u16::from_le_bytes([b0, b1]),
+        immediate: u64::from_le_bytes(immediate),
+    })
+}
+
+#[cfg(test)]
+pub mod samples {
+    use super::*;
+
+    /// An operation; its operands and immediate are 0 but for those given.
+    pub fn operation(code: u8, kind: Kind, a: u16, b: u16, immediate: u64) -> Operation {
+        Operation { code, kind, a, b, immediate }
+    }
+
+    /// A form as the controller packs it.
+    pub fn pack(form: &Form) -> Vec<u8> {
+        let head = [form.operations.len() as u16, form.fields.len() as u16, form.condition.unwrap_or(NO_CONDITION), form.data.len() as u16];
+        let mut bytes: Vec<u8> = head.iter().flat_map(|number| number.to_le_bytes()).collect();
+        for one in &form.operations {
+            bytes.extend([one.code, one.kind.0]);
+            for number in [one.a, one.b, 0] {
+                bytes.extend(number.to_le_bytes());
+            }
+            bytes.extend(one.immediate.to_le_bytes());
+        }
+        bytes.extend(form.fields.iter().flat_map(|field| field.to_le_bytes()));
+        bytes.extend(&form.data);
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::samples::{operation, pack};
+    use super::*;
+
+    /// Register 7 is not 5; the bytes that it points to are taken.
+    fn sample() -> Form {
+        Form {
+            operations: [
+                operation(op::REGISTER, Kind::U64, 0, 0, 7),
+                operation(op::CONSTANT, Kind::U64, 0, 0, 5),
+                operation(op::NOT_EQUAL, Kind::U64, 0, 1, 0),
+                operation(op::STRING, Kind::TEXT, 0, 0, 16),
+            ]
+            .to_vec(),
+            fields: [3].to_vec(),
+            condition: Some(2),
+            data: b"abc".to_vec(),
+        }
+    }
+
+    #[test]
+    fn what_was_packed_is_read() {
+        assert_eq!(Form::parse(&pack(&sample())), Some(sample()));
+        assert_eq!(Form::parse(&pack(&Form::default())), Some(Form::default()));
+    }
+
+    #[test]
+    fn no_part_of_a_form_is_one() {
+        let packed = pack(&sample());
+        for size in 0..packed.len() {
+            assert_eq!(Form::parse(&packed[..size]), None, "{size} bytes");
+        }
+    }
+
+    #[test]
+    fn operands_of_another_type_are_refused() {
+        let change = |index: usize, one: Operation| {
+            let mut form = sample();
+            form.operations[index] = one;
+            Form::parse(&pack(&form))
+        };
+        assert_eq!(change(2, operation(op::NOT_EQUAL, Kind::I64, 0, 1, 0)), None);
+        assert_eq!(change(2, operation(op::NOT_EQUAL, Kind::U64, 0, 2, 0)), None, "of itself");
+        assert_eq!(change(2, operation(op::ADD, Kind::U64, 0, 1, 0)), None, "a condition is an i32");
+        assert_eq!(change(3, operation(op::STRING, Kind::TEXT, 0, 0, 0)), None);
+        assert_eq!(change(3, operation(op::STRING, Kind::U64, 0, 0, 16)), None);
+        assert_eq!(change(3, operation(op::LITERAL, Kind::TEXT, 0, 0, 2 << 32 | 2)), None, "past the data");
+        assert_eq!(change(1, operation(99, Kind::U64, 0, 0, 0)), None);
+        assert_eq!(change(1, operation(op::CONSTANT, Kind(11), 0, 0, 0)), None);
+    }
+
+    #[test]
+    fn any_bytes_are_read_without_harm() {
+        let mut state = 1u64;
+        let mut n_forms = 0;
+        for _ in 0..200_000 {
+            let mut packed = pack(&sample());
+            for _ in 0..3 {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let at = (state >> 33) as usize % packed.len();
+                packed[at] = (state >> 55) as u8;
+            }
+            n_forms += usize::from(Form::parse(&packed).is_some());
+        }
+        assert!(n_forms > 0);
+    }
+}

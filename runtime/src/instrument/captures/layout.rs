@@ -1,0 +1,190 @@
+//! Where the values of a place's captures are while they are worked out: in the thread's private block, by what translated code reaches.
+//!
+//! Pure. Each operation that anything asks for has a slot of eight bytes and a byte that says whether it is missing; what is bytes has room of
+//! its own, and their number in the slot.
+
+extern crate alloc;
+use super::form::{Form, Kind, Operation};
+use crate::cpu::instrument::captures::{N_REGISTERS, N_VECTORS};
+use crate::protocol::{
+    capture_action, capture_context, capture_operation as op, MAX_CAPTURE_TEXT, MAX_CAPTURE_TEXTS, MAX_CAPTURE_VALUES,
+};
+use alloc::vec::Vec;
+
+/// Bytes of a thread's name, as the kernel keeps it.
+pub const COMM_BYTES: u32 = 16;
+
+/// A capture, and where its values are.
+#[derive(Clone, Debug)]
+pub struct Program {
+    pub number: u32,
+    pub stops: bool,
+    pub form: Form,
+    /// The slot of its first operation.
+    pub first_slot: u32,
+    /// By operation: where its bytes are, counted from the start of the texts; 0 where it is a number, or nobody asks for it.
+    pub texts: Vec<u32>,
+    /// By operation: whether anything asks for it.
+    pub is_needed: Vec<bool>,
+    /// By operation: whether it may be missing.
+    pub may_miss: Vec<bool>,
+}
+
+/// How much of a thread's room is given out.
+#[derive(Clone, Copy, Default, Debug)]
+pub struct Room {
+    pub n_slots: u32,
+    pub n_text_bytes: u32,
+    n_data_bytes: u32,
+}
+
+impl Program {
+    /// Lays a capture out behind what is given out of a place's `room`; `None`: that does not hold it.
+    pub fn lay_out(number: u32, action: u32, form: Form, room: &mut Room) -> Option<Program> {
+        let stops = action == capture_action::STOP;
+        let is_needed = find_needed(&form, !stops);
+        let may_miss = find_missing(&form);
+        let first_slot = room.n_slots;
+        let mut end = *room;
+        end.n_slots += form.operations.len() as u32;
+        end.n_data_bytes += form.data.len() as u32;
+        let mut texts = alloc::vec![0; form.operations.len()];
+        for (index, one) in form.operations.iter().enumerate().filter(|(index, _)| is_needed[*index]) {
+            texts[index] = end.n_text_bytes;
+            end.n_text_bytes += text_bytes(one);
+        }
+        let holds = |count: u32, limit: u64| u64::from(count) <= limit;
+        if !holds(end.n_slots, MAX_CAPTURE_VALUES)
+            || !holds(end.n_text_bytes, MAX_CAPTURE_TEXTS)
+            || !holds(end.n_data_bytes, MAX_CAPTURE_TEXT)
+        {
+            return None;
+        }
+        *room = end;
+        Some(Program { number, stops, form, first_slot, texts, is_needed, may_miss })
+    }
+
+    /// The slot of an operation's value.
+    pub fn slot(&self, operation: usize) -> u32 {
+        self.first_slot + operation as u32
+    }
+
+    /// The operations that something asks for, in their order.
+    pub fn needed(&self) -> impl Iterator<Item = (usize, &Operation)> {
+        self.form.operations.iter().enumerate().filter(|(index, _)| self.is_needed[*index])
+    }
+
+    /// How many bytes an operation's value may have.
+    pub fn text_room(&self, operation: usize) -> usize {
+        text_bytes(&self.form.operations[operation]) as usize
+    }
+
+    /// Whether it reads the program's memory.
+    pub fn reads_memory(&self) -> bool {
+        self.needed().any(|(_, one)| matches!(one.code, op::LOAD | op::STRING | op::BYTES))
+    }
+
+    /// The operations that the dispatcher does before the others are done.
+    pub fn told(&self) -> impl Iterator<Item = (usize, &Operation)> {
+        self.needed().filter(|(_, one)| is_told(one))
+    }
+}
+
+/// Whether an operation is what the kernel is asked for: the thread's name, the process.
+pub fn is_told(one: &Operation) -> bool {
+    let what = [capture_context::COMM, capture_context::PID];
+    one.code == op::CONTEXT && what.map(u64::from).contains(&one.immediate)
+}
+
+/// How many bytes of room an operation's value takes at most, beside its slot.
+fn text_bytes(one: &Operation) -> u32 {
+    match one.code {
+        // Words of it are compared, and the program may have alignment checks on.
+        op::STRING | op::BYTES => (one.immediate as u32).next_multiple_of(8),
+        op::CONTEXT if one.kind == Kind::TEXT => COMM_BYTES,
+        _ => 0,
+    }
+}
+
+/// Which operations a condition asks for, and fields if they are taken.
+fn find_needed(form: &Form, takes_fields: bool) -> Vec<bool> {
+    let mut is_needed = alloc::vec![false; form.operations.len()];
+    let fields = form.fields.iter().filter(|_| takes_fields);
+    for root in fields.chain(form.condition.iter()) {
+        is_needed[usize::from(*root)] = true;
+    }
+    for index in (0..form.operations.len()).rev().filter(|index| is_needed[*index]).collect::<Vec<_>>() {
+        mark_operands(form, index, &mut is_needed);
+    }
+    is_needed
+}
+
+/// Marks what an operation is made of, and what that is.
+fn mark_operands(form: &Form, index: usize, is_needed: &mut [bool]) {
+    let mut open = alloc::vec![index];
+    while let Some(index) = open.pop() {
+        for operand in form.operations[index].operands().filter(|operand| !core::mem::replace(&mut is_needed[*operand], true)) {
+            open.push(operand);
+        }
+    }
+}
+
+/// Which operations may be missing.
+fn find_missing(form: &Form) -> Vec<bool> {
+    let mut may_miss: Vec<bool> = Vec::with_capacity(form.operations.len());
+    for one in &form.operations {
+        let is_of_missing = one.operands().any(|operand| may_miss[operand]);
+        let is_itself = match one.code {
+            op::LOAD | op::STRING | op::BYTES => true,
+            op::REGISTER => one.immediate >= u64::from(N_REGISTERS),
+            op::VECTOR => one.immediate >= u64::from(N_VECTORS),
+            op::DIVIDE | op::REMAINDER => !one.kind.is_float(),
+            op::CONTEXT => one.immediate == u64::from(capture_context::DEPTH),
+            _ => false,
+        };
+        may_miss.push(is_itself || is_of_missing);
+    }
+    may_miss
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::form::samples::operation;
+    use super::*;
+
+    fn form() -> Form {
+        Form {
+            operations: [
+                operation(op::REGISTER, Kind::U64, 0, 0, 7),
+                operation(op::STRING, Kind::TEXT, 0, 0, 100),
+                operation(op::CONSTANT, Kind::U64, 0, 0, 5),
+                operation(op::LESS, Kind::U64, 0, 2, 0),
+                operation(op::BYTES, Kind::TEXT, 0, 2, 10),
+                operation(op::CONSTANT, Kind::I32, 0, 0, 5),
+            ]
+            .to_vec(),
+            fields: [4, 1].to_vec(),
+            condition: Some(3),
+            data: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn what_nobody_asks_for_is_left_out() {
+        let mut room = Room::default();
+        let records = Program::lay_out(1, capture_action::RECORD, form(), &mut room).unwrap();
+        assert_eq!(records.is_needed, [true, true, true, true, true, false]);
+        assert_eq!((records.texts[1], records.texts[4], room.n_text_bytes), (0, 104, 120));
+        let stops = Program::lay_out(2, capture_action::STOP, form(), &mut room).unwrap();
+        assert_eq!(stops.is_needed, [true, false, true, true, false, false]);
+        assert!(records.reads_memory() && !stops.reads_memory());
+        assert_eq!((stops.slot(0), room.n_slots), (6, 12));
+    }
+
+    #[test]
+    fn room_ends() {
+        let mut room = Room { n_slots: MAX_CAPTURE_VALUES as u32 - 5, ..Room::default() };
+        assert!(Program::lay_out(1, capture_action::RECORD, form(), &mut room).is_none());
+        assert_eq!(room.n_slots, MAX_CAPTURE_VALUES as u32 - 5);
+    }
+}

@@ -1,0 +1,5 @@
+//! What is taken at places of the program's code, as the controller asks: forms are checked, laid out, and kept by place.
+
+pub mod form;
+pub mod layout;
+pub mod places;

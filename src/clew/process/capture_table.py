@@ -1,0 +1,89 @@
+"""The table of what a target captures, as it lies in the shared memory: places, and the forms that they have.
+
+Runs in the controller. What a form means is not known here. Rows keep their places while more are appended, so that a
+thread which reads the table meanwhile finds each as it was, or not yet.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Sequence
+from typing import Final
+
+from clew.dataclass import dataclass
+from clew.errors import UsageError
+from clew.protocol._constants import CAPTURE_PLACE_BYTES, MAX_CAPTURE_BYTES, MAX_CAPTURES, CaptureAction
+from clew.protocol.layout import pack_struct
+
+__all__ = ["CAPTURE_TABLE_BYTES", "CaptureRow", "CaptureTable"]
+
+_PLACES_BYTES: Final = MAX_CAPTURES * CAPTURE_PLACE_BYTES
+CAPTURE_TABLE_BYTES: Final = _PLACES_BYTES + MAX_CAPTURE_BYTES
+
+
+@dataclass(frozen=True)
+class CaptureRow:
+    """What is captured in front of the instruction at `pc`: by a packed `form`, under a `number`."""
+
+    pc: int
+    number: int
+    action: CaptureAction
+    form: bytes
+
+
+class CaptureTable:
+    """The table of one process."""
+
+    def __init__(self) -> None:
+        self.rows: list[CaptureRow] = []
+        self._starts: dict[bytes, int] = {}
+        self._n_bytes = 0
+        self._n_written = 0
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def append(self, row: CaptureRow) -> None:
+        """Have one more row. Raises UsageError: there is no room."""
+        is_new = row.form not in self._starts
+        n_bytes = self._n_bytes + (len(row.form) if is_new else 0)
+        if len(self.rows) >= MAX_CAPTURES or n_bytes > MAX_CAPTURE_BYTES:
+            raise UsageError(f"there are {len(self.rows)} captures already: there is no room for more")
+        if is_new:
+            self._starts[row.form] = self._n_bytes
+        self._n_bytes = n_bytes
+        self.rows.append(row)
+
+    def replace(self, rows: Sequence[CaptureRow]) -> None:
+        """Have other rows, in other places: no thread may read meanwhile. Raises UsageError: there is no room."""
+        before = list(self.rows)
+        self._clear()
+        try:
+            for row in rows:
+                self.append(row)
+        except UsageError:
+            self._clear()
+            for row in before:
+                self.append(row)
+            raise
+
+    def write(self, memory: mmap.mmap, offset: int) -> None:
+        """Write what was not written yet, into the table at an offset of the shared memory."""
+        for index, row in enumerate(self.rows[self._n_written :], self._n_written):
+            start = self._starts[row.form]
+            form_at, place_at = offset + _PLACES_BYTES + start, offset + index * CAPTURE_PLACE_BYTES
+            memory[form_at : form_at + len(row.form)] = row.form
+            memory[place_at : place_at + CAPTURE_PLACE_BYTES] = pack_struct(
+                "CapturePlace",
+                pc=row.pc,
+                number=row.number,
+                action=row.action,
+                form_start=start,
+                form_bytes=len(row.form),
+            )
+        self._n_written = len(self.rows)
+
+    def _clear(self) -> None:
+        self.rows.clear()
+        self._starts.clear()
+        self._n_bytes = self._n_written = 0
