@@ -87,7 +87,16 @@ impl Engine {
             return Err(no_room(self, block.pc));
         }
         let exit_offset = exit_offset as u64;
-        Ok(Emitted { start, entries, heat_bytes, behind_question, captures: captured, exit_offset, last_offset, indirect })
+        Ok(Emitted {
+            start,
+            entries,
+            heat_bytes,
+            behind_question,
+            captures: captured,
+            exit_offset,
+            last_offset,
+            indirect,
+        })
     }
 
     /// Emits the ways into the code that begin in front of it or elsewhere.

@@ -273,12 +273,8 @@ mod tests {
             ..facts_of(&block)
         };
         let guards = Plan::of(&block, facts).guards;
-        let expected = [
-            Guard::Compare { counts_trust: true },
-            Guard::Heat,
-            Guard::Tag(BlockNumber::from_raw(7)),
-            Guard::Captures,
-        ];
+        let expected =
+            [Guard::Compare { counts_trust: true }, Guard::Heat, Guard::Tag(BlockNumber::from_raw(7)), Guard::Captures];
         assert_eq!(guards, expected.map(Some));
     }
 

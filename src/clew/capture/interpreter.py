@@ -15,7 +15,7 @@ from clew.capture.form import Form, Instruction
 from clew.capture.types import SIZES, is_float, is_signed
 from clew.protocol._constants import CaptureContext, CaptureOperation, CaptureType
 
-__all__ = ["Place", "Value", "interpret"]
+__all__ = ["Place", "Value", "from_bits", "interpret"]
 
 Value = int | float | bytes | None
 
@@ -55,12 +55,12 @@ def _do(form: Form, one: Instruction, values: Sequence[Value], place: Place) -> 
     operation, kind = one.operation, one.kind
     match operation:
         case _Op.CONSTANT:
-            return _from_bits(one.immediate, kind)
+            return from_bits(one.immediate, kind)
         case _Op.REGISTER:
             return place.register(one.immediate) & (1 << 64) - 1
         case _Op.VECTOR:
             bits = place.vector(one.immediate)
-            return None if bits is None else _from_bits(bits, kind)
+            return None if bits is None else from_bits(bits, kind)
         case _Op.CONTEXT:
             return place.context(CaptureContext(one.immediate))
         case _Op.LITERAL:
@@ -181,7 +181,7 @@ def _wrap(value: int | float, kind: CaptureType) -> Value:
     return value - (1 << bits) if is_signed(kind) and value >> bits - 1 else value
 
 
-def _from_bits(bits: int, kind: CaptureType) -> Value:
+def from_bits(bits: int, kind: CaptureType) -> Value:
     """The value whose bits are the low ones of a number."""
     if not is_float(kind):
         return _wrap(bits, kind)
@@ -192,7 +192,7 @@ def _from_bits(bits: int, kind: CaptureType) -> Value:
 
 def _load(place: Place, address: int, kind: CaptureType) -> Value:
     found = place.read(address, SIZES[kind])
-    return _from_bits(int.from_bytes(found, "little"), kind) if len(found) == SIZES[kind] else None
+    return from_bits(int.from_bytes(found, "little"), kind) if len(found) == SIZES[kind] else None
 
 
 def _read_string(place: Place, address: int, max_bytes: int) -> Value:

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 from clew.capture.compiler import compile_capture
 from clew.sessions.calls import Call
 from clew.sessions.delivery import Delivery
-from clew.sessions.places import Places, Stop, Where
+from clew.sessions.places import Places, Stop, Where, Wish
 from clew.sessions.where import parse_where
 
 if TYPE_CHECKING:
     from clew.capture.form import Form
     from clew.recording.control.commands import Control
+    from clew.sessions.call_logs import CallLog
+    from clew.sessions.capture_sink import CaptureSink
     from clew.sessions.target import SessionTarget
 
 __all__ = ["CallProbe", "CallProbes", "Callback"]
@@ -71,6 +73,34 @@ class CallProbes:
 
         return make
 
+    def log(self, sink: CaptureSink, where: str | int, capture: Iterable[str], condition: str | None) -> CallLog:
+        """Record calls of a function, which `sink` takes. Raises CaptureError, UsageError, ControlError."""
+        from clew.sessions.call_logs import CallLog
+
+        texts = [capture] if isinstance(capture, str) else list(capture)
+        place, form = parse_where(where), compile_capture(texts, self._target.machine(), condition)
+        number = self._target.run(lambda control: self._add_log(control, sink, place, form))
+        return CallLog(self._target, sink, number, place.text, form, texts, lambda: self.remove(number))
+
+    def _add_log(self, control: Control, sink: CaptureSink, where: Where, form: Form) -> Iterator[int | None]:
+        places = self._open_places(control)
+        made = []
+
+        def change() -> None:
+            mappings, pid = self._target.read_maps(), self._target.pid
+            made.append(places.add(where, form.pack(), mappings, pid, Wish.LOG))
+            # Before any thread goes on: it may come there at once.
+            sink.watch(made[0])
+
+        yield from self._target.while_stopped(control, change)
+        yield made[0]
+
+    def _open_places(self, control: Control) -> Places:
+        control.refuse_in_region("call probes")
+        if self._places is None:
+            self._places = Places(control.processes, self._target.images, self.delivery.tell)
+        return self._places
+
     def ask(self, question: Callable[[Places], int]) -> int:
         """A number that the places have, also once the session has ended; 0 as long as there are none."""
         return 0 if self._places is None else question(self._places)
@@ -90,14 +120,11 @@ class CallProbes:
     def _add(
         self, control: Control, where: Where, callback: Callback, form: Form, texts: list[str], is_return: bool
     ) -> Iterator[CallProbe | None]:
-        control.refuse_in_region("call probes")
-        if self._places is None:
-            self._places = Places(control.processes, self._target.images, self.delivery.tell)
-        places, made = self._places, []
+        places, made = self._open_places(control), []
 
         def change() -> None:
             mappings, pid = self._target.read_maps(), self._target.pid
-            number = places.add(where, form.pack(), mappings, pid, wants_call=not is_return, wants_return=is_return)
+            number = places.add(where, form.pack(), mappings, pid, Wish.RETURN if is_return else Wish.CALL)
             # Before any thread goes on: it may come there at once.
             made.append(CallProbe(self, number, where.text, callback, form, texts))
             self._by_number[number] = made[0]

@@ -6,15 +6,18 @@ alone; the others run on.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
+from enum import Enum, auto
 from itertools import count
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from clew.address import Pid, RemoteAddress, Tid
+from clew.address import Pid, Tid
 from clew.dataclass import dataclass, field
 from clew.errors import ControlError
+from clew.process.capture_table import CaptureRow
 from clew.process.maps import Mapping
-from clew.recording.following.holding import ALWAYS
+from clew.protocol._constants import CaptureAction
 from clew.sessions.memory import Images, read_memory
 
 if TYPE_CHECKING:
@@ -22,9 +25,12 @@ if TYPE_CHECKING:
     from clew.recording.following.holding import Holding, StoppedThread
     from clew.recording.following.processes import Processes
 
-__all__ = ["Places", "Stop", "Where"]
+__all__ = ["Places", "Stop", "Where", "Wish"]
 
-MAX_OPEN_CALLS = 4096
+_ALWAYS: Final = struct.pack("<4H", 0, 0, 0xFFFF, 0)
+"""The packed form (clew.capture.form) without a condition."""
+
+MAX_OPEN_CALLS: Final = 4096
 """Of a thread: calls that are to be told of when they return. What never returns is forgotten by what does."""
 
 
@@ -80,13 +86,32 @@ class _Open:
     call: int
 
 
+class Wish(Enum):
+    """What is done about a function: threads stop when it is called, or when it returns; or it is only recorded."""
+
+    CALL = auto()
+    RETURN = auto()
+    LOG = auto()
+
+
 @dataclass
 class _Probe:
+    number: int
     where: Where
     form: bytes
-    wants_call: bool
-    wants_return: bool
+    """Packed (clew.capture.form)."""
+    wish: Wish
     addresses: set[tuple[Pid, int]] = field(default_factory=set)
+
+    def row(self, address: int) -> CaptureRow:
+        """What is captured at one of its addresses."""
+        match self.wish:
+            case Wish.LOG:
+                return CaptureRow(address, self.number, CaptureAction.RECORD, self.form)
+            case Wish.CALL:
+                return CaptureRow(address, 0, CaptureAction.STOP, self.form)
+        # What the condition says of a return is not known when the call begins.
+        return _stop_always(address)
 
 
 class Places:
@@ -104,17 +129,14 @@ class Places:
         """Threads that went on by themselves, since nobody let them go in time."""
         processes.tell_code_to(self._arm_all)
 
-    def add(
-        self, where: Where, form: bytes, mappings: list[Mapping], pid: Pid, *, wants_call: bool, wants_return: bool
-    ) -> int:
-        """Stop threads at a function, of what process `pid` has mapped and of whatever code comes; the probe's number.
+    def add(self, where: Where, form: bytes, mappings: list[Mapping], pid: Pid, wish: Wish) -> int:
+        """Do something about a function, in what process `pid` has mapped and in whatever code comes; the probe's number.
 
-        Calls where the condition of the packed `form` does not hold stop nobody. All threads are to be stopped. Raises
+        Where the condition of the packed `form` does not hold nothing is done. All threads are to be stopped. Raises
         ControlError where there is no room.
         """
-        # What a condition says of a return is not known when the call begins.
-        form = ALWAYS if wants_return else form
-        number, probe = next(self._numbers), _Probe(where, form, wants_call, wants_return)
+        number = next(self._numbers)
+        probe = _Probe(number, where, form, wish)
         self._probes[number] = probe
         try:
             for followed in self._processes.live:
@@ -136,14 +158,11 @@ class Places:
         if probe is None:
             return
         for followed in self._processes.live:
-            forms: dict[RemoteAddress, list[bytes]] = {}
-            for other in self._probes.values():
-                # A child has its parent's places, at the same addresses.
-                for _, address in other.addresses:
-                    forms.setdefault(RemoteAddress(address), []).append(other.form)
-            for call in (call for (pid, _), calls in self._open.items() if pid == followed.pid for call in calls):
-                forms.setdefault(RemoteAddress(call.return_pc), []).append(ALWAYS)
-            self._processes.holdings.of(followed).keep_places(forms)
+            # A child has its parent's places, at the same addresses.
+            rows = [other.row(address) for other in self._probes.values() for _, address in other.addresses]
+            open_calls = (call for (pid, _), calls in self._open.items() if pid == followed.pid for call in calls)
+            rows += [_stop_always(call.return_pc) for call in open_calls]
+            self._processes.holdings.of(followed).keep_captures(rows)
 
     def let_go(self, pid: Pid, tid: Tid, registers: list[int] | None) -> bool:
         """Let a thread go on that stopped, with other registers if some are given; False: it has gone on already."""
@@ -164,7 +183,7 @@ class Places:
         holding.visits.note_overdue = self._note_overdue
         for address in sorted(probe.where.find_in(self._images, mappings)):
             probe.addresses.add((followed.pid, address))
-            holding.add_place(RemoteAddress(address), self._on_visit, probe.form)
+            holding.add_capture(probe.row(address), None if probe.wish == Wish.LOG else self._on_visit)
 
     def _note_overdue(self) -> None:
         self.n_overdue += 1
@@ -180,9 +199,9 @@ class Places:
         here = [one for one in self._probes.items() if any(address == thread.pc for _, address in one[1].addresses)]
         if not here:
             return False
-        returning = [number for number, probe in here if probe.wants_return]
+        returning = [number for number, probe in here if probe.wish == Wish.RETURN]
         call = self._expect_return(followed, holding, thread, returning) if returning else 0
-        called = [number for number, probe in here if probe.wants_call]
+        called = [number for number, probe in here if probe.wish == Wish.CALL]
         if called:
             self._tell(Stop(followed.pid, followed.memory_pid, thread, called, False, call))
         return bool(called)
@@ -210,10 +229,14 @@ class Places:
         try:
             if return_pc not in holding.visits.on_visit:
                 # The thread carries it out before it goes on, and so does every other that comes by here.
-                holding.add_place(RemoteAddress(return_pc), self._on_visit)
+                holding.add_capture(_stop_always(return_pc), self._on_visit)
         except ControlError:
             self.n_missed += len(probes)
             return 0
         number = next(self._calls)
         calls.append(_Open(return_pc, thread.stack_pointer, probes, number))
         return number
+
+
+def _stop_always(address: int) -> CaptureRow:
+    return CaptureRow(address, 0, CaptureAction.STOP, _ALWAYS)

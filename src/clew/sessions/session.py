@@ -22,6 +22,7 @@ from clew.recording.options.arguments import Text, parse_output
 from clew.recording.options.record_options import RecordOptions
 from clew.recording.session.target import Origin
 from clew.sessions.call_probes import Callback, CallProbe, CallProbes
+from clew.sessions.capture_sink import CaptureSink
 from clew.sessions.ends import FirstEnd
 from clew.sessions.memory import Image
 from clew.sessions.target import SessionTarget
@@ -29,6 +30,7 @@ from clew.sessions.threads import SessionThread, read_threads
 from clew.sessions.worker import Worker
 
 if TYPE_CHECKING:
+    from clew.sessions.call_logs import CallLog
     from clew.trace import Trace
 
 __all__ = ["Session"]
@@ -48,7 +50,8 @@ class Session:
         self._folder = None if options.output.name else Path(tempfile.mkdtemp(prefix="clew-session-"))
         self._first_end = FirstEnd()
         output = options.output if self._folder is None else self._folder / "session.clew"
-        self._options = replace(options, output=output, sinks=[*options.sinks, self._first_end])
+        self._captures = CaptureSink()
+        self._options = replace(options, output=output, sinks=[*options.sinks, self._first_end, self._captures])
         self._is_spawned = is_spawned
         self._is_closed = False
         try:
@@ -306,6 +309,14 @@ class Session:
         """
         add = self._probes.add(where, capture, condition, is_return=True)
         return add if callback is None else add(callback)
+
+    def log_calls(self, where: str | int, *, capture: Iterable[str] = (), condition: str | None = None) -> CallLog:
+        """Record the calls of the function `where`, with the values of expressions: no thread stops for it.
+
+        Calls where `condition` is 0 or can't be had are not recorded. What nothing that is loaded has is looked for in
+        what will be loaded. Raises CaptureError, UsageError.
+        """
+        return self._probes.log(self._captures, where, capture, condition)
 
     # ------------------------------------------------------------------------------------------------ inside
 

@@ -36,7 +36,10 @@ pub fn take_exit(context: &mut ThreadContext) -> ExitId {
     if exit.is_surprise {
         path::write_long_surprise(context);
     }
-    if matches!(exit.kind, ExitType::Interrupted | ExitType::Stale | ExitType::Relayout | ExitType::Region | ExitType::Capture) {
+    if matches!(
+        exit.kind,
+        ExitType::Interrupted | ExitType::Stale | ExitType::Relayout | ExitType::Region | ExitType::Capture
+    ) {
         hold::stay_at_probe(context);
     }
     match exit.kind {

@@ -118,7 +118,9 @@ impl Form {
             return None;
         }
         let form = Form {
-            operations: (0..n_operations).map(|index| read_operation(bytes, HEAD_BYTES + index * OPERATION_BYTES)).collect::<Option<_>>()?,
+            operations: (0..n_operations)
+                .map(|index| read_operation(bytes, HEAD_BYTES + index * OPERATION_BYTES))
+                .collect::<Option<_>>()?,
             fields: (0..n_fields).map(|index| number(fields_at + 2 * index)).collect::<Option<_>>()?,
             condition: Some(number(4)?).filter(|condition| *condition != NO_CONDITION),
             data: data.to_vec(),
@@ -155,7 +157,9 @@ impl Form {
                 let (start, size) = one.literal();
                 kind == Kind::TEXT && start + size <= self.data.len()
             }
-            op::STRING | op::BYTES => kind == Kind::TEXT && are(Kind::U64) && (1..=MAX_CAPTURE_TEXT).contains(&one.immediate),
+            op::STRING | op::BYTES => {
+                kind == Kind::TEXT && are(Kind::U64) && (1..=MAX_CAPTURE_TEXT).contains(&one.immediate)
+            }
             op::TEXT_EQUAL => are(Kind::TEXT),
             op::CONTEXT => match one.immediate {
                 what if what == u64::from(capture_context::COMM) => kind == Kind::TEXT,
@@ -169,9 +173,13 @@ impl Form {
             op::CONVERT => !are(Kind::TEXT) && kinds[0].is_some_and(|found| u64::from(found.0) == one.immediate),
             op::LOGICAL_AND | op::LOGICAL_OR | op::LOGICAL_NOT => are(Kind::I32),
             op::CONSTANT => true,
-            op::REMAINDER | op::BIT_AND | op::BIT_OR | op::BIT_XOR | op::SHIFT_LEFT | op::SHIFT_RIGHT | op::COMPLEMENT => {
-                kind >= Kind::I32 && !kind.is_float() && are(kind)
-            }
+            op::REMAINDER
+            | op::BIT_AND
+            | op::BIT_OR
+            | op::BIT_XOR
+            | op::SHIFT_LEFT
+            | op::SHIFT_RIGHT
+            | op::COMPLEMENT => kind >= Kind::I32 && !kind.is_float() && are(kind),
             op::ADD | op::SUBTRACT | op::MULTIPLY | op::DIVIDE | op::NEGATE => kind >= Kind::I32 && are(kind),
             op::EQUAL | op::NOT_EQUAL | op::LESS | op::LESS_EQUAL => kind >= Kind::I32 && are(kind),
             _ => false,
@@ -202,7 +210,12 @@ pub mod samples {
 
     /// A form as the controller packs it.
     pub fn pack(form: &Form) -> Vec<u8> {
-        let head = [form.operations.len() as u16, form.fields.len() as u16, form.condition.unwrap_or(NO_CONDITION), form.data.len() as u16];
+        let head = [
+            form.operations.len() as u16,
+            form.fields.len() as u16,
+            form.condition.unwrap_or(NO_CONDITION),
+            form.data.len() as u16,
+        ];
         let mut bytes: Vec<u8> = head.iter().flat_map(|number| number.to_le_bytes()).collect();
         for one in &form.operations {
             bytes.extend([one.code, one.kind.0]);

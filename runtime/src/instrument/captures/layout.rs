@@ -123,7 +123,9 @@ fn find_needed(form: &Form, takes_fields: bool) -> Vec<bool> {
 fn mark_operands(form: &Form, index: usize, is_needed: &mut [bool]) {
     let mut open = alloc::vec![index];
     while let Some(index) = open.pop() {
-        for operand in form.operations[index].operands().filter(|operand| !core::mem::replace(&mut is_needed[*operand], true)) {
+        for operand in
+            form.operations[index].operands().filter(|operand| !core::mem::replace(&mut is_needed[*operand], true))
+        {
             open.push(operand);
         }
     }

@@ -133,7 +133,8 @@ impl Shared {
         let heap = table + MAX_CAPTURES * size_of::<CapturePlace>() as u64;
         // SAFETY: table and forms are inside the mapping, as the controller laid it out; both are copied before anything is believed.
         unsafe {
-            let places = (0..count).map(|index| (table as *const CapturePlace).add(index as usize).read_volatile()).collect();
+            let places =
+                (0..count).map(|index| (table as *const CapturePlace).add(index as usize).read_volatile()).collect();
             let used = |one: &CapturePlace| u64::from(one.form_start) + u64::from(one.form_bytes);
             let places: Vec<CapturePlace> = places;
             let size = places.iter().map(used).max().unwrap_or(0).min(MAX_CAPTURE_BYTES);

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import struct
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from clew.address import RemoteAddress, Tid
 from clew.dataclass import dataclass, field, replace
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from clew.recording.drain.request import Request
     from clew.recording.following.followed import FollowedProcess
 
-__all__ = ["ALWAYS", "Holding", "StoppedThread"]
+__all__ = ["Holding", "StoppedThread"]
 
 
 @dataclass(frozen=True)
@@ -60,10 +59,6 @@ class StoppedThread:
         return self.by_name[self.definition.stack_pointer]
 
 
-ALWAYS: Final = struct.pack("<4H", 0, 0, 0xFFFF, 0)
-"""The packed form (clew.capture.form) without a condition."""
-
-
 @dataclass
 class _Over:
     """A call that a thread is stepping over: it is to stop at `return_pc` once its stack is as it was."""
@@ -85,6 +80,8 @@ class Holding:
     stopped: dict[Tid, StoppedThread] = field(default_factory=dict)
     breakpoints: list[RemoteAddress] = field(default_factory=list)
     """Those that were asked for, in the order in which they were."""
+    captures: dict[CaptureRow, None] = field(default_factory=dict)
+    """What is captured, in the order in which it was asked for."""
     visits: Visits = field(default_factory=Visits)
     """Threads that wait at places of their own."""
     _over: _Over | None = None
@@ -201,29 +198,27 @@ class Holding:
         self.breakpoints.remove(address)
         self._tell_breakpoints()
 
-    def add_place(self, address: RemoteAddress, on_visit: OnVisit, form: bytes = ALWAYS) -> None:
-        """Tell `on_visit` of each thread that comes to an address, where the condition of a packed form holds.
+    def add_capture(self, row: CaptureRow, on_visit: OnVisit | None = None) -> None:
+        """Capture something; `on_visit` is told of each thread that stops for it.
 
         The thread that is told of now may come there next; others see to it as they come. Raises ControlError.
         """
-        visits = self.visits
-        forms = visits.conditions.get(address, ())
-        if form not in forms:
+        if row not in self.captures:
             try:
-                self.followed.shared.append_capture(_row(address, form))
+                self.followed.shared.append_capture(row)
             except UsageError as error:
                 raise ControlError(error.message) from error
-            visits.conditions[address] = (*forms, form)
-        visits.on_visit[address] = on_visit
+            self.captures[row] = None
+        if on_visit is not None:
+            self.visits.on_visit[RemoteAddress(row.pc)] = on_visit
 
-    def keep_places(self, forms: Mapping[RemoteAddress, Sequence[bytes]]) -> None:
-        """Have only these places, with these packed forms; the process is held. Who waits elsewhere goes on waiting."""
-        visits = self.visits
-        visits.conditions = {address: tuple(dict.fromkeys(ones)) for address, ones in forms.items() if ones}
-        for address in visits.on_visit.keys() - visits.conditions.keys():
-            del visits.on_visit[address]
-        rows = [_row(address, form) for address, ones in visits.conditions.items() for form in ones]
-        self.followed.shared.set_captures(rows)
+    def keep_captures(self, rows: Iterable[CaptureRow]) -> None:
+        """Capture nothing but this; the process is held. Who is stopped at something else stays so."""
+        self.captures = dict.fromkeys(row for row in rows if row in self.captures)
+        stops = {row.pc for row in self.captures if row.action == CaptureAction.STOP}
+        for address in self.visits.on_visit.keys() - stops:
+            del self.visits.on_visit[address]
+        self.followed.shared.set_captures(list(self.captures))
 
     def let_go(self, tid: Tid, registers: Sequence[int] | None = None) -> bool:
         """Let a thread go on that waits at a place; with other `registers`, in the architecture's order, if given.
@@ -246,7 +241,7 @@ class Holding:
         """Let everything go on as if nothing had been: clew leaves the process."""
         for tid in list(self.visits.waiting):
             self.let_go(tid)
-        self.keep_places({})
+        self.keep_captures(())
         self.breakpoints.clear()
         self._over = None
         self._tell_breakpoints()
@@ -362,7 +357,3 @@ class Holding:
     def _tell_breakpoints(self) -> None:
         over: Sequence[RemoteAddress] = [] if self._over is None else [self._over.return_pc]
         self.followed.shared.set_breakpoints(list(dict.fromkeys([*self.breakpoints, *over])))
-
-
-def _row(address: RemoteAddress, form: bytes) -> CaptureRow:
-    return CaptureRow(address, 0, CaptureAction.STOP, form)

@@ -46,7 +46,7 @@ class Holdings:
             holding, of_parent = self.of(child), self._by_process[parent]
             holding.breakpoints = list(of_parent.breakpoints)
             holding.visits.on_visit = dict(of_parent.visits.on_visit)
-            holding.visits.conditions = dict(of_parent.visits.conditions)
+            holding.captures = dict(of_parent.captures)
             holding.visits.note_overdue = of_parent.visits.note_overdue
 
     def advance(self, live: Collection[FollowedProcess]) -> None:

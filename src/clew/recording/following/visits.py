@@ -39,8 +39,6 @@ class Visits:
     """Of one process. `on_visit` is by place what is told of threads that come there."""
 
     on_visit: dict[RemoteAddress, OnVisit] = field(default_factory=dict)
-    conditions: dict[RemoteAddress, tuple[bytes, ...]] = field(default_factory=dict)
-    """By place the packed forms (clew.capture.form) of which one's condition is to hold."""
     max_seconds: float = MAX_SECONDS
     note_overdue: Callable[[], object] = lambda: None
     """Is told of each thread that goes on by itself."""

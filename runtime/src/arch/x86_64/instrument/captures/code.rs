@@ -2,8 +2,7 @@
 
 extern crate alloc;
 use super::super::super::displacements::{
-    GS_CAPTURE_LANDING, GS_CAPTURE_MISSING, GS_CAPTURE_SPILLED, GS_CAPTURE_TEXTS, GS_CAPTURE_VALUES,
-    GS_CAPTURE_VECTORS,
+    GS_CAPTURE_LANDING, GS_CAPTURE_MISSING, GS_CAPTURE_SPILLED, GS_CAPTURE_TEXTS, GS_CAPTURE_VALUES, GS_CAPTURE_VECTORS,
 };
 use super::super::super::emit::Emitter;
 use super::super::super::{Gpr, RAX, RCX};

@@ -6,7 +6,9 @@ use crate::cache::slab::HOT_ROOM_BYTES;
 use crate::context::capture::UNPREPARED;
 use crate::instrument::captures::form::samples::operation;
 use crate::instrument::captures::form::{Form, Kind, Operation};
-use crate::protocol::{capture_action, capture_operation as op, capture_type, MAX_CAPTURE_OPERATIONS, MAX_CAPTURE_VALUES};
+use crate::protocol::{
+    capture_action, capture_operation as op, capture_type, MAX_CAPTURE_OPERATIONS, MAX_CAPTURE_VALUES,
+};
 use std::vec::Vec;
 
 const I8: Kind = Kind(capture_type::I8);
@@ -61,7 +63,8 @@ fn the_programs_state_is_as_it_was() {
 fn registers_are_the_programs() {
     let machine = Machine::sample();
     let numbers = (0..18).filter(|number| *number != 4);
-    let operations: Vec<Operation> = numbers.clone().map(|number| operation(op::REGISTER, Kind::U64, 0, 0, number)).collect();
+    let operations: Vec<Operation> =
+        numbers.clone().map(|number| operation(op::REGISTER, Kind::U64, 0, 0, number)).collect();
     let run = run_one(&operations, None);
     for (value, number) in run.values[0].iter().zip(numbers) {
         let expected = match number {
@@ -87,7 +90,11 @@ fn integers_are_computed_as_their_type_has_it() {
     assert_eq!(of_two(op::ADD, Kind::I32, 0x7fff_ffff, 1), number(-0x8000_0000));
     assert_eq!(of_two(op::ADD, Kind::U32, 0xffff_ffff, 1), number(0));
     assert_eq!(of_two(op::MULTIPLY, Kind::I64, u64::MAX, 5), number(-5));
-    assert_eq!(of_two(op::DIVIDE, Kind::I64, 1 << 63, u64::MAX), number(i64::MIN), "which the processor has no result for");
+    assert_eq!(
+        of_two(op::DIVIDE, Kind::I64, 1 << 63, u64::MAX),
+        number(i64::MIN),
+        "which the processor has no result for"
+    );
     assert_eq!(of_two(op::REMAINDER, Kind::I64, 1 << 63, u64::MAX), number(0));
     assert_eq!(of_two(op::DIVIDE, Kind::I32, 7u64.wrapping_neg(), 2), number(-3));
     assert_eq!(of_two(op::REMAINDER, Kind::I32, 7u64.wrapping_neg(), 2), number(-1));
@@ -115,7 +122,9 @@ fn floating_point_numbers_are_computed_to_the_nearest() {
     assert_eq!(of_two(op::DIVIDE, Kind::F64, double(1.0), double(3.0)), Value::Number(double(1.0 / 3.0)));
     assert_eq!(of_two(op::DIVIDE, Kind::F64, double(-1.0), double(0.0)), Value::Number(double(f64::NEG_INFINITY)));
     assert_eq!(of_two(op::MULTIPLY, Kind::F32, single(0.1), single(3.0)), Value::Number(single(0.1 * 3.0)));
-    for (code, ordered, unordered) in [(op::EQUAL, 0, 0), (op::NOT_EQUAL, 1, 1), (op::LESS, 1, 0), (op::LESS_EQUAL, 1, 0)] {
+    for (code, ordered, unordered) in
+        [(op::EQUAL, 0, 0), (op::NOT_EQUAL, 1, 1), (op::LESS, 1, 0), (op::LESS_EQUAL, 1, 0)]
+    {
         assert_eq!(of_two(code, Kind::F64, double(1.0), double(2.0)), Value::Number(ordered));
         assert_eq!(of_two(code, Kind::F64, double(1.0), double(f64::NAN)), Value::Number(unordered));
         assert_eq!(of_two(code, Kind::F32, single(f32::NAN), single(2.0)), Value::Number(unordered));
@@ -132,7 +141,10 @@ fn floating_point_numbers_are_computed_to_the_nearest() {
     assert_eq!(convert(Kind::F64, double(-2.9), Kind::I32), Value::Number(2u64.wrapping_neg()));
     assert_eq!(convert(Kind::F64, double(1e30), Kind::I64), Value::Number(1 << 63), "no integer is that");
     assert_eq!(convert(Kind::F64, double(0.1), Kind::F32), Value::Number(single(0.1)));
-    assert_eq!(last(&[constant(Kind::F32, single(2.5)), operation(op::NEGATE, Kind::F32, 0, 0, 0)]), Value::Number(single(-2.5)));
+    assert_eq!(
+        last(&[constant(Kind::F32, single(2.5)), operation(op::NEGATE, Kind::F32, 0, 0, 0)]),
+        Value::Number(single(-2.5))
+    );
 }
 
 /// Code that reads at an address.

@@ -1,0 +1,108 @@
+"""Takes what is captured in a session's target, as it comes out of the rings, and keeps it until somebody reads it.
+
+Runs in the controller: the sink in the thread that owns the target, reading in any. What the target wrote is not
+believed: records that do not hold together are counted and dropped.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from clew.dataclass import dataclass
+from clew.protocol._generated import CAPTURE_RECORD, RECORD_BYTES, RecordKind
+from clew.recording.raw.ended_threads import ENDED_THREAD
+from clew.recording.sinks.sink import ProcessSink, ProcessStart, Sink
+
+__all__ = ["Captured", "CaptureSink"]
+
+Array = npt.NDArray[Any]
+
+_CONTINUATION_HEAD: Final = 4
+_PAYLOAD_BYTES: Final = RECORD_BYTES - _CONTINUATION_HEAD
+
+
+@dataclass(frozen=True)
+class Captured:
+    """Captures of one process that have equally many continuations.
+
+    `heads` has dtype CAPTURE_RECORD, and `payloads` shape (n, bytes), u8: of each as many bytes count as its head says.
+    """
+
+    pid: int
+    heads: Array
+    payloads: Array
+
+
+class CaptureSink(Sink):
+    """Of a whole session."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: dict[int, list[Captured]] = {}
+        self.n_damaged = 0
+        """Records that do not hold together."""
+
+    def open_process(self, number: int) -> ProcessSink:
+        return _Process(self)
+
+    def watch(self, number: int) -> None:
+        """Keep captures of that number from now on."""
+        with self._lock:
+            self._kept.setdefault(number, [])
+
+    def take(self, number: int) -> list[Captured]:
+        """What came of a number since it was taken last."""
+        with self._lock:
+            taken = self._kept.get(number, [])
+            if taken:
+                self._kept[number] = []
+            return taken
+
+    def keep(self, pid: int, records: Array) -> None:
+        """Keep the captures among the records of a thread, of shape (n, RECORD_BYTES)."""
+        for captured in self._find(pid, records):
+            for number in np.unique(captured.heads["number"]).tolist():
+                own = captured.heads["number"] == number
+                with self._lock:
+                    if number in self._kept:
+                        self._kept[number].append(Captured(pid, captured.heads[own], captured.payloads[own]))
+
+    def _find(self, pid: int, records: Array) -> Iterator[Captured]:
+        kinds = np.ascontiguousarray(records[:, :2]).view("<u2")[:, 0]
+        at = np.flatnonzero(kinds == RecordKind.CAPTURE)
+        if not len(at):
+            return
+        heads = np.ascontiguousarray(records[at]).view(CAPTURE_RECORD)[:, 0]
+        n_parts = heads["continuations"].astype(np.int64)
+        follows = np.concatenate([[0], np.cumsum(kinds == RecordKind.CONTINUATION)])
+        ends = np.minimum(at + 1 + n_parts, len(records))
+        is_sound = (follows[ends] - follows[at + 1] == n_parts) & (heads["payload_bytes"] <= n_parts * _PAYLOAD_BYTES)
+        self.n_damaged += int((~is_sound).sum())
+        for n in np.unique(n_parts[is_sound]).tolist():
+            own = is_sound & (n_parts == n)
+            parts = records[at[own][:, None] + 1 + np.arange(n)][:, :, _CONTINUATION_HEAD:]
+            yield Captured(pid, heads[own], parts.reshape(-1, n * _PAYLOAD_BYTES))
+
+
+class _Process(ProcessSink):
+    def __init__(self, sink: CaptureSink) -> None:
+        self._sink, self._pid = sink, 0
+
+    def begin(self, start: ProcessStart) -> None:
+        self._pid = int(start.who.pid)
+
+    def take_records(self, stream: int, slot: int, first: memoryview, second: memoryview) -> None:
+        data = b"".join((first, second)) if len(second) else first
+        self._sink.keep(self._pid, np.frombuffer(data, np.uint8).reshape(-1, RECORD_BYTES))
+
+    def take_ended(self, n_threads: int, packed: bytes) -> bool:
+        rows = np.frombuffer(packed, ENDED_THREAD, n_threads)
+        n_bytes = int(rows["n_records"].sum(dtype=np.int64)) * RECORD_BYTES
+        records = np.frombuffer(packed, np.uint8, n_bytes, rows.nbytes).reshape(-1, RECORD_BYTES)
+        self._sink.keep(self._pid, records)
+        return True
