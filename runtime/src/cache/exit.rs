@@ -1,6 +1,6 @@
 //! Ways out of fragments: exits, and the pads of indirect branches.
 
-use crate::context::addresses::CachePc;
+use crate::context::addresses::{AppPc, CachePc};
 use crate::context::numbers::{number, CounterId, ExitId, FragmentId};
 
 number! {
@@ -12,7 +12,7 @@ number! {
 #[derive(Clone, Copy)]
 pub struct Exit {
     /// Where it leads.
-    pub target: u64,
+    pub target: AppPc,
     /// Address of the jump's 32-bit displacement.
     pub patch: CachePc,
     /// What the jump leads to while it is not linked.
@@ -100,7 +100,7 @@ pub enum ExitType {
 /// The way from one indirect branch site to one target: verifies the target, counts, goes on.
 #[derive(Clone, Copy)]
 pub struct Pad {
-    pub target: u64,
+    pub target: AppPc,
     pub cache_start: CachePc,
     pub source_fragment: FragmentId,
     pub exit: ExitId,

@@ -27,6 +27,7 @@ pub mod tags;
 extern crate alloc;
 use crate::buffer::{RingWriter, Shared};
 use crate::cache::Cache;
+use crate::context::addresses::AppPc;
 use crate::context::numbers::{CounterId, FragmentId};
 use crate::cpu::features::Features;
 use crate::cpu::translate::Mangler;
@@ -78,7 +79,7 @@ pub struct Engine {
     /// What paths have to tell (mode full).
     pub path_log: PathLog,
     /// By address of a return: how often it led elsewhere than its call (instrument/indirect/strays.rs).
-    strays: BTreeMap<u64, u32>,
+    strays: BTreeMap<AppPc, u32>,
     /// Which of its two cells a decision is counted in.
     decision_cells: DecisionCells,
     /// The numbers that paths have for targets of indirect branches.
@@ -88,7 +89,7 @@ pub struct Engine {
     /// What the controller told all threads while the program ran.
     pub directives: Directives,
     /// By address: what is executed where the program or another set a breakpoint.
-    probe_codes: BTreeMap<u64, ProbeCode>,
+    probe_codes: BTreeMap<AppPc, ProbeCode>,
     counters_used: u32,
     instructions_translated: u64,
     /// What the processor can do.
@@ -154,7 +155,7 @@ impl Engine {
     }
 
     /// The fragment at `pc`, made now if there is none yet.
-    pub fn fragment_at(&mut self, writer: &RingWriter, pc: u64) -> Result<FragmentId, BuildError> {
+    pub fn fragment_at(&mut self, writer: &RingWriter, pc: AppPc) -> Result<FragmentId, BuildError> {
         if let Some(id) = self.cache.by_pc.find(pc) {
             return Ok(id);
         }

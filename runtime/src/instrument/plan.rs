@@ -159,11 +159,12 @@ mod tests {
     use super::super::request::{Arrival, Request};
     use super::*;
     use crate::cache::Fragment;
+    use crate::context::addresses::AppPc;
     use crate::context::numbers::{ExitId, FragmentId};
     use crate::cpu::decode::samples::loop_of_one;
     use crate::instrument::counts::loops::Round;
 
-    const PC: u64 = 0x1000;
+    const PC: AppPc = AppPc::from_raw(0x1000);
 
     /// What is known of a block with a conditional branch back that has not run yet, counted by 1 and 2.
     fn facts_of(block: &Block) -> Facts {

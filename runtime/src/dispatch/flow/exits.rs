@@ -7,6 +7,7 @@ use super::parts::uncount_block;
 use super::{indirect, regions, returns, rseq};
 use crate::cache::exit::{Exit, ExitType};
 use crate::cache::PadId;
+use crate::context::addresses::AppPc;
 use crate::context::numbers::{CounterId, ExitId, FragmentId};
 use crate::context::ThreadContext;
 use crate::cpu::context::BranchSource;
@@ -154,7 +155,7 @@ fn uncount_exit(context: &ThreadContext, exit: &Exit) {
 
 /// The indirect branch at the end of fragment `source` leads to `target`, by another way than it came; nothing if `source` is `NONE`.
 /// Returns the exit to link: none.
-fn follow(context: &mut ThreadContext, source: FragmentId, target: u64) -> ExitId {
+fn follow(context: &mut ThreadContext, source: FragmentId, target: AppPc) -> ExitId {
     if source != FragmentId::NONE {
         masks::with_faults(context, |context| indirect::follow_indirect(context, source, target));
     }
@@ -172,7 +173,7 @@ fn note_hot(engine: &mut Engine, context: &mut ThreadContext, id: FragmentId) {
 }
 
 /// A return came to a landing, and the open calls have another address on top.
-fn return_elsewhere(engine: &mut Engine, context: &mut ThreadContext, target: u64) {
+fn return_elsewhere(engine: &mut Engine, context: &mut ThreadContext, target: AppPc) {
     let writer = writer_of(context, engine.shared);
     let BranchSource::Return(id) = context.gate.branch_source() else {
         return;

@@ -179,7 +179,7 @@ impl Engine {
     ) -> Result<(), Failure> {
         let end_offset = match ending {
             Ending::Limit => block.size_bytes(),
-            _ => block.instructions[n_copied].ip() - block.pc,
+            _ => block.pc_of(n_copied) - block.pc,
         };
         place.map.mark((emitter.address() - place.entry) as usize, end_offset, SpillState::None);
         let path = self.path_facts(block, ending);
@@ -209,7 +209,7 @@ impl Engine {
         let mangler = self.mangler.as_mut().ok_or(Failure::Impossible)?;
         let mut is_done = true;
         for (index, instruction) in block.instructions[..n].iter().enumerate() {
-            let app_offset = instruction.ip() - block.pc;
+            let app_offset = block.pc_of(index) - block.pc;
             map.mark(ahead + emitter.position(), app_offset, SpillState::None);
             let mut mark = |position: usize, state: SpillState| map.mark(ahead + position, app_offset, state);
             let (bytes, offsets) = (block.bytes_of(index), &block.offsets[index]);
@@ -229,7 +229,7 @@ fn describe(block: &Block, counters: &Counters) -> Fragment {
         app_pc: block.pc,
         app_size: block.size_bytes() as u16,
         n_instructions: block.instructions.len() as u16,
-        last_offset: block.instructions.last().map_or(0, |last| last.ip() - block.pc) as u16,
+        last_offset: (block.last_pc() - block.pc) as u16,
         counter: counters.main,
         is_included: counters.is_counted(),
         // Never laid out anew: it lies with the rest of its critical section.

@@ -4,6 +4,7 @@
 
 use crate::cache::exit::ExitType;
 use crate::cache::rseq::Enclosure;
+use crate::context::addresses::AppPc;
 use crate::context::layout::counter_offset;
 use crate::context::numbers::{CounterId, ExitId};
 use crate::cpu::displacements::{
@@ -25,7 +26,7 @@ use iced_x86::ConditionCode;
 /// One of the ways out.
 struct Way {
     kind: ExitType,
-    target: u64,
+    target: AppPc,
     counter: CounterId,
     /// What it is to the thread's path.
     step: Step,
