@@ -98,10 +98,6 @@ impl Enclosure {
         self.covered_end - size as u64
     }
 
-    pub fn contains_covered(&self, pc: CachePc) -> bool {
-        (self.covered..self.covered_end).contains(&pc)
-    }
-
     /// Writes the stub.
     ///
     /// # Safety
