@@ -93,6 +93,32 @@ pub struct Enclosure {
 }
 
 impl Enclosure {
+    /// One that begins with its shadow, at `shadow`; the critical section had `n_before` others.
+    pub fn laid_out(
+        shadow: u64,
+        address: u64,
+        descriptor: AppDescriptor,
+        n_before: u32,
+        abort_exit: ExitId,
+    ) -> Enclosure {
+        // How much a block takes in an enclosure does not depend on its size: what was full becomes larger.
+        let size = ((0x2000 + 40 * descriptor.size) << n_before).min(MAX_ENCLOSURE_BYTES);
+        let at = CachePc::from_raw(shadow);
+        let covered = at + ENTRIES_OFFSET + ENTRY_BYTES * (32 + descriptor.size / 4);
+        Enclosure {
+            address,
+            descriptor,
+            shadow,
+            stub: at + STUB_OFFSET,
+            covered,
+            covered_end: at + size - WAY_OUT_BYTES,
+            next_entry: at + ENTRIES_OFFSET,
+            next_code: covered,
+            abort_exit,
+            has_last: false,
+        }
+    }
+
     /// Where the last instruction is to start, if it has `size` bytes.
     pub fn last_start(&self, size: usize) -> CachePc {
         self.covered_end - size as u64
@@ -266,32 +292,17 @@ impl Rseqs {
         }
         let room = slabs.room_near(descriptor.start)?;
         let shadow = room.hot.raw().next_multiple_of(32);
-        // How much a block takes in an enclosure does not depend on its size: what was full becomes larger.
-        let size = ((0x2000 + 40 * descriptor.size) << n_before).min(MAX_ENCLOSURE_BYTES);
-        let at = CachePc::from_raw(shadow);
-        let covered = at + ENTRIES_OFFSET + ENTRY_BYTES * (32 + descriptor.size / 4);
-        let covered_end = at + size - WAY_OUT_BYTES;
-        let enclosure = Enclosure {
-            address,
-            descriptor,
-            shadow,
-            stub: at + STUB_OFFSET,
-            covered,
-            covered_end,
-            next_entry: at + ENTRIES_OFFSET,
-            next_code: covered,
-            abort_exit,
-            has_last: false,
-        };
+        let enclosure = Enclosure::laid_out(shadow, address, descriptor, n_before, abort_exit);
+        let Enclosure { stub, covered, covered_end, .. } = enclosure;
         let AppDescriptor { version, flags, .. } = descriptor;
-        let own = Descriptor { version, flags, start: covered, size: covered_end - covered, abort: enclosure.stub };
+        let own = Descriptor { version, flags, start: covered, size: covered_end - covered, abort: stub };
         // SAFETY: the room is unused, and larger than any enclosure.
         unsafe {
             (writable(shadow) as *mut ShadowDescriptor).write(own);
             (writable(shadow + SIGNATURE_OFFSET) as *mut u32).write(signature);
         }
         let index = self.enclosures.push(enclosure)? as u32;
-        slabs.commit(room, shadow - room.hot.raw() + size, 0, Unit::Enclosure(index));
+        slabs.commit(room, (covered_end + WAY_OUT_BYTES).raw() - room.hot.raw(), 0, Unit::Enclosure(index));
         self.by_start.insert(descriptor.start, (index, n_before + 1));
         Some(index)
     }

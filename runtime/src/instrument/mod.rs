@@ -22,6 +22,8 @@ pub mod publish;
 pub mod recorders;
 pub mod request;
 pub mod rseq;
+pub mod rseq_fragment;
+pub mod rseq_plan;
 pub mod tags;
 
 extern crate alloc;

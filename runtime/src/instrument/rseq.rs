@@ -17,7 +17,7 @@ use crate::context::addresses::AppPc;
 use crate::context::numbers::FragmentId;
 use crate::cpu::guarded;
 use crate::cpu::sys::kernel::USER_END;
-use crate::decode::{decode_block, trusted, Block, Ending};
+use crate::decode::{trusted, Block, Ending};
 use crate::instrument::exits::{ExitList, BLANK};
 use crate::instrument::request::Request;
 use crate::instrument::{BuildError, Engine};
@@ -93,16 +93,6 @@ impl Engine {
                 block.truncate(n - 1);
                 (Ending::Limit, Cut::Inside)
             }
-        }
-    }
-
-    /// The instruction at `pc`, in a critical section, that does not run in its enclosure; `None`: it does.
-    pub fn find_beside_enclosure(&self, pc: AppPc) -> Option<Ending> {
-        let mut block = Block::new();
-        match decode_block(&mut block, &self.ranges, pc) {
-            Ok(Ending::Limit | Ending::Jump(_) | Ending::Conditional(_)) => None,
-            Ok(ending) => (block.count() <= 1).then_some(ending),
-            Err(_) => Some(Ending::Fault),
         }
     }
 
