@@ -247,6 +247,16 @@ impl Shared {
         unsafe { AtomicU64::from_ptr(field(self.status())) }.store(value, Ordering::Relaxed);
     }
 
+    /// As `stamp_last`, unless that was done a moment before `now`, by the time stamp counter.
+    pub fn stamp_now_and_then(&self, now: u64) {
+        const MOMENT: u64 = 1 << 24;
+        // SAFETY: the status page is mapped, the field aligned.
+        let last = unsafe { AtomicU64::from_ptr(&raw mut (*self.status()).last_tsc) }.load(Ordering::Relaxed);
+        if now.wrapping_sub(last) > MOMENT {
+            self.stamp_last();
+        }
+    }
+
     /// Keeps a pair of time stamp counter and clock on the status page.
     pub fn stamp_last(&self) {
         self.set(|s| unsafe_field(s, core::mem::offset_of!(StatusPage, last_ns)), monotonic_ns());

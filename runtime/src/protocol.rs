@@ -401,8 +401,8 @@ pub mod capture_operation {
     pub const TEXT_EQUAL: u8 = 28;
 }
 
-/// What a capture may ask about the place beside registers and memory: thread, process, processor, time stamp counter,
-/// how many calls are open, the thread's name.
+/// What a capture may ask about the place beside registers and memory: thread, process, processor, nanoseconds of
+/// CLOCK_MONOTONIC, how many calls are open, the thread's name.
 pub mod capture_context {
     pub const TID: u8 = 0;
     pub const PID: u8 = 1;

@@ -1,6 +1,6 @@
 //! Ways out of fragments: exits, and the pads of indirect branches.
 
-use crate::context::addresses::CachePc;
+use crate::context::addresses::{AppPc, CachePc};
 use crate::context::numbers::{number, CounterId, ExitId, FragmentId};
 
 number! {
@@ -12,7 +12,7 @@ number! {
 #[derive(Clone, Copy)]
 pub struct Exit {
     /// Where it leads.
-    pub target: u64,
+    pub target: AppPc,
     /// Address of the jump's 32-bit displacement.
     pub patch: CachePc,
     /// What the jump leads to while it is not linked.
@@ -99,10 +99,26 @@ pub enum ExitType {
     RseqAbort,
 }
 
+impl ExitType {
+    /// Whether the thread did not execute the instruction that the exit leads to, and comes from none before it either.
+    pub fn stays_in_front(self) -> bool {
+        matches!(
+            self,
+            ExitType::Interrupted
+                | ExitType::Stale
+                | ExitType::Relayout
+                | ExitType::Region
+                | ExitType::Capture
+                | ExitType::RseqEntry
+                | ExitType::RseqAbort
+        )
+    }
+}
+
 /// The way from one indirect branch site to one target: verifies the target, counts, goes on.
 #[derive(Clone, Copy)]
 pub struct Pad {
-    pub target: u64,
+    pub target: AppPc,
     pub cache_start: CachePc,
     pub source_fragment: FragmentId,
     pub exit: ExitId,

@@ -1,7 +1,7 @@
 //! What is known of a fragment, its exits and its pads.
 
 use super::exit::PadId;
-use crate::context::addresses::CachePc;
+use crate::context::addresses::{AppPc, CachePc};
 use crate::context::numbers::{BlockNumber, CounterId, ExitId, FragmentId, SiteId};
 use crate::cpu::spill::SpillState;
 use crate::protocol::exit_kind;
@@ -15,7 +15,7 @@ pub const COUNTED_AT_EXITS: u16 = u16::MAX;
 /// A block's translated copy.
 #[derive(Clone, Copy)]
 pub struct Fragment {
-    pub app_pc: u64,
+    pub app_pc: AppPc,
     /// Where its code begins: cache offsets are counted from there.
     pub cache_start: CachePc,
     /// Where it is entered with all registers in place.
@@ -128,7 +128,7 @@ pub struct Fragment {
 impl Fragment {
     /// A fragment of which nothing is known but that it is in use.
     pub const BLANK: Fragment = Fragment {
-        app_pc: 0,
+        app_pc: AppPc::NOWHERE,
         cache_start: CachePc::NOWHERE,
         plain_entry: CachePc::NOWHERE,
         lending_entry: CachePc::NOWHERE,
@@ -210,12 +210,12 @@ impl Fragment {
     }
 
     /// The address of its last instruction.
-    pub fn branch_pc(&self) -> u64 {
+    pub fn branch_pc(&self) -> AppPc {
         self.app_pc + u64::from(self.last_offset)
     }
 
     /// The address behind its last instruction.
-    pub fn end(&self) -> u64 {
+    pub fn end(&self) -> AppPc {
         self.app_pc + u64::from(self.app_size)
     }
 }

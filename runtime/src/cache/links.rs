@@ -9,7 +9,7 @@ use super::slab::Unit;
 use super::views::writable;
 use super::Cache;
 use crate::cache::exit::{Entry, Exit, ExitType, PadId};
-use crate::context::addresses::CachePc;
+use crate::context::addresses::{AppPc, CachePc};
 use crate::context::numbers::{CounterId, ExitId, FragmentId};
 use crate::cpu::emit::Emitter;
 use crate::cpu::patching;
@@ -179,7 +179,12 @@ impl Cache {
 
     /// Code that leads to a fragment, near the code at `app_pc`. Returns where it is: in the cold part, as it leads from hot code to
     /// what is not hot, and would stand between two hot blocks that follow each other.
-    fn make_thunk(&mut self, app_pc: u64, fragment_id: FragmentId, emit: impl FnOnce(&mut Emitter)) -> Option<CachePc> {
+    fn make_thunk(
+        &mut self,
+        app_pc: AppPc,
+        fragment_id: FragmentId,
+        emit: impl FnOnce(&mut Emitter),
+    ) -> Option<CachePc> {
         let room = self.slabs.room_near(app_pc)?;
         // SAFETY: nothing uses the room yet; the lock is held.
         let mut emitter = unsafe { room.emitter() };

@@ -19,7 +19,7 @@ pub use fragment::{Fragment, COUNTED_AT_EXITS, NO_INTERRUPT};
 pub use slab::Unit;
 pub use slabs::Slabs;
 
-use crate::context::addresses::CachePc;
+use crate::context::addresses::{AppPc, CachePc};
 use crate::context::numbers::{CounterId, ExitId, FragmentId};
 use crate::sys::heap::Arena;
 use core::ops::Range;
@@ -36,15 +36,15 @@ pub struct Cache {
     /// Where each instruction of each fragment went: see `fragment::MapEntry`.
     pub map: Arena<fragment::MapEntry>,
     /// Fragments by application address.
-    pub by_pc: PcTable<FragmentId>,
+    pub by_pc: PcTable<AppPc, FragmentId>,
     /// Call fragments by return address: the fragment whose landing expects it.
-    pub landings: PcTable<FragmentId>,
+    pub landings: PcTable<AppPc, FragmentId>,
     /// First fragment of each page of code; the others follow by `next_in_page`.
-    pub by_page: PcTable<FragmentId>,
+    pub by_page: PcTable<u64, FragmentId>,
     /// How often code at an address was replaced by other bytes; absent: never.
-    pub versions: PcTable<FragmentId>,
+    pub versions: PcTable<AppPc, FragmentId>,
     /// Fragments with an indirect branch by their site index.
-    pub sites: PcTable<FragmentId>,
+    pub sites: PcTable<u64, FragmentId>,
     pub pairs: PairTable,
     pub rseqs: Rseqs,
     /// Calls push onto a shadow stack, and landings compare (mode full).
@@ -82,9 +82,10 @@ impl Cache {
         for fragment in self.fragments.as_mut_slice() {
             fragment.is_valid = false;
         }
-        for table in [&mut self.by_pc, &mut self.landings, &mut self.by_page, &mut self.versions] {
+        for table in [&mut self.by_pc, &mut self.landings, &mut self.versions] {
             *table = PcTable::new();
         }
+        self.by_page = PcTable::new();
         self.pairs.clear();
         self.rseqs.forget_all();
     }
@@ -127,7 +128,7 @@ impl Cache {
     }
 
     /// `id` where that is a fragment that holds the application's `app_pc`; else `NONE`.
-    pub fn holder(&self, id: FragmentId, app_pc: u64) -> FragmentId {
+    pub fn holder(&self, id: FragmentId, app_pc: AppPc) -> FragmentId {
         if id == FragmentId::NONE {
             return FragmentId::NONE;
         }
@@ -145,7 +146,7 @@ impl Cache {
     }
 
     /// Which instruction of a fragment starts at `app_pc`. Lock-free: called by the signal handler.
-    fn instruction_index(&self, fragment: &Fragment, app_pc: u64) -> u32 {
+    fn instruction_index(&self, fragment: &Fragment, app_pc: AppPc) -> u32 {
         let start = fragment.map_start as usize;
         let entries = &self.map.as_slice()[start..start + fragment.map_length as usize];
         let offset = app_pc - fragment.app_pc;
@@ -165,7 +166,7 @@ impl Cache {
 
     /// The counter that a fragment left in front of `app_pc` had incremented by then, although it did not run to its end, and what an
     /// execution adds to it: 1, but where a leader counted -1 to what is less.
-    pub fn counted_too_early(&self, fragment: &Fragment, app_pc: u64) -> Option<(CounterId, i64)> {
+    pub fn counted_too_early(&self, fragment: &Fragment, app_pc: AppPc) -> Option<(CounterId, i64)> {
         let is_counted = fragment.counter != CounterId::NONE
             && fragment.count_before != COUNTED_AT_EXITS
             && app_pc != fragment.end()
@@ -177,7 +178,7 @@ impl Cache {
     }
 
     /// Whether its decision was counted by then (mode full).
-    pub fn decided_too_early(&self, fragment: &Fragment, app_pc: u64) -> bool {
+    pub fn decided_too_early(&self, fragment: &Fragment, app_pc: AppPc) -> bool {
         fragment.decides_before != COUNTED_AT_EXITS
             && app_pc != fragment.end()
             && self.instruction_index(fragment, app_pc) >= u32::from(fragment.decides_before)

@@ -5,7 +5,7 @@
 //! zero. Entries never move inside a table; a grown table is a new one, the old stays readable.
 
 use super::exit::PadId;
-use crate::context::addresses::CachePc;
+use crate::context::addresses::{AppPc, CachePc};
 use crate::context::numbers::{FragmentId, SiteId};
 use crate::sys::heap::Arena;
 
@@ -13,7 +13,7 @@ use crate::sys::heap::Arena;
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct PairEntry {
-    pub target: u64,
+    pub target: AppPc,
     pub site: SiteId,
     /// 0: the entry is free.
     pub is_used: u32,
@@ -55,8 +55,13 @@ impl PairEntry {
     }
 }
 
-const EMPTY: PairEntry =
-    PairEntry { target: 0, site: SiteId::RETURNS, is_used: 0, pad: CachePc::NOWHERE, way: PairWay::Landing };
+const EMPTY: PairEntry = PairEntry {
+    target: AppPc::LOWEST,
+    site: SiteId::RETURNS,
+    is_used: 0,
+    pad: CachePc::NOWHERE,
+    way: PairWay::Landing,
+};
 /// Tables, the smallest first: 2^12, 2^14, ... entries; all of them take their addresses when first used.
 const TABLES: usize = 7;
 
@@ -105,9 +110,9 @@ impl PairTable {
         self.used = 0;
     }
 
-    fn place_of(entries: &[PairEntry], site: SiteId, target: u64) -> usize {
+    fn place_of(entries: &[PairEntry], site: SiteId, target: AppPc) -> usize {
         let mask = entries.len() - 1;
-        let key = target.wrapping_add(u64::from(site.raw()));
+        let key = target.raw().wrapping_add(u64::from(site.raw()));
         let mut index = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & mask;
         while entries[index].is_used != 0 && (entries[index].target != target || entries[index].site != site) {
             index = (index + 1) & mask;
@@ -116,14 +121,14 @@ impl PairTable {
     }
 
     /// The way from a site to a target.
-    pub fn find(&self, site: SiteId, target: u64) -> Option<PairEntry> {
+    pub fn find(&self, site: SiteId, target: AppPc) -> Option<PairEntry> {
         let entries = self.tables[self.current].as_slice();
         let entry = entries[Self::place_of(entries, site, target)];
         (entry.is_used != 0).then_some(entry)
     }
 
     /// Sets a way, which is at `pad`.
-    pub fn insert(&mut self, site: SiteId, target: u64, pad: CachePc, way: PairWay) -> Insertion {
+    pub fn insert(&mut self, site: SiteId, target: AppPc, pad: CachePc, way: PairWay) -> Insertion {
         let mut insertion = Insertion::InPlace;
         if (self.used + 1) * 2 > self.tables[self.current].len() && self.find(site, target).is_none() {
             let next = self.current + 1;
@@ -174,10 +179,11 @@ mod tests {
         let base = unsafe { mmap(0, RESERVE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE) };
         heap::initialize(base.expect("addresses"), RESERVE);
         let mut pairs = PairTable::new();
+        let start = AppPc::from_raw(0x1000);
         assert!(pairs.initialize());
         let before = pairs.location();
         let mut n = 0;
-        while pairs.insert(SiteId::RETURNS, 0x1000 + n, CachePc::from_raw(1), PairWay::Landing) == Insertion::InPlace {
+        while pairs.insert(SiteId::RETURNS, start + n, CachePc::from_raw(1), PairWay::Landing) == Insertion::InPlace {
             n += 1;
         }
         let after = pairs.location();
@@ -187,16 +193,16 @@ mod tests {
         while (pairs.used + 1) * 2 <= pairs.tables[pairs.current].len() {
             n += 1;
             assert_eq!(
-                pairs.insert(SiteId::RETURNS, 0x1000 + n, CachePc::from_raw(1), PairWay::Landing),
+                pairs.insert(SiteId::RETURNS, start + n, CachePc::from_raw(1), PairWay::Landing),
                 Insertion::InPlace
             );
         }
-        assert_eq!(pairs.insert(SiteId::RETURNS, 0x1000, CachePc::from_raw(2), PairWay::Landing), Insertion::InPlace);
+        assert_eq!(pairs.insert(SiteId::RETURNS, start, CachePc::from_raw(2), PairWay::Landing), Insertion::InPlace);
         assert_eq!(
-            (pairs.location(), pairs.find(SiteId::RETURNS, 0x1000).map(|entry| entry.pad)),
+            (pairs.location(), pairs.find(SiteId::RETURNS, start).map(|entry| entry.pad)),
             (after, Some(CachePc::from_raw(2)))
         );
-        for target in [0, u64::MAX] {
+        for target in [AppPc::LOWEST, AppPc::HIGHEST] {
             let used = pairs.used;
             assert!(pairs.find(SiteId::from_raw(3), target).is_none());
             assert!([4, 5]

@@ -19,7 +19,7 @@ extern crate alloc;
 use super::slab::{Unit, HOT_ROOM_BYTES};
 use super::slabs::Slabs;
 use super::views::writable;
-use crate::context::addresses::CachePc;
+use crate::context::addresses::{AppPc, CachePc};
 use crate::context::numbers::{ExitId, FragmentId};
 use crate::cpu::emit::Emitter;
 use crate::sys::heap::Arena;
@@ -44,26 +44,32 @@ const WAY_OUT_BYTES: u64 = 64;
 /// Room for the last instruction.
 const LAST_BYTES: u64 = 16;
 
-/// `struct rseq_cs`: what the program says of a critical section.
+/// `struct rseq_cs`: what is said of a critical section, by the program of its code, by a shadow of what is in an enclosure.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Descriptor {
+pub struct Descriptor<Pc> {
     pub version: u32,
     pub flags: u32,
-    pub start: u64,
+    pub start: Pc,
     pub size: u64,
-    pub abort: u64,
+    pub abort: Pc,
 }
 
-const _: () = assert!(size_of::<Descriptor>() as u64 <= SIGNATURE_OFFSET && SIGNATURE_OFFSET + 4 == STUB_OFFSET);
+/// As the program has it.
+pub type AppDescriptor = Descriptor<AppPc>;
 
-impl Descriptor {
-    pub fn end(&self) -> u64 {
+/// What takes its place.
+type ShadowDescriptor = Descriptor<CachePc>;
+
+const _: () = assert!(size_of::<ShadowDescriptor>() as u64 <= SIGNATURE_OFFSET && SIGNATURE_OFFSET + 4 == STUB_OFFSET);
+
+impl AppDescriptor {
+    pub fn end(&self) -> AppPc {
         self.start.wrapping_add(self.size)
     }
 
-    pub fn contains(&self, pc: u64) -> bool {
-        pc.wrapping_sub(self.start) < self.size
+    pub fn contains(&self, pc: AppPc) -> bool {
+        pc.bytes_behind(self.start) < self.size
     }
 }
 
@@ -72,7 +78,7 @@ impl Descriptor {
 pub struct Enclosure {
     /// The program's descriptor: where it is, and what it says.
     pub address: u64,
-    pub descriptor: Descriptor,
+    pub descriptor: AppDescriptor,
     pub shadow: u64,
     pub stub: CachePc,
     pub covered: CachePc,
@@ -87,13 +93,35 @@ pub struct Enclosure {
 }
 
 impl Enclosure {
+    /// One that begins with its shadow, at `shadow`; the critical section had `n_before` others.
+    pub fn laid_out(
+        shadow: u64,
+        address: u64,
+        descriptor: AppDescriptor,
+        n_before: u32,
+        abort_exit: ExitId,
+    ) -> Enclosure {
+        // How much a block takes in an enclosure does not depend on its size: what was full becomes larger.
+        let size = ((0x2000 + 40 * descriptor.size) << n_before).min(MAX_ENCLOSURE_BYTES);
+        let at = CachePc::from_raw(shadow);
+        let covered = at + ENTRIES_OFFSET + ENTRY_BYTES * (32 + descriptor.size / 4);
+        Enclosure {
+            address,
+            descriptor,
+            shadow,
+            stub: at + STUB_OFFSET,
+            covered,
+            covered_end: at + size - WAY_OUT_BYTES,
+            next_entry: at + ENTRIES_OFFSET,
+            next_code: covered,
+            abort_exit,
+            has_last: false,
+        }
+    }
+
     /// Where the last instruction is to start, if it has `size` bytes.
     pub fn last_start(&self, size: usize) -> CachePc {
         self.covered_end - size as u64
-    }
-
-    pub fn contains_covered(&self, pc: u64) -> bool {
-        (self.covered.raw()..self.covered_end.raw()).contains(&pc)
     }
 
     /// Writes the stub.
@@ -153,9 +181,9 @@ pub struct Rseqs {
     pub enclosures: Arena<Enclosure>,
     pieces: Arena<Piece>,
     /// Those in use, by the address at which they start: enclosure, and how many the critical section had.
-    by_start: BTreeMap<u64, (u32, u32)>,
+    by_start: BTreeMap<AppPc, (u32, u32)>,
     /// Where critical sections start whose code can't be copied.
-    given_up: Vec<u64>,
+    given_up: Vec<AppPc>,
     /// What precedes the address to go to on an abort, as the program told the kernel; `None`: it did not yet.
     pub signature: Option<u32>,
 }
@@ -184,13 +212,13 @@ impl Rseqs {
     }
 
     /// The critical section that holds `pc`.
-    pub fn find(&self, pc: u64) -> Option<u32> {
+    pub fn find(&self, pc: AppPc) -> Option<u32> {
         let (_, (index, _)) = self.by_start.range(..=pc).next_back()?;
         self.enclosure(*index).descriptor.contains(pc).then_some(*index)
     }
 
     /// Whether any critical section has code from `start` up to `end`.
-    pub fn intersects(&self, start: u64, end: u64) -> bool {
+    pub fn intersects(&self, start: AppPc, end: AppPc) -> bool {
         let last = self.by_start.range(..end).next_back();
         last.is_some_and(|(_, (index, _))| self.enclosure(*index).descriptor.end() > start)
     }
@@ -207,7 +235,7 @@ impl Rseqs {
     }
 
     /// Forgets the critical sections with code from `start` up to `end`. What is in their enclosures runs on.
-    pub fn remove(&mut self, start: u64, end: u64) {
+    pub fn remove(&mut self, start: AppPc, end: AppPc) {
         while self.intersects(start, end) {
             if let Some(key) = self.by_start.range(..end).next_back().map(|(key, _)| *key) {
                 self.by_start.remove(&key);
@@ -217,7 +245,7 @@ impl Rseqs {
     }
 
     /// Takes out all that are known: where the program has their descriptors, and what these say.
-    pub fn take_known(&mut self) -> Vec<(u64, Descriptor)> {
+    pub fn take_known(&mut self) -> Vec<(u64, AppDescriptor)> {
         let known = core::mem::take(&mut self.by_start);
         let told = |(index, _)| (self.enclosure(index).address, self.enclosure(index).descriptor);
         known.into_values().map(told).collect()
@@ -238,12 +266,12 @@ impl Rseqs {
     }
 
     /// Notes that the critical section at `start` is code like any other.
-    pub fn give_up(&mut self, start: u64) {
+    pub fn give_up(&mut self, start: AppPc) {
         self.by_start.remove(&start);
         self.given_up.push(start);
     }
 
-    pub fn is_given_up(&self, start: u64) -> bool {
+    pub fn is_given_up(&self, start: AppPc) -> bool {
         self.given_up.contains(&start)
     }
 
@@ -253,7 +281,7 @@ impl Rseqs {
         &mut self,
         slabs: &mut Slabs,
         address: u64,
-        descriptor: Descriptor,
+        descriptor: AppDescriptor,
         signature: u32,
         abort_exit: ExitId,
     ) -> Option<u32> {
@@ -264,32 +292,17 @@ impl Rseqs {
         }
         let room = slabs.room_near(descriptor.start)?;
         let shadow = room.hot.raw().next_multiple_of(32);
-        // How much a block takes in an enclosure does not depend on its size: what was full becomes larger.
-        let size = ((0x2000 + 40 * descriptor.size) << n_before).min(MAX_ENCLOSURE_BYTES);
-        let at = CachePc::from_raw(shadow);
-        let covered = at + ENTRIES_OFFSET + ENTRY_BYTES * (32 + descriptor.size / 4);
-        let covered_end = at + size - WAY_OUT_BYTES;
-        let enclosure = Enclosure {
-            address,
-            descriptor,
-            shadow,
-            stub: at + STUB_OFFSET,
-            covered,
-            covered_end,
-            next_entry: at + ENTRIES_OFFSET,
-            next_code: covered,
-            abort_exit,
-            has_last: false,
-        };
-        let own =
-            Descriptor { start: covered.raw(), size: covered_end - covered, abort: enclosure.stub.raw(), ..descriptor };
+        let enclosure = Enclosure::laid_out(shadow, address, descriptor, n_before, abort_exit);
+        let Enclosure { stub, covered, covered_end, .. } = enclosure;
+        let AppDescriptor { version, flags, .. } = descriptor;
+        let own = Descriptor { version, flags, start: covered, size: covered_end - covered, abort: stub };
         // SAFETY: the room is unused, and larger than any enclosure.
         unsafe {
-            (writable(shadow) as *mut Descriptor).write(own);
+            (writable(shadow) as *mut ShadowDescriptor).write(own);
             (writable(shadow + SIGNATURE_OFFSET) as *mut u32).write(signature);
         }
         let index = self.enclosures.push(enclosure)? as u32;
-        slabs.commit(room, shadow - room.hot.raw() + size, 0, Unit::Enclosure(index));
+        slabs.commit(room, (covered_end + WAY_OUT_BYTES).raw() - room.hot.raw(), 0, Unit::Enclosure(index));
         self.by_start.insert(descriptor.start, (index, n_before + 1));
         Some(index)
     }

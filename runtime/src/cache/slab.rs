@@ -166,10 +166,10 @@ impl Slab {
         self.start < range.end && range.start < self.start + SLAB_BYTES
     }
 
-    pub(super) fn reaches(&self, app_pc: u64) -> bool {
+    pub(super) fn reaches(&self, address: u64) -> bool {
         let middle_low = self.start;
         let middle_high = self.start + SLAB_BYTES;
-        app_pc.abs_diff(middle_low) < REACH && app_pc.abs_diff(middle_high) < REACH
+        address.abs_diff(middle_low) < REACH && address.abs_diff(middle_high) < REACH
     }
 
     /// Room for a unit that is so large at most; `None`: the slab is full. It leaves entries of the index for what is smaller.

@@ -4,7 +4,7 @@ extern crate alloc;
 use super::slab::{Found, Room, Slab, Unit, COLD_ROOM_BYTES, GONE, HOT_ROOM_BYTES, JUMP_ROOM_BYTES, REACH};
 use super::views::{map, unmap};
 use crate::cache::views::SLAB_BYTES;
-use crate::context::addresses::CachePc;
+use crate::context::addresses::{AppPc, CachePc};
 use crate::protocol::PAGE_BYTES;
 use crate::sys::heap::Arena;
 use crate::sys::kernel::MAP_FIXED_NOREPLACE;
@@ -75,16 +75,17 @@ impl Slabs {
     }
 
     /// Room for the translation of code at `app_pc`: as near as can be. `None`: no slab could be made.
-    pub fn room_near(&mut self, app_pc: u64) -> Option<Room> {
+    pub fn room_near(&mut self, app_pc: AppPc) -> Option<Room> {
+        let near = app_pc.raw();
         // The latest slab first: the others are full as a rule.
         let in_use = |slab: &&Slab| !slab.is_leaving;
         let room = |slab: &Slab| slab.room(HOT_ROOM_BYTES, COLD_ROOM_BYTES);
-        if let Some(found) = self.iter().rev().filter(in_use).filter(|slab| slab.reaches(app_pc)).find_map(room) {
+        if let Some(found) = self.iter().rev().filter(in_use).filter(|slab| slab.reaches(near)).find_map(room) {
             return Some(found);
         }
-        let neighbourhood = app_pc >> NEIGHBOURHOOD_BITS;
+        let neighbourhood = near >> NEIGHBOURHOOD_BITS;
         if self.crowded != Some(neighbourhood) {
-            if let Some(slab) = self.make_near(app_pc) {
+            if let Some(slab) = self.make_near(near) {
                 return room(&slab);
             }
             self.crowded = Some(neighbourhood);
@@ -170,20 +171,20 @@ impl Slabs {
         }
     }
 
-    /// Maps a slab near `app_pc`, where neither brk nor mmap grows into it soon.
-    fn make_near(&mut self, app_pc: u64) -> Option<Slab> {
+    /// Maps a slab near `address`, of the program's or of the cache's, where neither brk nor mmap grows into it soon.
+    fn make_near(&mut self, address: u64) -> Option<Slab> {
         const STEPS: u64 = 120;
         let (high_end, stack_floor) = (self.high_end, self.stack_floor);
-        let is_among_libraries = app_pc > high_end.saturating_sub(REACH) && app_pc < stack_floor;
+        let is_among_libraries = address > high_end.saturating_sub(REACH) && address < stack_floor;
         let below = |gap: u64| {
-            let start = (app_pc & !(SLAB_BYTES - 1)).wrapping_sub(gap);
+            let start = (address & !(SLAB_BYTES - 1)).wrapping_sub(gap);
             (0..STEPS).map(move |k| start.wrapping_sub((k + 1) * SLAB_BYTES))
         };
-        let above = (0..STEPS).map(|k| (app_pc & !(SLAB_BYTES - 1)) + REACH - (k + 2) * SLAB_BYTES);
+        let above = (0..STEPS).map(|k| (address & !(SLAB_BYTES - 1)) + REACH - (k + 2) * SLAB_BYTES);
         // mmap grows downwards among the libraries: far below is found free the longest.
         let gap = if is_among_libraries { 0x5000_0000 } else { 2 * SLAB_BYTES };
         let first = above_libraries(high_end, stack_floor, if is_among_libraries { STEPS } else { 0 });
-        let reaches = |start: &u64| Slab { start: *start, is_leaving: false }.reaches(app_pc);
+        let reaches = |start: &u64| Slab { start: *start, is_leaving: false }.reaches(address);
         first.chain(below(gap)).chain(above).filter(reaches).find_map(|start| self.make_at(start))
     }
 

@@ -1,8 +1,28 @@
 //! A hash table from addresses to numbers of things, with open addressing.
 
 extern crate alloc;
+use crate::context::addresses::AppPc;
 use alloc::vec;
 use alloc::vec::Vec;
+use core::marker::PhantomData;
+
+/// What things are found by.
+pub trait Key: Copy {
+    /// The number that stands for it in a table.
+    fn number(self) -> u64;
+}
+
+impl Key for AppPc {
+    fn number(self) -> u64 {
+        self.raw()
+    }
+}
+
+impl Key for u64 {
+    fn number(self) -> u64 {
+        self
+    }
+}
 
 /// A place of the table. Every number is a possible key (a program may branch to any), so none of them says that it is free.
 #[derive(Clone, Copy)]
@@ -12,17 +32,18 @@ struct Place<V> {
     value: Option<V>,
 }
 
-/// u64 keys to small values. Under the runtime's lock.
-pub struct PcTable<V> {
+/// Addresses of the program's code, or other numbers, to small values. Under the runtime's lock.
+pub struct PcTable<K, V> {
     entries: Vec<Place<V>>,
     used: usize,
+    keys: PhantomData<K>,
 }
 
-impl<V: Copy> PcTable<V> {
+impl<K: Key, V: Copy> PcTable<K, V> {
     const FREE: Place<V> = Place { key: 0, value: None };
 
-    pub const fn new() -> PcTable<V> {
-        PcTable { entries: Vec::new(), used: 0 }
+    pub const fn new() -> PcTable<K, V> {
+        PcTable { entries: Vec::new(), used: 0, keys: PhantomData }
     }
 
     /// Where a key belongs. Those of 256 bytes of code are neighbours: what runs soon after is found in lines that are near.
@@ -42,15 +63,16 @@ impl<V: Copy> PcTable<V> {
         index
     }
 
-    pub fn find(&self, key: u64) -> Option<V> {
+    pub fn find(&self, key: K) -> Option<V> {
         if self.entries.is_empty() {
             return None;
         }
-        self.entries[self.place_of(key)].value
+        self.entries[self.place_of(key.number())].value
     }
 
     /// Sets the value of `key`.
-    pub fn insert(&mut self, key: u64, value: V) {
+    pub fn insert(&mut self, key: K, value: V) {
+        let key = key.number();
         if (self.used + 1) * 2 > self.entries.len() {
             self.grow();
         }
@@ -62,12 +84,12 @@ impl<V: Copy> PcTable<V> {
     }
 
     /// Forgets `key`.
-    pub fn remove(&mut self, key: u64) {
+    pub fn remove(&mut self, key: K) {
         if self.entries.is_empty() {
             return;
         }
         let mask = self.entries.len() - 1;
-        let mut hole = self.place_of(key);
+        let mut hole = self.place_of(key.number());
         if self.entries[hole].value.is_none() {
             return;
         }
@@ -113,8 +135,8 @@ mod tests {
     #[test]
     fn every_number_is_a_key() {
         let mut table = PcTable::new();
-        table.insert(1, 1);
-        for key in [0, u64::MAX, u64::MAX - 1, 1 << 63] {
+        table.insert(1u64, 1);
+        for key in [0u64, u64::MAX, u64::MAX - 1, 1 << 63] {
             assert_eq!(table.find(key), None);
             table.insert(key, 7);
             assert_eq!(table.find(key), Some(7));
@@ -143,7 +165,7 @@ mod tests {
                 _ => assert_eq!(table.find(key), model.get(&key).copied()),
             }
         }
-        for key in (0..48_000).step_by(16) {
+        for key in (0..48_000u64).step_by(16) {
             assert_eq!(table.find(key), model.get(&key).copied());
         }
     }

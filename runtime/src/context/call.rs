@@ -1,5 +1,7 @@
 //! What a thread's context keeps of the system call that it makes.
 
+use crate::context::addresses::AppPc;
+
 /// `Call::restart`: the thread is in a system call that must not be made with a signal waiting; its context is as before it.
 pub const RESTART_ARMED: u32 = 1;
 /// `Call::restart`: a signal came, so the call was given up.
@@ -15,7 +17,7 @@ pub struct Call {
     /// Not 0: the thread is still inside the system call at `call_pc`, which controller or dispatcher had to interrupt with
     /// this error (`protocol::ThreadState::call_code`). The gate takes it back once the call is made anew.
     pub code: u32,
-    pub pc: u64,
+    pub pc: AppPc,
     /// A seccomp filter answered the program's call with the signal in `fault_info`.
     pub is_trapped: u32,
     /// The gate makes the call under way after all (dispatch/run.rs).

@@ -1,5 +1,7 @@
 //! What a thread's context has for captures: what translated code works out in front of a block, and how it leaves for that.
 
+use crate::context::addresses::AppPc;
+
 /// `Capture::outcome`: nothing was worked out yet, because the dispatcher has to do something before (`Capture::is_prepared`).
 pub const UNPREPARED: u32 = 1 << 31;
 
@@ -21,8 +23,10 @@ pub struct Capture {
     pub is_mask_held: u32,
     /// Not 0: the thread is to stop.
     pub stops: u32,
-    /// Where everything was captured, and the thread is about to go on; 0: nowhere.
-    pub passed_pc: u64,
+    /// Not 0: what waits to be delivered does so until the thread is behind the block that it is led to.
+    pub is_late: u32,
+    /// Where everything was captured, and the thread is about to go on; or nowhere.
+    pub passed_pc: AppPc,
     /// The program's registers that are used: by the processor (cpu::instrument::captures).
     pub spilled: [u64; 8],
     /// The state of its floating-point operations, and the one that captures have.

@@ -1,5 +1,7 @@
 //! What a thread's context keeps of the controller's directives (dispatch/apart/hold.rs).
 
+use crate::context::addresses::AppPc;
+
 /// `Hold::step`: the thread is to execute one instruction, and stop in front of the next one.
 pub const STEP_DUE: u32 = 1;
 /// `Hold::step`: it is executing that instruction.
@@ -16,5 +18,5 @@ pub struct Hold {
     /// How many filter ranges there were when it last looked.
     pub filters_seen: u32,
     /// The breakpoint that the thread was stopped at and is about to pass; 0: none.
-    pub passed_pc: u64,
+    pub passed_pc: AppPc,
 }

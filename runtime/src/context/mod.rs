@@ -27,6 +27,7 @@ pub mod rseq;
 pub mod signals;
 pub mod stepping;
 
+use crate::context::addresses::AppPc;
 use crate::context::numbers::FragmentId;
 use crate::cpu::context::{shown_details, FaultDetails, Gate, Registers, Vector};
 use crate::sys::kernel::{MEMORY_FAULTS, SEGV_BIT};
@@ -155,7 +156,7 @@ impl ThreadContext {
     }
 
     /// The branch table entry of a target at a site.
-    pub fn branch_entry(&self, site: SiteId, target: u64) -> *mut u64 {
-        (self.self_address + branch_table_offset(site) as u64 + (target & 0xffff) * 8) as *mut u64
+    pub fn branch_entry(&self, site: SiteId, target: AppPc) -> *mut u64 {
+        (self.self_address + branch_table_offset(site) as u64 + (target.raw() & 0xffff) * 8) as *mut u64
     }
 }

@@ -1,5 +1,7 @@
 //! What a thread's context keeps of the order of its execution: its path (mode `full`), its tags (mode `region`).
 
+use crate::context::addresses::AppPc;
+
 /// The recorded order of a thread.
 #[repr(C)]
 pub struct Path {
@@ -8,7 +10,7 @@ pub struct Path {
     pub has_tags: bool,
     /// Whether it ever was; if not, where the thread began.
     pub began: bool,
-    pub start_pc: u64,
+    pub start_pc: AppPc,
     /// The path is to go on in front of the next block.
     pub is_due: bool,
     /// The thread came to new code, or to other code than before, since the path's last checkpoint (thread/thinning.rs).

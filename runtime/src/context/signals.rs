@@ -1,5 +1,6 @@
 //! What a thread's context keeps of signals and faults: what waits to be delivered, masks, and the way out of handlers.
 
+use crate::context::addresses::{AppPc, CachePc};
 use crate::context::numbers::FragmentId;
 use crate::cpu::context::FaultDetails;
 use crate::sys::kernel::{SigInfo, SigStack, UNDEFERRED_SIGNALS};
@@ -45,7 +46,7 @@ pub struct Signals {
     /// The frame in the thread's block by which it is about to return out of a handler; 0: it is not.
     pub return_frame: u64,
     /// Where in the cache it returned to straight, unless it has been in the dispatcher since.
-    pub returned_to: u64,
+    pub returned_to: CachePc,
     /// When a handler returned last, and how often in a row a timer's signal came soon after that (signal/merging.rs).
     pub returned_tsc: u64,
     pub n_soon: u32,
@@ -65,7 +66,7 @@ pub struct Signals {
     /// The table of signal actions that the thread's are in; 0: the process's own (signal/table.rs).
     pub table: u64,
     /// The branch or return that led to what is no place for code, so that records name it instead, if `has_fault_origin`.
-    pub fault_origin: u64,
+    pub fault_origin: AppPc,
     pub has_fault_origin: bool,
     /// Signals sent meanwhile, one of each kind that an instruction can cause; `signo` 0: none.
     pub held: [SigInfo; UNDEFERRED_SIGNALS.len()],

@@ -1,6 +1,7 @@
 //! What a thread's context keeps of instructions that the processor executes one by one: native ones, breakpoints, code that is not followed.
 
 use super::numbers::CounterId;
+use crate::context::addresses::AppPc;
 
 /// `Stepping::breakpoint_once`.
 pub const MEETS_ONCE: u32 = 1;
@@ -29,7 +30,7 @@ pub struct Stepping {
     pub state: u32,
     /// Not 0: it was sent to a breakpoint that another put there, to be met, not to execute what is there: where that leads to
     /// (cpu::decode::placed), and how many steps it made.
-    pub breakpoint_next: u64,
+    pub breakpoint_next: AppPc,
     pub n_breakpoint_steps: u32,
     /// The fragment whose return led into the kernel's code for probes, plus one (dispatch/apart/probe_returns.rs); and whether the thread
     /// executes that code.

@@ -1,23 +1,25 @@
 //! How blocks end, and why there are none.
 
+use crate::context::addresses::AppPc;
+
 /// How a block ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Ending {
     /// The size limit, or the end of what is known to be executable.
     Limit,
     /// A direct jump.
-    Jump(u64),
+    Jump(AppPc),
     /// A conditional branch: target when taken.
-    Conditional(u64),
+    Conditional(AppPc),
     /// A direct call.
-    Call(u64),
+    Call(AppPc),
     IndirectJump,
     IndirectCall,
     /// A return, with the bytes of arguments it drops.
     Return(u16),
     Syscall,
     /// A transaction begins: where it goes on when it is aborted.
-    TransactionBegin(u64),
+    TransactionBegin(AppPc),
     /// An instruction that faults always.
     Fault,
     /// An instruction that only the processor itself does in place: the dispatcher has it execute the program's own.
@@ -32,7 +34,7 @@ pub enum Ending {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NoCode {
     /// There is no whole instruction: this is the first address that can't be executed, or can't be read.
-    Missing(u64),
+    Missing(AppPc),
     /// The decoder does not know the instruction. The processor refuses it in its own way, or knows better.
     Unknown,
 }

@@ -4,15 +4,16 @@
 //! under the runtime's lock only.
 
 extern crate alloc;
-use super::trusted::{TrustedPages, PAGE_BITS};
+use super::trusted::{page_of, page_start, TrustedPages};
+use crate::context::addresses::AppPc;
 use crate::sys::kernel::PROT_WRITE;
 use alloc::vec::Vec;
 
 /// A range of executable memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Range {
-    pub start: u64,
-    pub end: u64,
+    pub start: AppPc,
+    pub end: AppPc,
     /// PROT_* bits.
     pub protection: u64,
 }
@@ -34,25 +35,25 @@ impl Ranges {
     }
 
     /// The range that holds `address`.
-    pub fn find(&self, address: u64) -> Option<Range> {
+    pub fn find(&self, address: AppPc) -> Option<Range> {
         let index = self.ranges.partition_point(|range| range.end <= address);
         self.ranges.get(index).copied().filter(|range| range.start <= address)
     }
 
     /// Whether any executable memory lies in the range.
-    pub fn intersects(&self, start: u64, end: u64) -> bool {
+    pub fn intersects(&self, start: AppPc, end: AppPc) -> bool {
         let index = self.ranges.partition_point(|range| range.end <= start);
         self.ranges.get(index).is_some_and(|range| range.start < end)
     }
 
     /// The first range that ends after `from` and starts before `end`.
-    pub fn next_from(&self, from: u64, end: u64) -> Option<Range> {
+    pub fn next_from(&self, from: AppPc, end: AppPc) -> Option<Range> {
         let index = self.ranges.partition_point(|range| range.end <= from);
         self.ranges.get(index).copied().filter(|range| range.start < end)
     }
 
     /// Forgets what lies in the range.
-    pub fn remove(&mut self, start: u64, end: u64) {
+    pub fn remove(&mut self, start: AppPc, end: AppPc) {
         if start >= end || !self.intersects(start, end) {
             return;
         }
@@ -74,7 +75,7 @@ impl Ranges {
     }
 
     /// Sets the protection of a range; only executable ones are kept.
-    pub fn insert(&mut self, start: u64, end: u64, protection: u64, is_executable: bool) {
+    pub fn insert(&mut self, start: AppPc, end: AppPc, protection: u64, is_executable: bool) {
         self.remove(start, end);
         if !is_executable || start >= end {
             return;
@@ -100,16 +101,16 @@ impl Ranges {
     }
 
     /// Whether and how code at `address`, which lies in `range`, may change.
-    fn kind_at(&self, range: &Range, address: u64) -> Kind {
+    fn kind_at(&self, range: &Range, address: AppPc) -> Kind {
         match range.protection & PROT_WRITE {
             0 => Kind::Fixed,
-            _ if self.trusted.contains(address >> PAGE_BITS) => Kind::Trusted,
+            _ if self.trusted.contains(page_of(address)) => Kind::Trusted,
             _ => Kind::Written,
         }
     }
 
     /// How much code there is from `address` on, at most `limit` bytes, over adjacent ranges.
-    pub fn run_at(&self, address: u64, limit: usize) -> Run {
+    pub fn run_at(&self, address: AppPc, limit: usize) -> Run {
         let first = self.ranges.partition_point(|range| range.end <= address);
         let kind = self.ranges.get(first).map_or(Kind::Fixed, |range| self.kind_at(range, address));
         let (mut end, mut same_end) = (address, address);
@@ -120,7 +121,7 @@ impl Ranges {
             while end < range.end && end - address < limit as u64 {
                 let here = self.kind_at(range, end);
                 // Kinds change at pages where the program may write.
-                let page_end = ((end >> PAGE_BITS) + 1) << PAGE_BITS;
+                let page_end = page_start(page_of(end) + 1);
                 let next = if here == Kind::Fixed { range.end } else { page_end.min(range.end) };
                 if here == kind && same_end == end {
                     same_end = next;
@@ -128,7 +129,7 @@ impl Ranges {
                 end = next;
             }
         }
-        let clamp = |end: u64| (end - address).min(limit as u64) as usize;
+        let clamp = |end: AppPc| (end - address).min(limit as u64) as usize;
         Run { size: clamp(end), same_kind: clamp(same_end), kind }
     }
 }
@@ -158,43 +159,48 @@ pub struct Run {
 mod tests {
     use super::*;
 
+    /// The range from `start` up to `end`, of which what is executable is kept.
+    fn insert(ranges: &mut Ranges, start: u64, end: u64, protection: u64, is_executable: bool) {
+        ranges.insert(AppPc::from_raw(start), AppPc::from_raw(end), protection, is_executable);
+    }
+
     fn parts_at(ranges: &Ranges, address: u64, limit: usize) -> (usize, usize, Kind) {
-        let run = ranges.run_at(address, limit);
+        let run = ranges.run_at(AppPc::from_raw(address), limit);
         (run.size, run.same_kind, run.kind)
     }
 
     #[test]
     fn removal_splits_and_insertion_replaces() {
         let mut ranges = Ranges::new();
-        ranges.insert(0x1000, 0x5000, 5, true);
-        ranges.remove(0x2000, 0x3000);
-        assert_eq!(ranges.find(0x1fff).unwrap().end, 0x2000);
-        assert!(ranges.find(0x2000).is_none());
-        assert_eq!(ranges.find(0x3000).unwrap().start, 0x3000);
-        ranges.insert(0x1800, 0x3800, 7, true);
-        assert_eq!(ranges.find(0x2000).unwrap().protection, 7);
-        assert_eq!(ranges.find(0x1000).unwrap().end, 0x1800);
-        ranges.insert(0x1000, 0x5000, 3, false);
-        assert!(!ranges.intersects(0, u64::MAX));
+        insert(&mut ranges, 0x1000, 0x5000, 5, true);
+        ranges.remove(AppPc::from_raw(0x2000), AppPc::from_raw(0x3000));
+        assert_eq!(ranges.find(AppPc::from_raw(0x1fff)).unwrap().end.raw(), 0x2000);
+        assert!(ranges.find(AppPc::from_raw(0x2000)).is_none());
+        assert_eq!(ranges.find(AppPc::from_raw(0x3000)).unwrap().start.raw(), 0x3000);
+        insert(&mut ranges, 0x1800, 0x3800, 7, true);
+        assert_eq!(ranges.find(AppPc::from_raw(0x2000)).unwrap().protection, 7);
+        assert_eq!(ranges.find(AppPc::from_raw(0x1000)).unwrap().end.raw(), 0x1800);
+        insert(&mut ranges, 0x1000, 0x5000, 3, false);
+        assert!(!ranges.intersects(AppPc::LOWEST, AppPc::HIGHEST));
     }
 
     #[test]
     fn all_code_can_count_as_writable() {
         let mut ranges = Ranges::new();
-        ranges.insert(0x1000, 0x2000, 5, true);
+        insert(&mut ranges, 0x1000, 0x2000, 5, true);
         assert!(ranges.make_writable());
-        ranges.insert(0x3000, 0x4000, 5, true);
+        insert(&mut ranges, 0x3000, 0x4000, 5, true);
         assert!(!ranges.make_writable());
-        assert_eq!([0x1000, 0x3000].map(|address| ranges.run_at(address, 1).kind), [Kind::Written; 2]);
+        assert_eq!([0x1000, 0x3000].map(|address| ranges.run_at(AppPc::from_raw(address), 1).kind), [Kind::Written; 2]);
     }
 
     #[test]
     fn code_runs_over_adjacent_ranges() {
         let mut ranges = Ranges::new();
-        ranges.insert(0x1000, 0x2000, 5, true);
-        ranges.insert(0x2000, 0x3000, 4, true);
-        ranges.insert(0x3000, 0x4000, 7, true);
-        ranges.insert(0x5000, 0x6000, 5, true);
+        insert(&mut ranges, 0x1000, 0x2000, 5, true);
+        insert(&mut ranges, 0x2000, 0x3000, 4, true);
+        insert(&mut ranges, 0x3000, 0x4000, 7, true);
+        insert(&mut ranges, 0x5000, 0x6000, 5, true);
         let run = |address, limit| parts_at(&ranges, address, limit);
         assert_eq!(run(0x1f00, 0x10000), (0x2100, 0x1100, Kind::Fixed));
         assert_eq!(run(0x1f00, 0x10), (0x10, 0x10, Kind::Fixed));
@@ -205,8 +211,8 @@ mod tests {
     #[test]
     fn trusted_pages_are_a_kind_of_their_own() {
         let mut ranges = Ranges::new();
-        ranges.insert(0x1000, 0x2000, 5, true);
-        ranges.insert(0x2000, 0x6000, 7, true);
+        insert(&mut ranges, 0x1000, 0x2000, 5, true);
+        insert(&mut ranges, 0x2000, 0x6000, 7, true);
         for page in [1, 3, 4] {
             ranges.trusted.insert(page);
         }

@@ -1,10 +1,21 @@
 //! Pages of code that the program may write and that are protected, so that no write to them goes unseen.
 
 extern crate alloc;
+use crate::context::addresses::AppPc;
 use crate::protocol::PAGE_BYTES;
 use alloc::vec::Vec;
 
 pub const PAGE_BITS: u32 = PAGE_BYTES.trailing_zeros();
+
+/// The number of the page that holds `address`.
+pub fn page_of(address: AppPc) -> u64 {
+    address.raw() >> PAGE_BITS
+}
+
+/// Where a page begins.
+pub fn page_start(page: u64) -> AppPc {
+    AppPc::from_raw(page << PAGE_BITS)
+}
 
 /// Page numbers, sorted.
 pub struct TrustedPages {
@@ -35,19 +46,19 @@ impl TrustedPages {
     }
 
     /// The pages that hold any byte from `start` up to `end`.
-    pub fn within(&self, start: u64, end: u64) -> &[u64] {
+    pub fn within(&self, start: AppPc, end: AppPc) -> &[u64] {
         &self.pages[self.indices(start, end)]
     }
 
     /// Takes out the pages that hold any byte from `start` up to `end`.
-    pub fn take(&mut self, start: u64, end: u64) -> Vec<u64> {
+    pub fn take(&mut self, start: AppPc, end: AppPc) -> Vec<u64> {
         let indices = self.indices(start, end);
         self.pages.drain(indices).collect()
     }
 
-    fn indices(&self, start: u64, end: u64) -> core::ops::Range<usize> {
-        let first = self.pages.partition_point(|page| *page < start >> PAGE_BITS);
-        let behind = self.pages.partition_point(|page| page << PAGE_BITS < end);
+    fn indices(&self, start: AppPc, end: AppPc) -> core::ops::Range<usize> {
+        let first = self.pages.partition_point(|page| *page < page_of(start));
+        let behind = self.pages.partition_point(|page| page_start(*page) < end);
         first..behind.max(first)
     }
 }
@@ -55,6 +66,10 @@ impl TrustedPages {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn within(pages: &TrustedPages, start: u64, end: u64) -> &[u64] {
+        pages.within(AppPc::from_raw(start), AppPc::from_raw(end))
+    }
 
     #[test]
     fn pages_are_found_by_any_byte() {
@@ -64,10 +79,10 @@ mod tests {
         }
         assert_eq!(pages.len(), 3);
         assert!(pages.contains(7) && !pages.contains(6));
-        assert_eq!(pages.within(0x5fff, 0x7001), [5, 7]);
-        assert_eq!(pages.within(0x6000, 0x7000), []);
-        assert_eq!(pages.within(0x9000, 0x5000), []);
-        assert_eq!(pages.take(0x7800, u64::MAX), [7, 9]);
-        assert_eq!(pages.within(0, u64::MAX), [5]);
+        assert_eq!(within(&pages, 0x5fff, 0x7001), [5, 7]);
+        assert_eq!(within(&pages, 0x6000, 0x7000), []);
+        assert_eq!(within(&pages, 0x9000, 0x5000), []);
+        assert_eq!(pages.take(AppPc::from_raw(0x7800), AppPc::HIGHEST), [7, 9]);
+        assert_eq!(within(&pages, 0, u64::MAX), [5]);
     }
 }

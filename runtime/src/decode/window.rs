@@ -3,7 +3,8 @@
 //! Copied, because it may go while it is looked at: a file's end moves, and what may be executed need not be readable.
 
 use super::ranges::{Kind, Ranges};
-use super::trusted::PAGE_BITS;
+use super::trusted::{page_of, page_start};
+use crate::context::addresses::AppPc;
 use crate::cpu::guarded;
 
 /// Bytes read at a time: few blocks are longer, and what lies behind is not touched for nothing.
@@ -12,7 +13,7 @@ const STEP: usize = 64;
 /// A copy of the code from `start` on, over adjacent executable ranges.
 pub struct CodeWindow<'a> {
     buffer: &'a mut [u8],
-    start: u64,
+    start: AppPc,
     filled: usize,
     /// What may be read at most.
     limit: usize,
@@ -24,7 +25,7 @@ pub struct CodeWindow<'a> {
 
 impl<'a> CodeWindow<'a> {
     /// The code at `start`, at most as much as `buffer` holds.
-    pub fn open(buffer: &'a mut [u8], ranges: &Ranges, start: u64) -> CodeWindow<'a> {
+    pub fn open(buffer: &'a mut [u8], ranges: &Ranges, start: AppPc) -> CodeWindow<'a> {
         let run = ranges.run_at(start, buffer.len());
         CodeWindow { buffer, start, filled: 0, limit: run.size, same_kind: run.same_kind, kind: run.kind }
     }
@@ -36,8 +37,8 @@ impl<'a> CodeWindow<'a> {
 
     /// Leaves out what lies behind the first page.
     pub fn keep_to_page(&mut self) {
-        let page_bytes = 1 << PAGE_BITS;
-        self.limit = self.limit.min((page_bytes - self.start % page_bytes) as usize);
+        let page_end = page_start(page_of(self.start) + 1);
+        self.limit = self.limit.min(page_end.bytes_behind(self.start) as usize);
     }
 
     /// What was read so far.
@@ -77,7 +78,7 @@ impl<'a> CodeWindow<'a> {
     }
 
     /// The first address that was not read.
-    pub fn end(&self) -> u64 {
+    pub fn end(&self) -> AppPc {
         self.start.wrapping_add(self.filled as u64)
     }
 }

@@ -3,7 +3,7 @@
 use crate::buffer::{RingWriter, Shared};
 use crate::cache::exit::ExitType;
 use crate::cache::Entry;
-use crate::context::addresses::CachePc;
+use crate::context::addresses::{AppPc, CachePc};
 use crate::context::call::RESTART_DUE;
 use crate::context::numbers::{ExitId, FragmentId, SiteId};
 use crate::context::ThreadContext;
@@ -38,10 +38,10 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
     let mut link = ExitId::NONE;
     context.signals.doubtful_pc = 0;
     context.set_returning(0);
-    context.signals.returned_to = 0;
+    context.signals.returned_to = CachePc::NOWHERE;
     if reason != REASON_RESUME {
         context.registers.note_modes();
-        context.capture.passed_pc = 0;
+        context.capture.passed_pc = AppPc::NOWHERE;
     }
     path::note_that_it_tells_first(context);
     let is_call_allowed = core::mem::take(&mut context.call.is_allowed) != 0;
@@ -154,7 +154,7 @@ pub fn resume(context: &mut ThreadContext, link: ExitId) -> CachePc {
         }
         let is_late = || probe_returns::is_inside(context) || captures::is_past(context);
         if context.signals.fault_pending != 0 || context.is_signal_waiting() && !is_late() {
-            context.capture.passed_pc = 0;
+            context.capture.passed_pc = AppPc::NOWHERE;
             linking::note_first_exit(context, link);
             link = ExitId::NONE;
             rseq::settle(context);
@@ -183,11 +183,11 @@ pub fn resume(context: &mut ThreadContext, link: ExitId) -> CachePc {
             Ok(_) if tracer() != 0 => release::release_all(context, release_reason::TRACED),
             Ok(_) => breakpoints::meet(context, n_changes),
             // The kernel may know better: a stack that grew, shared memory, a mapping made executable by another rule.
-            Err(BuildError::NoCode(NoCode::Missing(address))) if memory::learn_range(context, address) => {}
+            Err(BuildError::NoCode(NoCode::Missing(address))) if memory::learn_range(context, address.raw()) => {}
             // The trap behind the branch that led there comes first.
             Err(BuildError::NoCode(_)) if context.is_step_due() => raise::raise_step(context),
-            Err(BuildError::NoCode(NoCode::Missing(address))) if hidden::is_hidden(address) => {
-                raise::raise_page_fault(context, address);
+            Err(BuildError::NoCode(NoCode::Missing(address))) if hidden::is_hidden(address.raw()) => {
+                raise::raise_page_fault(context, address.raw());
             }
             Err(BuildError::NoCode(_)) => natively::fault_natively(context, n_changes),
             Err(BuildError::OutOfMemory) => release::release(context, release_reason::RUNTIME_ERROR),

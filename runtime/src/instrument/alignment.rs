@@ -9,6 +9,7 @@ use super::branch_way::BranchWay;
 use super::plan::Plan;
 use super::Engine;
 use crate::cache::slab::MAX_PADDING;
+use crate::context::addresses::AppPc;
 use crate::cpu::emit::{BRANCH_BYTES, WORD_BYTES};
 use crate::decode::{Block, Ending};
 use crate::protocol::exit_kind;
@@ -56,7 +57,7 @@ impl Engine {
 
     /// About how many bytes the blocks take by which a loop's first one at `pc` comes back to itself. `None`: not by few, or they lie
     /// elsewhere already.
-    fn bytes_back_to(&self, pc: u64, successor: u64, n_inserted: u64) -> Option<u64> {
+    fn bytes_back_to(&self, pc: AppPc, successor: AppPc, n_inserted: u64) -> Option<u64> {
         let (mut next, mut bytes) = (successor, 0);
         for _ in 1..MAX_BLOCKS {
             let id = self.cache.by_pc.find(next).or(self.cache.versions.find(next))?;
@@ -81,7 +82,7 @@ impl Engine {
 }
 
 /// Where a block mostly goes.
-fn straight_way(end: u64, ending: Ending, straight: Option<BranchWay>) -> Option<u64> {
+fn straight_way(end: AppPc, ending: Ending, straight: Option<BranchWay>) -> Option<AppPc> {
     match ending {
         Ending::Conditional(target) => straight.map(|way| if way == BranchWay::Taken { target } else { end }),
         Ending::Jump(target) => Some(target),

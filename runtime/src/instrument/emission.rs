@@ -4,7 +4,7 @@ use super::output::{IndirectWay, Output};
 use super::plan::{Guard, Plan};
 use super::{BuildError, Engine};
 use crate::cache::exit::{Entry, ExitType};
-use crate::context::addresses::CachePc;
+use crate::context::addresses::{AppPc, CachePc};
 use crate::context::layout::heat_offset;
 use crate::cpu::emit::{BRANCH_BYTES, WORD_BYTES};
 use crate::cpu::instrument::captures;
@@ -208,7 +208,7 @@ impl Engine {
 }
 
 /// The fragment does not fit where there is room.
-fn no_room(engine: &Engine, pc: u64) -> BuildError {
-    engine.shared.report_error(error_code::NO_SLAB, [pc, 1, 0, 0]);
+fn no_room(engine: &Engine, pc: AppPc) -> BuildError {
+    engine.shared.report_error(error_code::NO_SLAB, [pc.raw(), 1, 0, 0]);
     BuildError::OutOfMemory
 }

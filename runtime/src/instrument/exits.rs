@@ -1,7 +1,7 @@
 //! Ways out of fragments: linkable jumps with their stubs.
 
 use crate::cache::exit::{Entry, Exit, ExitType, PadId};
-use crate::context::addresses::CachePc;
+use crate::context::addresses::{AppPc, CachePc};
 use crate::context::layout::heat_offset;
 use crate::context::numbers::{CounterId, ExitId, FragmentId};
 use crate::cpu::emit::{Emitter, ZERO};
@@ -20,7 +20,7 @@ pub struct ExitList {
 }
 
 pub const BLANK: Exit = Exit {
-    target: 0,
+    target: AppPc::NOWHERE,
     patch: CachePc::NOWHERE,
     stub: CachePc::NOWHERE,
     fragment: FragmentId::NONE,
@@ -56,7 +56,7 @@ impl ExitList {
     }
 
     /// Emits a linkable jump to `target`. It leads nowhere until `emit_stubs`.
-    pub fn emit_jump(&mut self, emitter: &mut Emitter, kind: ExitType, target: u64, counter: CounterId) {
+    pub fn emit_jump(&mut self, emitter: &mut Emitter, kind: ExitType, target: AppPc, counter: CounterId) {
         let patch = emitter.jump_linkable();
         self.add(Exit { target, patch, kind, counter, ..BLANK });
     }
@@ -67,20 +67,20 @@ impl ExitList {
     }
 
     /// As `emit_jump`, to what is no block of its own for those who tag blocks.
-    pub fn emit_continuation(&mut self, emitter: &mut Emitter, kind: ExitType, target: u64, counter: CounterId) {
+    pub fn emit_continuation(&mut self, emitter: &mut Emitter, kind: ExitType, target: AppPc, counter: CounterId) {
         self.emit_jump(emitter, kind, target, counter);
         self.exits[self.length - 1].skips_question = true;
     }
 
     /// Emits a linkable call of `target`; the return address is where the processor wants it.
-    pub fn emit_call(&mut self, emitter: &mut Emitter, target: u64, counter: CounterId) {
+    pub fn emit_call(&mut self, emitter: &mut Emitter, target: AppPc, counter: CounterId) {
         let patch = emitter.call_linkable();
         self.add(Exit { target, patch, kind: ExitType::Call, counter, ..BLANK });
         self.exits[self.length - 1].entry = Entry::Call;
     }
 
     /// Emits a linkable conditional branch to `target`.
-    pub fn emit_condition(&mut self, emitter: &mut Emitter, condition: u8, kind: ExitType, target: u64) {
+    pub fn emit_condition(&mut self, emitter: &mut Emitter, condition: u8, kind: ExitType, target: AppPc) {
         let patch = emitter.jump_condition_linkable(condition);
         self.add(Exit { target, patch, kind, ..BLANK });
     }
@@ -94,13 +94,13 @@ impl ExitList {
     }
 
     /// Emits what counts how often the fragment runs, and leaves in front of `pc` when it is hot. Changes flags.
-    pub fn emit_heat(&mut self, emitter: &mut Emitter, fragment: FragmentId, pc: u64) {
+    pub fn emit_heat(&mut self, emitter: &mut Emitter, fragment: FragmentId, pc: AppPc) {
         emitter.count_heat(heat_offset(fragment));
         self.emit_condition(emitter, ZERO, ExitType::Relayout, pc);
     }
 
     /// Adds an exit without a jump of its own: it is entered at its stub only. Returns its number.
-    pub fn add_stub_only(&mut self, kind: ExitType, target: u64) -> ExitId {
+    pub fn add_stub_only(&mut self, kind: ExitType, target: AppPc) -> ExitId {
         self.add(Exit { target, kind, ..BLANK });
         self.first.plus(self.length as u32 - 1)
     }

@@ -17,6 +17,7 @@ use crate::cpu::decode::scratch;
 use crate::cpu::instrument::counting::find_straight_way;
 use crate::decode::{Block, Ending};
 use crate::instrument::counts::loops::Round;
+use crate::protocol::exit_kind;
 
 /// What a plan is made from, beside the block's instructions.
 pub struct Facts {
@@ -68,6 +69,38 @@ pub struct Facts {
 }
 
 impl Facts {
+    /// What is known of a block of which nothing else is: it did not run yet, and nothing of it is recorded.
+    pub fn of(id: FragmentId, request: Request, block: &Block, ending: Ending, kind: u8) -> Facts {
+        Facts {
+            id,
+            request,
+            ending,
+            kind,
+            n_copied: count_copied(block, ending, kind),
+            code_hash: hash(&block.code),
+            hashed_size: block.size_bytes() as u16,
+            before: None,
+            counters: Counters::NONE,
+            leader: ExitId::NONE,
+            rank: 0,
+            straight: None,
+            leads_back: false,
+            counts_straight: false,
+            are_dead_at_end: false,
+            path: None,
+            round: Round::No,
+            lends: false,
+            is_called: false,
+            is_indirect_target: false,
+            shares_entry: false,
+            counts_heat: false,
+            counts_trust: false,
+            region_block: BlockNumber::NONE,
+            region_before: FragmentId::NONE,
+            has_captures: false,
+        }
+    }
+
     pub fn is_hot(&self) -> bool {
         self.before.is_some()
     }
@@ -78,6 +111,16 @@ impl Facts {
 
     pub fn is_led(&self) -> bool {
         self.leader != ExitId::NONE
+    }
+}
+
+/// How many of a block's instructions are copied.
+fn count_copied(block: &Block, ending: Ending, kind: u8) -> usize {
+    match ending {
+        Ending::Limit | Ending::Fault => block.count(),
+        // Where the processor has none it faults.
+        Ending::TransactionBegin(_) if kind == exit_kind::NONE => block.count(),
+        _ => block.count() - 1,
     }
 }
 
@@ -93,11 +136,7 @@ impl Engine {
         let ending = if is_hot { self.leave_call_to_others(block, ending) } else { ending };
         let block = &*block;
         let kind = kind_of(ending, self.features.has_transactions);
-        let n_copied = match ending {
-            Ending::Limit | Ending::Fault => block.count(),
-            Ending::TransactionBegin(_) if !self.features.has_transactions => block.count(),
-            _ => block.count() - 1,
-        };
+        let n_copied = count_copied(block, ending, kind);
         let habit = before.map(|before| before.habit);
         let straight = find_straight_way(block, habit);
         let leads_back = straight.is_some_and(|way| self.leads_back(block, ending, way, is_hot));

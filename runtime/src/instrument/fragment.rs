@@ -46,7 +46,7 @@ impl Engine {
         ending: Ending,
     ) -> Result<FragmentId, BuildError> {
         let Some(mut room) = self.cache.slabs.room_near(block.pc) else {
-            self.shared.report_error(error_code::NO_SLAB, [block.pc, 0, 0, 0]);
+            self.shared.report_error(error_code::NO_SLAB, [block.pc.raw(), 0, 0, 0]);
             return Err(BuildError::OutOfMemory);
         };
         let facts = self.gather(writer, request, block, ending);

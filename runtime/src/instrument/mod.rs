@@ -23,11 +23,14 @@ pub mod publish;
 pub mod recorders;
 pub mod request;
 pub mod rseq;
+pub mod rseq_fragment;
+pub mod rseq_plan;
 pub mod tags;
 
 extern crate alloc;
 use crate::buffer::{RingWriter, Shared};
 use crate::cache::Cache;
+use crate::context::addresses::AppPc;
 use crate::context::numbers::{CounterId, FragmentId};
 use crate::cpu::features::Features;
 use crate::cpu::translate::Mangler;
@@ -80,7 +83,7 @@ pub struct Engine {
     /// What paths have to tell (mode full).
     pub path_log: PathLog,
     /// By address of a return: how often it led elsewhere than its call (instrument/indirect/strays.rs).
-    strays: BTreeMap<u64, u32>,
+    strays: BTreeMap<AppPc, u32>,
     /// Which of its two cells a decision is counted in.
     decision_cells: DecisionCells,
     /// The numbers that paths have for targets of indirect branches.
@@ -92,7 +95,7 @@ pub struct Engine {
     /// What is captured where.
     pub captures: Captures,
     /// By address: what is executed where the program or another set a breakpoint.
-    probe_codes: BTreeMap<u64, ProbeCode>,
+    probe_codes: BTreeMap<AppPc, ProbeCode>,
     counters_used: u32,
     instructions_translated: u64,
     /// What the processor can do.
@@ -159,7 +162,7 @@ impl Engine {
     }
 
     /// The fragment at `pc`, made now if there is none yet.
-    pub fn fragment_at(&mut self, writer: &RingWriter, pc: u64) -> Result<FragmentId, BuildError> {
+    pub fn fragment_at(&mut self, writer: &RingWriter, pc: AppPc) -> Result<FragmentId, BuildError> {
         if let Some(id) = self.cache.by_pc.find(pc) {
             return Ok(id);
         }

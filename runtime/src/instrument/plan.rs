@@ -162,46 +162,27 @@ mod tests {
     use super::super::request::{Arrival, Request};
     use super::*;
     use crate::cache::Fragment;
+    use crate::context::addresses::AppPc;
     use crate::context::numbers::{ExitId, FragmentId};
     use crate::cpu::decode::samples::loop_of_one;
     use crate::instrument::counts::loops::Round;
 
-    const PC: u64 = 0x1000;
+    const PC: AppPc = AppPc::from_raw(0x1000);
 
     /// What is known of a block with a conditional branch back that has not run yet, counted by 1 and 2.
     fn facts_of(block: &Block) -> Facts {
+        let (ending, kind) = (Ending::Conditional(PC), exit_kind::CONDITIONAL);
         Facts {
-            id: FragmentId::from_raw(5),
-            request: Request::new(PC, Arrival::Other),
-            ending: Ending::Conditional(PC),
-            kind: exit_kind::CONDITIONAL,
-            n_copied: block.count() - 1,
-            code_hash: 0,
-            hashed_size: block.size_bytes() as u16,
-            before: None,
             counters: Counters {
                 first: CounterId::from_raw(1),
                 main: CounterId::from_raw(1),
                 second: CounterId::from_raw(2),
                 ..Counters::NONE
             },
-            leader: ExitId::NONE,
-            rank: 0,
             straight: Some(BranchWay::Taken),
             leads_back: true,
             counts_straight: true,
-            are_dead_at_end: false,
-            path: None,
-            round: Round::No,
-            lends: false,
-            is_called: false,
-            is_indirect_target: false,
-            shares_entry: false,
-            counts_heat: false,
-            counts_trust: false,
-            region_block: BlockNumber::NONE,
-            region_before: FragmentId::NONE,
-            has_captures: false,
+            ..Facts::of(FragmentId::from_raw(5), Request::new(PC, Arrival::Other), block, ending, kind)
         }
     }
 

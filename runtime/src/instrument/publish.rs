@@ -8,6 +8,7 @@ use crate::buffer::RingWriter;
 use crate::context::numbers::{FragmentId, SiteId};
 use crate::cpu::sys::clock::ticks;
 use crate::decode::places::name_of;
+use crate::decode::trusted::page_of;
 use crate::decode::{Block, Ending};
 use crate::protocol::{exit_kind, fragment_flag, record_kind, FragmentRecord};
 
@@ -27,7 +28,7 @@ impl Engine {
         if !is_alone {
             self.cache.by_pc.insert(block.pc, id);
         }
-        let page = block.pc >> 12;
+        let page = page_of(block.pc);
         let next = self.cache.by_page.find(page).unwrap_or(FragmentId::NONE);
         self.cache.fragment_mut(id).next_in_page = next;
         self.cache.by_page.insert(page, id);
@@ -42,8 +43,8 @@ impl Engine {
         self.shared.set(crate::status_field!(fragments), u64::from(id.raw()) + 1);
         self.shared.set(crate::status_field!(instructions_translated), self.instructions_translated);
         let target_pc = match ending {
-            Ending::Jump(target) | Ending::Conditional(target) | Ending::Call(target) => name_of(target),
-            Ending::TransactionBegin(target) if kind == exit_kind::JUMP => name_of(target),
+            Ending::Jump(target) | Ending::Conditional(target) | Ending::Call(target) => name_of(target).raw(),
+            Ending::TransactionBegin(target) if kind == exit_kind::JUMP => name_of(target).raw(),
             _ => 0,
         };
         let mut payload =
@@ -59,7 +60,7 @@ impl Engine {
             kind: record_kind::FRAGMENT,
             continuations: payload.len().div_ceil(60) as u16,
             tid: writer.tid,
-            app_pc: block.pc,
+            app_pc: block.pc.raw(),
             target_pc,
             tsc: ticks(),
             fragment_id: id.raw(),

@@ -1,5 +1,6 @@
 //! What is asked of the translator: code at an address, how a thread came there, and for whom.
 
+use crate::context::addresses::AppPc;
 use crate::context::numbers::ExitId;
 
 /// How execution comes to code for the first time.
@@ -36,19 +37,19 @@ pub enum Purpose {
 /// A fragment that is to be made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Request {
-    pub pc: u64,
+    pub pc: AppPc,
     pub arrival: Arrival,
     pub purpose: Purpose,
 }
 
 impl Request {
     /// For all threads.
-    pub fn new(pc: u64, arrival: Arrival) -> Request {
+    pub fn new(pc: AppPc, arrival: Arrival) -> Request {
         Request { pc, arrival, purpose: Purpose::Everybody }
     }
 
     /// For one execution.
-    pub fn once(pc: u64, is_before_path: bool) -> Request {
+    pub fn once(pc: AppPc, is_before_path: bool) -> Request {
         Request { pc, arrival: Arrival::Other, purpose: Purpose::Once { is_before_path } }
     }
 

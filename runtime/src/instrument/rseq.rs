@@ -11,12 +11,13 @@
 //!   run as anywhere else. If the kernel would have aborted the thread meanwhile, it is when it comes back into the critical section.
 
 use crate::buffer::RingWriter;
-use crate::cache::rseq::{Descriptor, MAX_RSEQ_BYTES};
+use crate::cache::rseq::{AppDescriptor, MAX_RSEQ_BYTES};
 use crate::cache::Exit;
+use crate::context::addresses::AppPc;
 use crate::context::numbers::FragmentId;
 use crate::cpu::guarded;
 use crate::cpu::sys::kernel::USER_END;
-use crate::decode::{decode_block, trusted, Block, Ending};
+use crate::decode::{trusted, Block, Ending};
 use crate::instrument::exits::{ExitList, BLANK};
 use crate::instrument::request::Request;
 use crate::instrument::{BuildError, Engine};
@@ -67,7 +68,7 @@ impl Engine {
         let rseqs = &self.cache.rseqs;
         if !rseqs.intersects(block.pc, block.end())
             || block.is_writable
-            || self.ranges.trusted.contains(block.pc >> trusted::PAGE_BITS)
+            || self.ranges.trusted.contains(trusted::page_of(block.pc))
         {
             return (ending, Cut::Beside);
         }
@@ -95,16 +96,6 @@ impl Engine {
         }
     }
 
-    /// The instruction at `pc`, in a critical section, that does not run in its enclosure; `None`: it does.
-    pub fn find_beside_enclosure(&self, pc: u64) -> Option<Ending> {
-        let mut block = Block::new();
-        match decode_block(&mut block, &self.ranges, pc) {
-            Ok(Ending::Limit | Ending::Jump(_) | Ending::Conditional(_)) => None,
-            Ok(ending) => (block.count() <= 1).then_some(ending),
-            Err(_) => Some(Ending::Fault),
-        }
-    }
-
     /// Learns of the critical section that the descriptor at `address` describes, if there is one; one that overlaps others takes
     /// their place if it `replaces`. Whether it was learned.
     pub fn learn_rseq(&mut self, writer: &RingWriter, address: u64, replaces: bool) -> bool {
@@ -124,11 +115,11 @@ impl Engine {
     }
 
     /// Whether a descriptor is one that the kernel would take, of code that does not change. Guarded copies may fault.
-    pub fn is_rseq(&self, descriptor: &Descriptor) -> bool {
+    pub fn is_rseq(&self, descriptor: &AppDescriptor) -> bool {
         let (start, end) = (descriptor.start, descriptor.end());
         let is_sound = descriptor.version == 0
             && (1..=MAX_RSEQ_BYTES).contains(&descriptor.size)
-            && end < USER_END
+            && end.raw() < USER_END
             && end > start
             && !descriptor.contains(descriptor.abort);
         let is_code = |pc| self.ranges.find(pc).is_some_and(|range| range.protection & PROT_WRITE == 0);
@@ -142,7 +133,7 @@ impl Engine {
     }
 
     /// Makes a critical section's enclosure, with what the kernel aborts to. `false`: it is given up.
-    fn make_enclosure(&mut self, address: u64, descriptor: Descriptor) -> bool {
+    fn make_enclosure(&mut self, address: u64, descriptor: AppDescriptor) -> bool {
         let Some(signature) = self.cache.rseqs.signature else {
             return false;
         };
@@ -184,16 +175,16 @@ impl Engine {
 }
 
 /// Whether `address` may be that of a descriptor which the code at `pc` announces.
-pub fn may_be_descriptor(address: u64, pc: u64) -> bool {
-    pc.abs_diff(address) < NEIGHBOURHOOD && address >= LOWEST && address.is_multiple_of(8)
+pub fn may_be_descriptor(address: u64, pc: AppPc) -> bool {
+    pc.raw().abs_diff(address) < NEIGHBOURHOOD && address >= LOWEST && address.is_multiple_of(8)
 }
 
 /// What the program has at `address`, if it can be read.
-pub fn read_descriptor(address: u64) -> Option<Descriptor> {
-    let mut bytes = [0; size_of::<Descriptor>()];
+pub fn read_descriptor(address: u64) -> Option<AppDescriptor> {
+    let mut bytes = [0; size_of::<AppDescriptor>()];
     if guarded::read_program(&mut bytes, address) != bytes.len() {
         return None;
     }
     // SAFETY: as many bytes, and any bytes are a descriptor.
-    Some(unsafe { bytes.as_ptr().cast::<Descriptor>().read_unaligned() })
+    Some(unsafe { bytes.as_ptr().cast::<AppDescriptor>().read_unaligned() })
 }

@@ -4,14 +4,15 @@
 
 use super::path_words::write_event;
 use crate::buffer::RingWriter;
+use crate::context::addresses::AppPc;
 use crate::context::layout::{SHADOW_BYTES, SHADOW_OFFSET};
 use crate::context::ThreadContext;
 use crate::protocol::path_event_kind;
 use clew_pathcodec::shadow::depth_after;
 
 /// A return to `target` that no landing compared: it pops, or says with an event that it went elsewhere.
-pub fn return_to(context: &mut ThreadContext, writer: &RingWriter, return_pc: u64, target: u64) {
-    if open_calls(context).last() == Some(&target) {
+pub fn return_to(context: &mut ThreadContext, writer: &RingWriter, return_pc: AppPc, target: AppPc) {
+    if open_calls(context).last() == Some(&target.raw()) {
         pop(context, 1);
     } else {
         return_elsewhere(context, writer, return_pc, target);
@@ -19,15 +20,15 @@ pub fn return_to(context: &mut ThreadContext, writer: &RingWriter, return_pc: u6
 }
 
 /// A return to `target` that says with an event that it went there.
-pub fn return_elsewhere(context: &mut ThreadContext, writer: &RingWriter, return_pc: u64, target: u64) {
-    let left = depth_after(open_calls(context), target) as u64;
-    write_event(context, writer, path_event_kind::ELSEWHERE, return_pc, target);
+pub fn return_elsewhere(context: &mut ThreadContext, writer: &RingWriter, return_pc: AppPc, target: AppPc) {
+    let left = depth_after(open_calls(context), target.raw()) as u64;
+    write_event(context, writer, path_event_kind::ELSEWHERE, return_pc, target.raw());
     set_depth(context, left);
 }
 
 /// How deep in the open calls `target` is expected to be returned to, 1 being the topmost; `None`: in none of the `most` topmost.
-pub fn find_open(context: &ThreadContext, target: u64, most: usize) -> Option<usize> {
-    open_calls(context).iter().rev().take(most).position(|address| *address == target).map(|index| index + 1)
+pub fn find_open(context: &ThreadContext, target: AppPc, most: usize) -> Option<usize> {
+    open_calls(context).iter().rev().take(most).position(|address| *address == target.raw()).map(|index| index + 1)
 }
 
 /// Pops open calls, if there are as many.
@@ -36,14 +37,14 @@ pub fn pop(context: &ThreadContext, n: usize) {
 }
 
 /// Pushes a call that no translated code made.
-pub fn push(context: &mut ThreadContext, return_pc: u64) {
+pub fn push(context: &mut ThreadContext, return_pc: AppPc) {
     if context.path.shadow_depth == SHADOW_BYTES / 8 {
         context.path.shadow_forgotten += context.path.shadow_depth;
         set_depth(context, 0);
     }
     let place = context.self_address + SHADOW_OFFSET + context.path.shadow_depth * 8;
     // SAFETY: the shadow stack has room for it, and is the thread's own.
-    unsafe { (place as *mut u64).write_volatile(return_pc) };
+    unsafe { (place as *mut u64).write_volatile(return_pc.raw()) };
     set_depth(context, context.path.shadow_depth + 1);
 }
 

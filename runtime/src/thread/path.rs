@@ -11,6 +11,7 @@ use super::path_words::{
 };
 use super::path_words::{gap, lose, Gap};
 use crate::buffer::RingWriter;
+use crate::context::addresses::AppPc;
 use crate::context::ThreadContext;
 use crate::cpu::displacements::{SURPRISES_END_OFFSET, SYMBOLS_END_OFFSET};
 use crate::instrument::order::log::PathLog;
@@ -48,8 +49,9 @@ pub fn begin(context: &mut ThreadContext, writer: &RingWriter, log: &PathLog) ->
     (context.path.is_on, context.path.began, context.path.has_news) = (true, true, false);
     context.path.least_cost = 0;
     promise_all(context, writer);
-    tell_state(context, writer, PATH_START, log);
-    write_event(context, writer, path_event_kind::RESUME, PATH_START, context.path.start_pc);
+    let start = AppPc::from_raw(PATH_START);
+    tell_state(context, writer, start, log);
+    write_event(context, writer, path_event_kind::RESUME, start, context.path.start_pc.raw());
     if writer.shared.may_tell_nothing() {
         // No checkpoint may come before the thread ends, and what is in its buffers then is told.
         break_off(context, writer, context.path.start_pc);
@@ -70,7 +72,7 @@ pub fn suspend(context: &mut ThreadContext, writer: &RingWriter) {
 }
 
 /// What follows is left out, from exactly `pc` on.
-fn break_off(context: &mut ThreadContext, writer: &RingWriter, pc: u64) {
+fn break_off(context: &mut ThreadContext, writer: &RingWriter, pc: AppPc) {
     if gap(context) == Gap::None {
         write_event(context, writer, path_event_kind::END, pc, 0);
     }
@@ -97,8 +99,14 @@ pub fn resume(context: &mut ThreadContext, writer: &RingWriter, log: &PathLog) -
 }
 
 /// An indirect branch at `branch_pc` to `target`, for which there is no symbol. A call (`is_call`) was pushed already.
-pub fn branch_elsewhere(context: &mut ThreadContext, writer: &RingWriter, branch_pc: u64, target: u64, is_call: bool) {
-    let event = event_here(context, writer, path_event_kind::ELSEWHERE, branch_pc, target);
+pub fn branch_elsewhere(
+    context: &mut ThreadContext,
+    writer: &RingWriter,
+    branch_pc: AppPc,
+    target: AppPc,
+    is_call: bool,
+) {
+    let event = event_here(context, writer, path_event_kind::ELSEWHERE, branch_pc, target.raw());
     write_record(context, writer, &PathEventRecord { depth: event.depth - u64::from(is_call), ..event });
 }
 
@@ -142,7 +150,7 @@ pub fn go_on(context: &mut ThreadContext, writer: &RingWriter) -> bool {
 }
 
 /// Tells, in front of `pc`, all that a path has to that begins or goes on there.
-pub fn tell_state(context: &mut ThreadContext, writer: &RingWriter, pc: u64, log: &PathLog) {
+pub fn tell_state(context: &mut ThreadContext, writer: &RingWriter, pc: AppPc, log: &PathLog) {
     for (kind, value) in log.state() {
         write_event(context, writer, kind, pc, value);
     }

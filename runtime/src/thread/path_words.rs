@@ -1,6 +1,7 @@
 //! What is written of a thread's path: events at its position, and chunks of its streams.
 
 use crate::buffer::RingWriter;
+use crate::context::addresses::AppPc;
 use crate::context::numbers::CounterId;
 use crate::context::ThreadContext;
 use crate::cpu::sys::clock::ticks;
@@ -11,7 +12,7 @@ use crate::protocol::{
 };
 
 /// Writes that something happened at `pc`, which is about to run or, as `kind` has it, is being left.
-pub fn write_event(context: &mut ThreadContext, writer: &RingWriter, kind: u16, pc: u64, value: u64) {
+pub fn write_event(context: &mut ThreadContext, writer: &RingWriter, kind: u16, pc: AppPc, value: u64) {
     let event = event_here(context, writer, kind, pc, value);
     write_record(context, writer, &event);
 }
@@ -26,10 +27,10 @@ pub fn write_record(context: &mut ThreadContext, writer: &RingWriter, event: &Pa
 }
 
 /// An event at the path's end as it is now.
-pub fn event_here(context: &ThreadContext, writer: &RingWriter, kind: u16, pc: u64, value: u64) -> PathEventRecord {
+pub fn event_here(context: &ThreadContext, writer: &RingWriter, kind: u16, pc: AppPc, value: u64) -> PathEventRecord {
     let [surprise_bytes, decisions, symbol_bytes, depth] = position(context);
     let event_kind = kind;
-    let (kind, tid, tsc) = (record_kind::PATH_EVENT, writer.tid, ticks());
+    let (kind, tid, tsc, pc) = (record_kind::PATH_EVENT, writer.tid, ticks(), pc.raw());
     PathEventRecord { kind, event_kind, tid, tsc, surprise_bytes, decisions, symbol_bytes, depth, pc, value }
 }
 

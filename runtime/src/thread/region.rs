@@ -5,12 +5,14 @@
 
 extern crate alloc;
 use crate::buffer::RingWriter;
+use crate::context::addresses::AppPc;
 use crate::context::numbers::{BlockNumber, CounterId};
 use crate::context::ThreadContext;
 use crate::cpu::region::{
     gs_region_cell, NUMBERS_END_OFFSET, REGION_LEVEL_OFFSET, REGION_TABLE_OFFSET, WORDS_END_OFFSET,
 };
 use crate::cpu::sys::clock::ticks;
+use crate::instrument::tags::blocks::SOMEWHERE;
 use crate::instrument::tags::rules::{fill_table, level_after};
 use crate::instrument::Engine;
 use crate::protocol::{
@@ -33,7 +35,7 @@ struct Busy {
     /// Numbers of blocks, and where the ways of each begin in `ways`, in the order in which they became busy.
     blocks: Vec<(BlockNumber, usize)>,
     /// For each block, by where they went, how many executions there were before. Sorted.
-    ways: Vec<(u64, u64)>,
+    ways: Vec<(AppPc, u64)>,
 }
 
 /// Makes a thread's tags begin here: nothing was executed, nothing is written. Its cells are zero.
@@ -80,7 +82,7 @@ fn become_busy(engine: &Engine, context: &ThreadContext, writer: &RingWriter, nu
 }
 
 /// Appends to `ways` how often the thread executed a block, by where it went; sorted, each once. Returns their sum.
-fn add_ways(engine: &Engine, context: &ThreadContext, number: BlockNumber, ways: &mut Vec<(u64, u64)>) -> u64 {
+fn add_ways(engine: &Engine, context: &ThreadContext, number: BlockNumber, ways: &mut Vec<(AppPc, u64)>) -> u64 {
     let first = ways.len();
     engine.visit_ways(context, number, &mut |target, executions| ways.push((target, executions)));
     let added = &mut ways[first..];
@@ -118,8 +120,8 @@ fn write_counts(engine: &Engine, context: &ThreadContext, writer: &RingWriter) {
         });
         let total = counted.clone().fold(0u64, |total, way| total.wrapping_add(way.1));
         write(context, writer, region_word::COUNTS, number.raw(), &[total]);
-        for (target, executions) in counted.filter(|(target, executions)| *target != 0 && *executions != 0) {
-            write(context, writer, region_word::COUNTS_TARGET, 0, &[target, executions]);
+        for (target, executions) in counted.filter(|(target, executions)| *target != SOMEWHERE && *executions != 0) {
+            write(context, writer, region_word::COUNTS_TARGET, 0, &[target.raw(), executions]);
         }
         busy.ways.truncate(n_before);
         set_byte(context, u64::from(gs_region_cell(*number)), 0);
@@ -128,14 +130,14 @@ fn write_counts(engine: &Engine, context: &ThreadContext, writer: &RingWriter) {
 }
 
 /// Writes that an execution was cut off in front of the instruction at `pc`.
-pub fn note_stop(context: &ThreadContext, writer: &RingWriter, pc: u64) {
-    write(context, writer, region_word::STOPPED, 0, &[pc]);
+pub fn note_stop(context: &ThreadContext, writer: &RingWriter, pc: AppPc) {
+    write(context, writer, region_word::STOPPED, 0, &[pc.raw()]);
 }
 
 /// Writes that a signal comes, at the instruction at `pc`.
-pub fn note_signal(context: &ThreadContext, writer: &RingWriter, is_fault: bool, signal: u32, pc: u64) {
+pub fn note_signal(context: &ThreadContext, writer: &RingWriter, is_fault: bool, signal: u32, pc: AppPc) {
     let kind = if is_fault { region_word::FAULT } else { region_word::SIGNAL };
-    write(context, writer, kind, signal & 0xff, &[ticks(), pc]);
+    write(context, writer, kind, signal & 0xff, &[ticks(), pc.raw()]);
 }
 
 /// Writes that system call `call` is about to be made.
@@ -149,7 +151,7 @@ pub fn end(engine: &Engine, context: &ThreadContext, writer: &RingWriter) {
         write_counts(engine, context, writer);
         set_byte(context, REGION_LEVEL_OFFSET, engine.shared.header().busy_limit as u8);
     }
-    write(context, writer, region_word::END, 0, &[ticks(), context.registers.pc]);
+    write(context, writer, region_word::END, 0, &[ticks(), context.registers.pc.raw()]);
     flush(context, writer);
 }
 

@@ -3,7 +3,7 @@
 extern crate alloc;
 use super::block;
 use crate::buffer::{RingWriter, Shared, WaitLimit};
-use crate::context::addresses::CachePc;
+use crate::context::addresses::{AppPc, CachePc};
 use crate::context::numbers::SiteId;
 use crate::context::ThreadContext;
 use crate::cpu::private_range::private_base;
@@ -218,7 +218,7 @@ impl Threads {
     }
 
     /// Makes what leads from a site to `address` lead to `new` instead, in all branch tables.
-    pub fn change_branch(&mut self, site: SiteId, target: u64, address: CachePc, new: CachePc) {
+    pub fn change_branch(&mut self, site: SiteId, target: AppPc, address: CachePc, new: CachePc) {
         for context in self.blocks() {
             // SAFETY: mapped; other threads read the entry as a whole, and either value is right.
             unsafe {
@@ -311,12 +311,12 @@ pub fn writer_of(context: &ThreadContext, shared: Shared) -> RingWriter {
 }
 
 /// Writes an event record.
-pub fn write_event(writer: &RingWriter, event_kind: u16, app_pc: u64, details: [u64; 3]) {
+pub fn write_event(writer: &RingWriter, event_kind: u16, app_pc: AppPc, details: [u64; 3]) {
     let record = EventRecord {
         kind: record_kind::EVENT,
         continuations: 0,
         tid: writer.tid,
-        app_pc,
+        app_pc: app_pc.raw(),
         a: details[0],
         tsc: ticks(),
         b: details[1],

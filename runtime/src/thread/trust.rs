@@ -3,6 +3,7 @@
 use super::registry::writer_of;
 use super::THREADS;
 use crate::buffer::RingWriter;
+use crate::context::addresses::AppPc;
 use crate::context::numbers::FragmentId;
 use crate::context::ThreadContext;
 use crate::cpu::guarded;
@@ -22,7 +23,7 @@ pub fn trust_pages_of(engine: &mut Engine, writer: &RingWriter, id: FragmentId) 
                     (&raw const (*context).registers).read().sp(),
                 )
             };
-            !is_blocked && !(range.start..range.end).contains(&stack)
+            !is_blocked && !(range.start.raw()..range.end.raw()).contains(&stack)
         })
     });
 }
@@ -37,13 +38,14 @@ pub unsafe fn write_program(context: &ThreadContext, address: u64, bytes: &[u8])
     if written == bytes.len() {
         return true;
     }
-    let end = address.saturating_add(bytes.len() as u64);
+    let start = AppPc::from_raw(address);
+    let end = start.saturating_add(bytes.len() as u64);
     let mut engine = ENGINE.lock();
-    if engine.ranges.trusted.within(address, end).is_empty() {
+    if engine.ranges.trusted.within(start, end).is_empty() {
         return false;
     }
     let writer = writer_of(context, engine.shared);
-    engine.end_trust(&writer, address, end, true);
+    engine.end_trust(&writer, start, end, true);
     drop(engine);
     // SAFETY: forwarded.
     unsafe { guarded::write_program(address, bytes) == bytes.len() }

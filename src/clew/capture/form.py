@@ -16,17 +16,20 @@ from clew.errors import CaptureError
 from clew.protocol._constants import (
     MAX_CAPTURE_OPERATIONS,
     MAX_CAPTURE_TEXT,
+    MAX_CAPTURE_TEXTS,
+    MAX_CAPTURE_VALUES,
     CaptureContext,
     CaptureOperation,
     CaptureType,
 )
 
-__all__ = ["MAX_BYTES", "MAX_INSTRUCTIONS", "Form", "Instruction", "check_form"]
+__all__ = ["MAX_BYTES", "MAX_INSTRUCTIONS", "CaptureRoom", "Form", "Instruction", "check_form"]
 
 MAX_INSTRUCTIONS: Final = MAX_CAPTURE_OPERATIONS
 MAX_BYTES: Final = MAX_CAPTURE_TEXT
 """Of one value that is bytes, and of the data."""
 
+_COMM_BYTES: Final = 16
 _PACKED: Final = struct.Struct("<BBHHHQ")
 _HEAD: Final = struct.Struct("<HHHH")
 
@@ -62,6 +65,29 @@ class Instruction:
 
 
 @dataclass(frozen=True)
+class CaptureRoom:
+    """Of the captures at one place: operations, bytes of the values that are bytes, bytes of literals."""
+
+    n_operations: int = 0
+    n_text_bytes: int = 0
+    n_data_bytes: int = 0
+
+    def add(self, other: CaptureRoom) -> CaptureRoom | None:
+        """Both together; None: a place does not hold so much."""
+        both = CaptureRoom(
+            self.n_operations + other.n_operations,
+            self.n_text_bytes + other.n_text_bytes,
+            self.n_data_bytes + other.n_data_bytes,
+        )
+        is_much = (
+            both.n_operations > MAX_CAPTURE_VALUES
+            or both.n_text_bytes > MAX_CAPTURE_TEXTS
+            or both.n_data_bytes > MAX_CAPTURE_TEXT
+        )
+        return None if is_much else both
+
+
+@dataclass(frozen=True)
 class Form:
     """`fields` are the instructions whose values are taken.
 
@@ -73,6 +99,11 @@ class Form:
     fields: Sequence[int]
     condition: int | None = None
     data: bytes = b""
+
+    @property
+    def room(self) -> CaptureRoom:
+        """How much of a place's room it takes at most."""
+        return CaptureRoom(len(self.instructions), sum(map(_count_text_bytes, self.instructions)), len(self.data))
 
     def pack(self) -> bytes:
         """As the runtime gets it."""
@@ -178,3 +209,9 @@ def _count_operands(operation: CaptureOperation) -> int:
     if operation in (_Op.LOAD, _Op.STRING, _Op.CONVERT, _Op.NEGATE, _Op.COMPLEMENT, _Op.LOGICAL_NOT):
         return 1
     return 2
+
+
+def _count_text_bytes(one: Instruction) -> int:
+    if one.operation in (_Op.STRING, _Op.BYTES):
+        return one.immediate + 7 & -8
+    return _COMM_BYTES if one.operation == _Op.CONTEXT and one.kind == CaptureType.TEXT else 0

@@ -36,6 +36,8 @@ class CaptureTable:
 
     def __init__(self) -> None:
         self.rows: list[CaptureRow] = []
+        self.was_used = False
+        """There was ever a row."""
         self._starts: dict[bytes, int] = {}
         self._n_bytes = 0
         self._n_written = 0
@@ -52,6 +54,7 @@ class CaptureTable:
         if is_new:
             self._starts[row.form] = self._n_bytes
         self._n_bytes = n_bytes
+        self.was_used = True
         self.rows.append(row)
 
     def replace(self, rows: Sequence[CaptureRow]) -> None:

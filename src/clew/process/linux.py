@@ -11,6 +11,7 @@ import errno
 import os
 from collections.abc import Sequence
 from functools import cache
+from itertools import pairwise
 from typing import Final
 
 from clew.address import Pid, Tid
@@ -43,6 +44,7 @@ __all__ = [
     "number_of_call",
     "punch_hole",
     "queue_signal",
+    "read_as_program",
     "string_array",
 ]
 
@@ -74,8 +76,11 @@ _FALLOC_FL_KEEP_SIZE_AND_PUNCH_HOLE: Final = 3
 _STATFS_BYTES: Final = 120
 _PR_SET_CHILD_SUBREAPER: Final = 36
 
+_PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
+
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
+libc.process_vm_readv.restype = ctypes.c_ssize_t
 libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_long, ctypes.c_long]
 libc.execve.argtypes = [ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p]
 
@@ -113,6 +118,27 @@ def queue_signal(pid: Pid, tid: Tid, number: int, info: bytes) -> None:
     if result != 0:
         error = ctypes.get_errno()
         raise OSError(error, os.strerror(error))
+
+
+def read_as_program(pid: int, address: int, size_bytes: int) -> bytes:
+    """Memory of a process from an address on: as much as the process itself could read, which protection may end.
+
+    /proc/PID/mem gives more: to who may trace a process nothing is protected (mm/memory.c, FOLL_FORCE).
+    """
+    if size_bytes <= 0 or not 0 <= address < 1 << 63:
+        return b""
+    buffer = ctypes.create_string_buffer(size_bytes)
+    # A piece that lies on two pages is read whole or not at all (process_vm_readv(2)).
+    end = address + size_bytes
+    edges = [address, *range((address // _PAGE_BYTES + 1) * _PAGE_BYTES, end, _PAGE_BYTES), end]
+    remote = (ctypes.c_size_t * (2 * (len(edges) - 1)))()
+    for index, (start, stop) in enumerate(pairwise(edges)):
+        remote[2 * index : 2 * index + 2] = [start, stop - start]
+    local = (ctypes.c_size_t * 2)(ctypes.addressof(buffer), size_bytes)
+    n_read: int = libc.process_vm_readv(
+        ctypes.c_int(pid), local, ctypes.c_ulong(1), remote, ctypes.c_ulong(len(edges) - 1), ctypes.c_ulong(0)
+    )
+    return buffer.raw[: max(n_read, 0)]
 
 
 def punch_hole(fd: int, offset: int, size_bytes: int) -> None:

@@ -494,8 +494,8 @@ class CaptureOperation(IntEnum):
 
 
 class CaptureContext(IntEnum):
-    """What a capture may ask about the place beside registers and memory: thread, process, processor, time stamp
-    counter, how many calls are open, the thread's name.
+    """What a capture may ask about the place beside registers and memory: thread, process, processor, nanoseconds of
+    CLOCK_MONOTONIC, how many calls are open, the thread's name.
     """
 
     TID = 0

@@ -19,8 +19,8 @@ from clew.protocol._constants import CaptureType
 
 if TYPE_CHECKING:
     from clew.capture.form import Form
-    from clew.recording.control.commands import Control
     from clew.sessions.capture_sink import Captured, CaptureSink
+    from clew.sessions.live_clock import LiveClock
     from clew.sessions.target import SessionTarget
 
 __all__ = ["CallLog"]
@@ -43,11 +43,14 @@ _ARROW: Final = {
 }
 
 
+_PLACE: Final = {"time_ns": pa.int64(), "pid": pa.uint32(), "tid": pa.uint32(), "pc": pa.uint64()}
+
+
 class CallLog:
     """Calls of a function, recorded where they are made. `where` is the function, as it was asked for.
 
-    `schema` is of the rows: `tsc` (time stamp counter, u64), `pid`, `tid` (u32), `pc` (u64), and a column for each
-    expression, null where that could not be had. Rows come in the order of each thread.
+    `schema` is of the rows: `time_ns` (i64, since 1970; null while no clock is known), `pid`, `tid` (u32), `pc` (u64),
+    and a column for each expression, null where that could not be had. Rows of one thread come in its order.
     """
 
     def __init__(
@@ -64,15 +67,16 @@ class CallLog:
         self._target, self._sink, self._number = target, sink, number
         self._kinds = [form.instructions[field].result for field in form.fields]
         self._remove = remove
-        places = [("tsc", pa.uint64()), ("pid", pa.uint32()), ("tid", pa.uint32()), ("pc", pa.uint64())]
         fields = [(text, _ARROW[kind]) for text, kind in zip(texts, self._kinds, strict=True)]
-        self.schema = pa.schema([*places, *fields])
+        # What has a column anyway, and what is asked for twice, gets no other.
+        self._own = [n for n, (text, _) in enumerate(fields) if text not in _PLACE and text not in texts[:n]]
+        self.schema = pa.schema([*_PLACE.items(), *(fields[index] for index in self._own)])
 
     def read(self) -> pa.Table:
         """The calls that were not read yet, among them all that have been made by now. What is read is let go of."""
-        if not self._target.worker.has_ended:
-            self._target.worker.flush()
-        batches = [batch for captured in self._sink.take(self._number) for batch in self._batches(captured)]
+        clock = self._sink.clock
+        self._target.flush(clock)
+        batches = [batch for captured in self._sink.take(self._number) for batch in self._batches(captured, clock)]
         return pa.Table.from_batches(batches, self.schema)
 
     def remove(self) -> None:
@@ -82,7 +86,7 @@ class CallLog:
     def __repr__(self) -> str:
         return f"<log of calls of {self.where}>"
 
-    def _batches(self, captured: Captured) -> Iterator[pa.RecordBatch]:
+    def _batches(self, captured: Captured, clock: LiveClock) -> Iterator[pa.RecordBatch]:
         """Rows in stretches, so that those with all fields and no bytes among them are read as arrays."""
         n = len(self._kinds)
         n_bitmap = -(-n // 8)
@@ -102,8 +106,9 @@ class CallLog:
                 rows = [self._read_row(payload.tobytes(), n_bitmap) for payload in payloads]
                 columns = [pa.array(list(ones), _ARROW[kind]) for ones, kind in zip(zip(*rows), self._kinds)]  # noqa: B905
             pid = np.full(len(heads), captured.pid, np.uint32)
-            places = [pa.array(values) for values in (heads["tsc"], pid, heads["tid"], heads["pc"])]
-            yield pa.RecordBatch.from_arrays([*places, *columns], schema=self.schema)
+            places = [clock.to_time(heads["tsc"]), *(pa.array(values) for values in (pid, heads["tid"], heads["pc"]))]
+            own = (columns[index] for index in self._own)
+            yield pa.RecordBatch.from_arrays([*places, *own], schema=self.schema)
 
     def _read_row(self, payload: bytes, n_bitmap: int) -> list[_Value]:
         """The values of a row; what is cut off is missing."""

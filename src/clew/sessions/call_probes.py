@@ -88,7 +88,7 @@ class CallProbes:
 
         def change() -> None:
             mappings, pid = self._target.read_maps(), self._target.pid
-            made.append(places.add(where, form.pack(), mappings, pid, Wish.LOG))
+            made.append(places.add(where, form, mappings, pid, Wish.LOG))
             # Before any thread goes on: it may come there at once.
             sink.watch(made[0])
 
@@ -124,7 +124,7 @@ class CallProbes:
 
         def change() -> None:
             mappings, pid = self._target.read_maps(), self._target.pid
-            number = places.add(where, form.pack(), mappings, pid, Wish.RETURN if is_return else Wish.CALL)
+            number = places.add(where, form, mappings, pid, Wish.RETURN if is_return else Wish.CALL)
             # Before any thread goes on: it may come there at once.
             made.append(CallProbe(self, number, where.text, callback, form, texts))
             self._by_number[number] = made[0]

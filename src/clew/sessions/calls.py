@@ -13,6 +13,7 @@ from clew.address import Pid
 from clew.capture.interpreter import Value, interpret
 from clew.errors import UsageError
 from clew.process.identity import read_stat
+from clew.process.linux import read_as_program
 from clew.protocol._constants import CaptureContext
 from clew.sessions.backtrace import Frame
 from clew.sessions.memory import read_memory, write_memory
@@ -183,8 +184,8 @@ class Call:
         return None
 
     def read(self, address: int, size_bytes: int) -> bytes:
-        """Memory, as much as can be read."""
-        return self.read_memory(address, size_bytes)
+        """Memory, as much as the program can read."""
+        return read_as_program(self._stop.memory_pid, address, size_bytes)
 
     def _argument_place(self, index: int) -> str | int:
         registers = self._architecture.argument_registers

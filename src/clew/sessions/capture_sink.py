@@ -14,11 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from clew.dataclass import dataclass
-from clew.protocol._generated import CAPTURE_RECORD, RECORD_BYTES, RecordKind
+from clew.protocol._generated import CAPTURE_RECORD, RECORD_BYTES, STATUS_PAGE, RecordKind
 from clew.recording.raw.ended_threads import ENDED_THREAD
 from clew.recording.sinks.sink import ProcessSink, ProcessStart, Sink
+from clew.sessions.live_clock import LiveClock
 
-__all__ = ["Captured", "CaptureSink"]
+__all__ = ["CaptureSink", "Captured"]
 
 Array = npt.NDArray[Any]
 
@@ -44,6 +45,7 @@ class CaptureSink(Sink):
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._kept: dict[int, list[Captured]] = {}
+        self.clock = LiveClock()
         self.n_damaged = 0
         """Records that do not hold together."""
 
@@ -86,7 +88,7 @@ class CaptureSink(Sink):
         for n in np.unique(n_parts[is_sound]).tolist():
             own = is_sound & (n_parts == n)
             parts = records[at[own][:, None] + 1 + np.arange(n)][:, :, _CONTINUATION_HEAD:]
-            yield Captured(pid, heads[own], parts.reshape(-1, n * _PAYLOAD_BYTES))
+            yield Captured(pid, heads[own], parts.reshape(len(parts), n * _PAYLOAD_BYTES))
 
 
 class _Process(ProcessSink):
@@ -96,9 +98,8 @@ class _Process(ProcessSink):
     def begin(self, start: ProcessStart) -> None:
         self._pid = int(start.who.pid)
 
-    def take_records(self, stream: int, slot: int, first: memoryview, second: memoryview) -> None:
-        data = b"".join((first, second)) if len(second) else first
-        self._sink.keep(self._pid, np.frombuffer(data, np.uint8).reshape(-1, RECORD_BYTES))
+    def take_captures(self, records: Array) -> None:
+        self._sink.keep(self._pid, records)
 
     def take_ended(self, n_threads: int, packed: bytes) -> bool:
         rows = np.frombuffer(packed, ENDED_THREAD, n_threads)
@@ -106,3 +107,6 @@ class _Process(ProcessSink):
         records = np.frombuffer(packed, np.uint8, n_bytes, rows.nbytes).reshape(-1, RECORD_BYTES)
         self._sink.keep(self._pid, records)
         return True
+
+    def take_status(self, page: bytes) -> None:
+        self._sink.clock.note(np.frombuffer(page, STATUS_PAGE, 1)[0])

@@ -6,18 +6,18 @@ alone; the others run on.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from enum import Enum, auto
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
 from clew.address import Pid, Tid
+from clew.capture.form import CaptureRoom, Form
 from clew.dataclass import dataclass, field
 from clew.errors import ControlError
 from clew.process.capture_table import CaptureRow
 from clew.process.maps import Mapping
-from clew.protocol._constants import CaptureAction
+from clew.protocol._constants import MAX_CAPTURES_AT_PLACE, CaptureAction
 from clew.sessions.memory import Images, read_memory
 
 if TYPE_CHECKING:
@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Places", "Stop", "Where", "Wish"]
 
-_ALWAYS: Final = struct.pack("<4H", 0, 0, 0xFFFF, 0)
-"""The packed form (clew.capture.form) without a condition."""
+_ALWAYS: Final = Form([], []).pack()
 
 MAX_OPEN_CALLS: Final = 4096
 """Of a thread: calls that are to be told of when they return. What never returns is forgotten by what does."""
@@ -98,8 +97,7 @@ class Wish(Enum):
 class _Probe:
     number: int
     where: Where
-    form: bytes
-    """Packed (clew.capture.form)."""
+    form: Form
     wish: Wish
     addresses: set[tuple[Pid, int]] = field(default_factory=set)
 
@@ -107,9 +105,9 @@ class _Probe:
         """What is captured at one of its addresses."""
         match self.wish:
             case Wish.LOG:
-                return CaptureRow(address, self.number, CaptureAction.RECORD, self.form)
+                return CaptureRow(address, self.number, CaptureAction.RECORD, self.form.pack())
             case Wish.CALL:
-                return CaptureRow(address, 0, CaptureAction.STOP, self.form)
+                return CaptureRow(address, 0, CaptureAction.STOP, self.form.pack())
         # What the condition says of a return is not known when the call begins.
         return _stop_always(address)
 
@@ -129,10 +127,10 @@ class Places:
         """Threads that went on by themselves, since nobody let them go in time."""
         processes.tell_code_to(self._arm_all)
 
-    def add(self, where: Where, form: bytes, mappings: list[Mapping], pid: Pid, wish: Wish) -> int:
-        """Do something about a function, in what process `pid` has mapped and in whatever code comes; the probe's number.
+    def add(self, where: Where, form: Form, mappings: list[Mapping], pid: Pid, wish: Wish) -> int:
+        """Do something about a function, in what process `pid` has mapped and in what comes; the probe's number.
 
-        Where the condition of the packed `form` does not hold nothing is done. All threads are to be stopped. Raises
+        Where the condition of `form` does not hold nothing is done. All threads are to be stopped. Raises
         ControlError where there is no room.
         """
         number = next(self._numbers)
@@ -182,8 +180,19 @@ class Places:
         holding = self._processes.holdings.of(followed)
         holding.visits.note_overdue = self._note_overdue
         for address in sorted(probe.where.find_in(self._images, mappings)):
+            self._ask_for_room(followed.pid, address, probe)
             probe.addresses.add((followed.pid, address))
             holding.add_capture(probe.row(address), None if probe.wish == Wish.LOG else self._on_visit)
+
+    def _ask_for_room(self, pid: Pid, address: int, probe: _Probe) -> None:
+        """Raises ControlError where a place does not hold one more capture."""
+        # What comes back to there may be told of, too.
+        n, room = 2, probe.form.room.add(CaptureRoom())
+        for other in self._probes.values():
+            if other is not probe and (pid, address) in other.addresses:
+                n, room = n + 1, room and room.add(other.form.room)
+        if n > MAX_CAPTURES_AT_PLACE or room is None:
+            raise ControlError(f"{probe.where.text}: there is no room for one more capture at this place")
 
     def _note_overdue(self) -> None:
         self.n_overdue += 1

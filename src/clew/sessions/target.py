@@ -21,6 +21,7 @@ from clew.sessions.where import parse_where
 
 if TYPE_CHECKING:
     from clew.recording.control.commands import Control
+    from clew.sessions.live_clock import LiveClock
     from clew.sessions.worker import Worker
 
 __all__ = ["SessionTarget"]
@@ -49,6 +50,21 @@ class SessionTarget:
         followed = control.find({"pid": self.pid})
         for _ in control.changing(lambda: [one for one in control.processes.live if one is followed], change):
             yield None
+
+    def flush(self, clock: LiveClock) -> None:
+        """Have everything taken out of the rings that is in them now, and `clock` told of the time."""
+
+        def steps(control: Control) -> Iterator[bool | None]:
+            # A look at the rings may be under way; behind the next one everything is there.
+            yield None
+            drain = control.find({"pid": self.pid}).drain
+            if drain is not None:
+                clock.note(drain.status())
+            yield True
+
+        # What has ended has left everything.
+        with contextlib.suppress(ControlError):
+            self.run(steps)
 
     def read_maps(self) -> list[CodeMapping]:
         """What is mapped. Raises TargetError if the process is gone."""

@@ -6,14 +6,12 @@ outside is done here.
 
 from __future__ import annotations
 
-import contextlib
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar
 
 from clew.address import Pid
-from clew.errors import ControlError
 from clew.recording.control.command_queue import CommandQueue, Do
 from clew.recording.options.record_options import RecordOptions, RecordResult
 from clew.recording.session.interrupts import InterruptGuard
@@ -72,12 +70,6 @@ class Worker:
     def post(self, steps: Do[T]) -> Future[T]:
         """Have something done in the loop."""
         return self._queue.ask(steps)
-
-    def flush(self) -> None:
-        """Have everything taken out of the rings that is in them now."""
-        # It begins behind a look at the rings that may have been under way, and ends behind the next one.
-        with contextlib.suppress(ControlError):
-            self.do(lambda _control: iter((None, True)))
 
     def leave(self) -> None:
         """Leave everything, which goes on natively. Comes back at once."""

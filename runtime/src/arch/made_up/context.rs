@@ -1,5 +1,7 @@
 //! What a thread's context holds of the processor.
 
+use crate::context::addresses::AppPc;
+
 /// What a signal frame says of the last fault.
 pub type FaultDetails = [u64; 3];
 
@@ -11,7 +13,7 @@ pub fn shown_details(details: FaultDetails, _: FaultDetails) -> FaultDetails {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Registers {
-    pub pc: u64,
+    pub pc: AppPc,
     pub accumulator: u64,
     pub flag: bool,
     pub is_stepped: bool,

@@ -1,7 +1,9 @@
 //! Copies of the program's memory: in host tests all of it is there.
 
-pub fn read_code(target: &mut [u8], source: u64) -> usize {
-    read_program(target, source)
+use crate::context::addresses::AppPc;
+
+pub fn read_code(target: &mut [u8], source: AppPc) -> usize {
+    read_program(target, source.raw())
 }
 
 pub fn read_program(target: &mut [u8], source: u64) -> usize {

@@ -6,6 +6,7 @@
 //! An instruction is four bytes: its code, and a signed operand of 24 bits. Distances are in instructions, from this one. There is an
 //! accumulator, a flag that only `LESS` changes, and a stack of return addresses; nothing that the runtime adds changes any of them.
 
+pub mod captured;
 pub mod context;
 pub mod decode;
 pub mod emit;

@@ -1,5 +1,7 @@
 //! Hardware breakpoints: there are none.
 
-pub fn find(_: u64) -> Option<usize> {
+use crate::context::addresses::AppPc;
+
+pub fn find(_: AppPc) -> Option<usize> {
     None
 }

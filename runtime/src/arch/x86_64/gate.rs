@@ -63,7 +63,12 @@ global_asm!(
     ".globl clew_gate_resume",
     "clew_gate_resume:",
     "cmp dword ptr gs:[{pending}], 0",
-    "jne clew_gate_redispatch",
+    "je 5f",
+    // What waits is delivered behind the block (dispatch/apart/captures.rs), or now.
+    "cmp dword ptr gs:[{is_late}], 0",
+    "je clew_gate_redispatch",
+    "mov dword ptr gs:[{is_late}], 0",
+    "5:",
     // From here on a signal leads to clew_gate_redispatch: the context is still complete.
     "mov gs:[{jump}], rax",
     "ldmxcsr gs:[{mxcsr}]",
@@ -343,6 +348,7 @@ global_asm!(
     xmm = const offset_of!(ThreadContext, vector.xmm),
     mxcsr = const offset_of!(ThreadContext, vector.mxcsr),
     pending = const offset_of!(ThreadContext, signals.pending),
+    is_late = const offset_of!(ThreadContext, capture.is_late),
     jump = const offset_of!(ThreadContext, gate.jump),
     call_code = const offset_of!(ThreadContext, call.code),
     syscall_number = const offset_of!(ThreadContext, call.number),

@@ -3,6 +3,7 @@
 //! Runs on the runtime's stack. The signal handler knows the instruction that may fault and makes it go on behind itself,
 //! as a copy that ended early. SIGSEGV and SIGBUS must not be blocked: the kernel would kill.
 
+use crate::context::addresses::AppPc;
 use core::arch::asm;
 use core::arch::global_asm;
 use core::arch::x86_64::{__cpuid, __cpuid_count};
@@ -79,10 +80,10 @@ pub fn initialize() {
 }
 
 /// Copies code from `source` on; how many bytes there were to be had.
-pub fn read_code(target: &mut [u8], source: u64) -> usize {
+pub fn read_code(target: &mut [u8], source: AppPc) -> usize {
     let size = target.len();
     // SAFETY: writes inside `target`; what can't be read there ends the copy.
-    let mut left = unsafe { clew_guarded_copy(target.as_mut_ptr(), source as *const u8, size) };
+    let mut left = unsafe { clew_guarded_copy(target.as_mut_ptr(), source.raw() as *const u8, size) };
     if left != 0 && HAS_KEYS.load(Ordering::Relaxed) {
         // Keys hold for reading, not for executing (Intel SDM, protection keys): the processor has no trouble here.
         let done = size - left;
@@ -92,10 +93,10 @@ pub fn read_code(target: &mut [u8], source: u64) -> usize {
 }
 
 /// As `read_code`, of code of which it is known that keys hide it.
-pub fn read_hidden_code(target: &mut [u8], source: u64) -> usize {
+pub fn read_hidden_code(target: &mut [u8], source: AppPc) -> usize {
     let keys = open_keys();
     // SAFETY: writes inside `target`; what can't be read ends the copy.
-    let left = unsafe { clew_guarded_copy(target.as_mut_ptr(), source as *const u8, target.len()) };
+    let left = unsafe { clew_guarded_copy(target.as_mut_ptr(), source.raw() as *const u8, target.len()) };
     write_keys(keys);
     target.len() - left
 }
@@ -175,7 +176,7 @@ mod tests {
     fn what_is_there_is_copied() {
         let source = [1u8, 2, 3, 4, 5, 6, 7];
         let mut target = [0u8; 5];
-        assert_eq!(read_code(&mut target, source.as_ptr() as u64 + 1), 5);
+        assert_eq!(read_code(&mut target, AppPc::from_raw(source.as_ptr() as u64 + 1)), 5);
         assert_eq!(target, [2, 3, 4, 5, 6]);
         // SAFETY: the target is this test's own.
         assert_eq!(unsafe { write_program(target.as_ptr() as u64, &[9, 8]) }, 2);

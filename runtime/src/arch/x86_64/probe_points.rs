@@ -4,6 +4,7 @@
 //! which the thread executes the instruction, once for each time that it executes the program's. Clobbers nothing, uses the return
 //! slot of the runtime's stack. The table is read by the signal handler.
 
+use crate::context::addresses::AppPc;
 use core::arch::global_asm;
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -40,18 +41,18 @@ pub fn is_any_used() -> bool {
 }
 
 /// The point that stands for `pc`.
-pub fn find(pc: u64) -> Option<usize> {
+pub fn find(pc: AppPc) -> Option<usize> {
     let places = PLACES.iter().map(|place| place.load(Ordering::Relaxed));
-    places.take_while(|place| *place != 0).position(|place| place == pc)
+    places.take_while(|place| *place != 0).position(|place| place == pc.raw())
 }
 
 /// The point that stands for `pc` from now on; `None`: all stand for others. Under the engine's lock.
-pub fn take(pc: u64) -> Option<usize> {
+pub fn take(pc: AppPc) -> Option<usize> {
     if let Some(point) = find(pc) {
         return Some(point);
     }
     let point = PLACES.iter().position(|place| place.load(Ordering::Relaxed) == 0)?;
-    PLACES[point].store(pc, Ordering::Relaxed);
+    PLACES[point].store(pc.raw(), Ordering::Relaxed);
     Some(point)
 }
 
@@ -61,10 +62,10 @@ pub fn address(point: usize) -> u64 {
 }
 
 /// The program's address that a point at `address` stands for. Reachable from the signal handler.
-pub fn place_of(address: u64) -> Option<u64> {
+pub fn place_of(address: u64) -> Option<AppPc> {
     let offset = address.checked_sub(clew_probe_points as *const () as u64)?;
     let place = PLACES.get((offset / POINT_BYTES) as usize)?.load(Ordering::Relaxed);
-    (offset % POINT_BYTES == 0 && place != 0).then_some(place)
+    (offset % POINT_BYTES == 0 && place != 0).then_some(AppPc::from_raw(place))
 }
 
 /// Executes the instruction of a point.
@@ -81,11 +82,12 @@ mod tests {
     #[test]
     fn points_stand_for_addresses() {
         assert!(!is_any_used());
-        assert_eq!(find(7), None);
-        let points: alloc::vec::Vec<_> = (1..=N_POINTS as u64 + 1).map(take).collect();
+        assert_eq!(find(AppPc::from_raw(7)), None);
+        let points: alloc::vec::Vec<_> = (1..=N_POINTS as u64 + 1).map(AppPc::from_raw).map(take).collect();
         assert_eq!((points[0], points[N_POINTS - 1], points[N_POINTS]), (Some(0), Some(N_POINTS - 1), None));
-        assert_eq!((take(3), find(3), find(0)), (Some(2), Some(2), None));
-        assert_eq!(place_of(address(2)), Some(3));
+        let three = AppPc::from_raw(3);
+        assert_eq!((take(three), find(three), find(AppPc::LOWEST)), (Some(2), Some(2), None));
+        assert_eq!(place_of(address(2)), Some(three));
         assert_eq!([place_of(address(2) + 1), place_of(address(N_POINTS)), place_of(5)], [None; 3]);
         come_by(2);
     }

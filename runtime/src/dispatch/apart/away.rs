@@ -1,6 +1,7 @@
 //! By which branch a thread went to code that is not followed.
 
 extern crate alloc;
+use crate::context::addresses::AppPc;
 use crate::context::numbers::ExitId;
 use crate::context::ThreadContext;
 use crate::dispatch::flow::parts::uncount_block;
@@ -14,7 +15,7 @@ pub fn begin(context: &mut ThreadContext, exit_id: ExitId) {
 }
 
 /// The thread goes on elsewhere than where it would come back: for the records the branch was not executed. Where that stands.
-pub fn abandon(context: &mut ThreadContext) -> Option<u64> {
+pub fn abandon(context: &mut ThreadContext) -> Option<AppPc> {
     let origin = origin(context)?;
     let exit_id = end(context)?;
     let mut engine = ENGINE.lock();
@@ -24,7 +25,7 @@ pub fn abandon(context: &mut ThreadContext) -> Option<u64> {
 }
 
 /// The branch by which it left the code that is followed, if it did.
-pub fn origin(context: &ThreadContext) -> Option<u64> {
+pub fn origin(context: &ThreadContext) -> Option<AppPc> {
     let exit_id = ExitId::from_raw(context.stepping.excursion_exit.checked_sub(1)?);
     let engine = ENGINE.lock();
     let fragment = *engine.cache.fragment(engine.cache.exit(exit_id).fragment);

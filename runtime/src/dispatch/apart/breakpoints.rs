@@ -3,6 +3,7 @@
 //! Runs in the target on the runtime's stack, in the dispatcher.
 
 use crate::buffer::Shared;
+use crate::context::addresses::AppPc;
 use crate::context::numbers::CounterId;
 use crate::context::stepping::MEETS_ONCE;
 use crate::context::stepping::MET_ONCE;
@@ -32,12 +33,12 @@ pub fn is_due(context: &ThreadContext, shared: Shared) -> bool {
 /// Lets the thread meet the breakpoint at the context's pc, that another put there, as natively; it comes back in front of it,
 /// or behind it where the instruction is to be executed once. Comes back at once as `natively::fault_natively` does.
 pub fn meet(context: &mut ThreadContext, n_changes: u64) {
-    context.stepping.breakpoint_next = placed::next_of(context.registers.pc).unwrap_or(0);
+    context.stepping.breakpoint_next = placed::next_of(context.registers.pc).unwrap_or(AppPc::NOWHERE);
     context.stepping.breakpoint_once = if placed::is_for_once(context.registers.pc) { MEETS_ONCE } else { 0 };
     context.stepping.breakpoint_counter = ENGINE.lock().probe_counter(context.registers.pc);
     context.stepping.n_breakpoint_steps = 0;
     natively::fault_natively(context, n_changes);
-    context.stepping.breakpoint_next = 0;
+    context.stepping.breakpoint_next = AppPc::NOWHERE;
 }
 
 /// Counts the instruction that was executed where its breakpoint is, if one was.
@@ -54,7 +55,7 @@ pub fn count_met(context: &mut ThreadContext) {
 /// had been executed.
 pub fn settle_fault(context: &mut ThreadContext) {
     let met = core::mem::take(&mut context.stepping.breakpoint_next);
-    if met != 0 && met == context.registers.pc {
+    if met != AppPc::NOWHERE && met == context.registers.pc {
         context.stepping.breakpoint_once = MET_ONCE;
         count_met(context);
     }

@@ -6,7 +6,7 @@
 
 extern crate alloc;
 use crate::cache::exit::{Exit, ExitType};
-use crate::context::addresses::CachePc;
+use crate::context::addresses::{AppPc, CachePc};
 use crate::context::capture::UNPREPARED;
 use crate::context::layout::{CAPTURE_MISSING_OFFSET, CAPTURE_TEXTS_OFFSET, CAPTURE_VALUES_OFFSET};
 use crate::context::numbers::FragmentId;
@@ -18,8 +18,10 @@ use crate::instrument::captures::form::Kind;
 use crate::instrument::captures::layout::{Program, COMM_BYTES};
 use crate::instrument::captures::places::{are_any, Guarded};
 use crate::instrument::{Engine, ENGINE};
-use crate::protocol::{capture_operation as op, record_kind, CaptureRecord, CONTINUATION_PAYLOAD_BYTES};
-use crate::sys::calls::{getpid, set_signal_mask};
+use crate::protocol::{
+    capture_context, capture_operation as op, record_kind, CaptureRecord, CONTINUATION_PAYLOAD_BYTES,
+};
+use crate::sys::calls::{getpid, monotonic_ns, set_signal_mask};
 use crate::sys::lock::Guard;
 use crate::thread::registry::{thread_name, writer_of};
 use alloc::vec::Vec;
@@ -74,7 +76,7 @@ pub fn take(context: &mut ThreadContext, exit: &Exit) {
 
 /// Whether the thread is past what is captured in front of it.
 pub fn is_past(context: &ThreadContext) -> bool {
-    context.capture.passed_pc != 0 && context.capture.passed_pc == context.registers.pc
+    context.capture.passed_pc != AppPc::NOWHERE && context.capture.passed_pc == context.registers.pc
 }
 
 /// Where a thread enters fragment `id` that is past what is captured in front of it; what waits to be delivered makes it leave behind that.
@@ -86,6 +88,7 @@ pub fn entry_behind(engine: &Engine, context: &mut ThreadContext, id: FragmentId
     if context.is_signal_waiting() {
         engine.cache.interrupt(id);
         context.signals.unlinked_fragment = id;
+        context.capture.is_late = 1;
     }
     Some(behind)
 }
@@ -95,6 +98,7 @@ fn note(engine: Guard<Engine>, context: &mut ThreadContext, guarded: &Guarded) {
     let outcome = context.capture.take_outcome();
     let writer = writer_of(context, engine.shared);
     drop(engine);
+    let tsc = ticks();
     for (_, program) in guarded.place.programs.iter().enumerate().filter(|(index, _)| outcome >> index & 1 != 0) {
         if program.stops {
             context.capture.stops = 1;
@@ -105,14 +109,15 @@ fn note(engine: Guard<Engine>, context: &mut ThreadContext, guarded: &Guarded) {
             kind: record_kind::CAPTURE,
             continuations: (payload.len() as u64).div_ceil(CONTINUATION_PAYLOAD_BYTES) as u16,
             tid: context.tid,
-            pc: context.registers.pc,
-            tsc: ticks(),
+            pc: context.registers.pc.raw(),
+            tsc,
             number: program.number,
             payload_bytes: payload.len() as u32,
             reserved: [0; 32],
         };
         writer.write(&record, &payload);
     }
+    writer.shared.stamp_now_and_then(tsc);
     context.capture.passed_pc = context.registers.pc;
     end_preparation(context);
 }
@@ -128,12 +133,14 @@ fn prepare(context: &mut ThreadContext, guarded: &Guarded) {
     let values = Values { base: context.self_address };
     for program in &guarded.place.programs {
         for (index, one) in program.told() {
-            if one.kind == Kind::TEXT {
-                let name = thread_name();
-                let size = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
-                values.set_text(program, index, &name[..size.min(COMM_BYTES as usize)]);
-            } else {
-                values.set(program, index, u64::from(getpid()));
+            match one.immediate as u8 {
+                capture_context::PID => values.set(program, index, u64::from(getpid())),
+                capture_context::TIME => values.set(program, index, monotonic_ns()),
+                _ => {
+                    let name = thread_name();
+                    let size = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+                    values.set_text(program, index, &name[..size.min(COMM_BYTES as usize)]);
+                }
             }
         }
     }

@@ -5,6 +5,7 @@
 //! address. Not known are those of a tracer, and those of processors, which are about all processes.
 
 extern crate alloc;
+use crate::context::addresses::AppPc;
 use crate::context::ThreadContext;
 use crate::cpu::sys::kernel::USER_END;
 use crate::cpu::sys::number;
@@ -100,6 +101,7 @@ fn moved(context: &mut ThreadContext, place: u64) -> Option<Vec<u8>> {
     if masks::with_faults(context, |_| guarded::read_program(&mut given, place)) != given.len() {
         return None;
     }
+    let pc = AppPc::from_raw(pc);
     let mut engine = ENGINE.lock();
     let is_new = probe_points::find(pc).is_none();
     let point = probe_points::take(pc)?;

@@ -5,6 +5,7 @@
 //! out before it executes anything more.
 
 use crate::buffer::{RingWriter, Shared};
+use crate::context::addresses::AppPc;
 use crate::context::hold::{STEP_DUE, STEP_MADE};
 use crate::context::numbers::FragmentId;
 use crate::context::process::Sharing;
@@ -34,8 +35,8 @@ pub fn reason(context: &mut ThreadContext, shared: Shared) -> Option<u32> {
         return Some(hold_reason::STEPPED);
     }
     if context.hold.passed_pc != context.registers.pc {
-        context.hold.passed_pc = 0;
-        if shared.has_breakpoint(context.registers.pc) {
+        context.hold.passed_pc = AppPc::NOWHERE;
+        if shared.has_breakpoint(context.registers.pc.raw()) {
             return Some(hold_reason::BREAKPOINT);
         }
     }
@@ -79,7 +80,7 @@ pub fn go_alone(
     context: &mut ThreadContext,
 ) -> Result<FragmentId, BuildError> {
     let id = engine.build_alone(writer, context.registers.pc, context.path.is_due)?;
-    context.hold.passed_pc = 0;
+    context.hold.passed_pc = AppPc::NOWHERE;
     if context.hold.step == STEP_DUE {
         context.hold.step = STEP_MADE;
     }
@@ -117,7 +118,7 @@ pub fn carry_out(context: &mut ThreadContext, shared: Shared) {
     context.hold.directives_done = n_directives;
     let before = core::mem::replace(&mut context.hold.filters_seen, n_filters);
     if before != n_filters {
-        let is_included = |count| u64::from(shared.is_included_by(context.registers.pc, count));
+        let is_included = |count| u64::from(shared.is_included_by(context.registers.pc.raw(), count));
         let details = [is_included(before), is_included(n_filters), 0];
         write_event(&writer, event_kind::RECORDING_CHANGED, context.registers.pc, details);
     }

@@ -3,6 +3,7 @@
 //!
 //! Runs in the target on the runtime's stack, in the dispatcher.
 
+use crate::context::addresses::AppPc;
 use crate::context::numbers::FragmentId;
 use crate::context::ThreadContext;
 use crate::instrument::ENGINE;
@@ -16,17 +17,17 @@ use core::sync::atomic::{AtomicU64, Ordering};
 static START: AtomicU64 = AtomicU64::new(0);
 static END: AtomicU64 = AtomicU64::new(0);
 
-/// Whether `address` is in the kernel's code for probes, as far as is known.
-pub fn is_known(address: u64) -> bool {
-    (START.load(Ordering::Relaxed)..END.load(Ordering::Acquire)).contains(&address)
+/// Whether `pc` is in the kernel's code for probes, as far as is known.
+pub fn is_known(pc: AppPc) -> bool {
+    (START.load(Ordering::Relaxed)..END.load(Ordering::Acquire)).contains(&pc.raw())
 }
 
-fn is_in_code_of_kernel(address: u64) -> bool {
-    if is_known(address) {
+fn is_in_code_of_kernel(pc: AppPc) -> bool {
+    if is_known(pc) {
         return true;
     }
     let found = open_list().and_then(|file| {
-        look_through(file, |mapping, rest| match (mapping.start..mapping.end).contains(&address) {
+        look_through(file, |mapping, rest| match (mapping.start..mapping.end).contains(&pc.raw()) {
             true => ControlFlow::Break(proc_text::is_of_probes(rest).then_some(mapping)),
             false => ControlFlow::Continue(()),
         })
@@ -42,7 +43,7 @@ fn is_in_code_of_kernel(address: u64) -> bool {
 }
 
 /// The branch at the end of fragment `source` led to `target`. Whether that is a return which is to be counted when the thread comes out.
-pub fn begin(context: &mut ThreadContext, source: FragmentId, target: u64) -> bool {
+pub fn begin(context: &mut ThreadContext, source: FragmentId, target: AppPc) -> bool {
     {
         let engine = ENGINE.lock();
         let is_return = engine.cache.fragment(source).exit_kind == exit_kind::RETURN;

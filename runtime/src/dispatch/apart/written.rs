@@ -3,10 +3,11 @@
 //! Runs in the target on the runtime's stack, in the dispatcher, no lock held.
 
 use crate::arch::code_span;
+use crate::context::addresses::AppPc;
 use crate::context::ThreadContext;
 use crate::cpu::context::WRITE_ERROR;
 use crate::cpu::sys::number;
-use crate::decode::trusted::PAGE_BITS;
+use crate::decode::trusted::page_start;
 use crate::dispatch::calls::vectors::read_pieces;
 use crate::instrument::ENGINE;
 use crate::sys::arguments;
@@ -25,7 +26,8 @@ pub fn settle_fault(context: &mut ThreadContext) -> bool {
     }
     let mut engine = ENGINE.lock();
     let writer = writer_of(context, engine.shared);
-    engine.end_trust(&writer, info.address, info.address.saturating_add(1), true);
+    let written = AppPc::from_raw(info.address);
+    engine.end_trust(&writer, written, written.saturating_add(1), true);
     // It may also have been trusted until another thread wrote there, or made it something else, while this one was on its
     // way here. A fault of the program's comes again.
     let n_ends = engine.trust.n_ends;
@@ -48,7 +50,7 @@ pub fn note_arguments(context: &ThreadContext, call: u64, arguments: [u64; 6]) {
     let mut engine = ENGINE.lock();
     let writer = writer_of(context, engine.shared);
     for address in arguments::written(call, arguments).filter(|address| code_span::contains(*address)) {
-        engine.leave_to_kernel(&writer, address);
+        engine.leave_to_kernel(&writer, AppPc::from_raw(address));
     }
 }
 
@@ -64,9 +66,10 @@ pub fn is_to_be_made_again(context: &mut ThreadContext) -> bool {
     let mut is_why = false;
     for (start, size) in read_pieces(context, vector, length) {
         let mut engine = ENGINE.lock();
+        let start = AppPc::from_raw(start);
         if let Some(page) = engine.ranges.trusted.within(start, start.saturating_add(size)).first().copied() {
             let writer = writer_of(context, engine.shared);
-            engine.leave_to_kernel(&writer, page << PAGE_BITS);
+            engine.leave_to_kernel(&writer, page_start(page));
             is_why = true;
         }
     }

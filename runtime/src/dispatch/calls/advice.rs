@@ -5,6 +5,7 @@ use super::mappings::page_end;
 use super::memory::{call_holding, is_place};
 use super::vectors::read_pieces;
 use crate::buffer::RingWriter;
+use crate::context::addresses::AppPc;
 use crate::context::ThreadContext;
 use crate::cpu::sys::number;
 use crate::dispatch::life::hidden;
@@ -26,13 +27,13 @@ fn discards(advice: u64) -> bool {
 /// Notes what a fork's child may not get as it is. Where that is taken back later the child finds the same code again.
 fn note_inheritance(engine: &mut Engine, start: u64, end: u64, advice: u64) {
     if matches!(advice as u32, MADV_DONTFORK | MADV_WIPEONFORK) {
-        engine.not_inherited.insert(start, end, 0, true);
+        engine.not_inherited.insert(AppPc::from_raw(start), AppPc::from_raw(end), 0, true);
     }
 }
 
 /// In a fork's child: code that it did not get is looked for anew.
 pub fn forget_not_inherited(engine: &mut Engine, writer: &RingWriter) {
-    while let Some(range) = engine.not_inherited.next_from(0, u64::MAX) {
+    while let Some(range) = engine.not_inherited.next_from(AppPc::LOWEST, AppPc::HIGHEST) {
         engine.invalidate(writer, range.start, range.end);
         engine.ranges.remove(range.start, range.end);
         engine.not_inherited.remove(range.start, range.end);
@@ -54,10 +55,11 @@ pub fn advise(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
         return -i64::from(ENOMEM);
     }
     let engine = ENGINE.lock();
-    if !discards(advice) || !engine.ranges.intersects(start, end) {
+    let [first, behind] = [start, end].map(AppPc::from_raw);
+    if !discards(advice) || !engine.ranges.intersects(first, behind) {
         let mut engine = engine;
         let writer = writer_of(context, engine.shared);
-        engine.end_trust(&writer, start, end, false);
+        engine.end_trust(&writer, first, behind, false);
         note_inheritance(&mut engine, start, end, advice);
         drop(engine);
         // SAFETY: the program's own call.
@@ -66,7 +68,7 @@ pub fn advise(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     let writer = writer_of(context, engine.shared);
     let (result, mut engine) = call_holding(engine, &writer, number::MADVISE, arguments, [start, end]);
     // Part of it may be done where it failed.
-    engine.invalidate(&writer, start, end);
+    engine.invalidate(&writer, first, behind);
     result
 }
 
@@ -82,12 +84,12 @@ pub fn advise_pieces(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
     let mut engine = ENGINE.lock();
     let writer = writer_of(context, engine.shared);
     for piece in &pieces {
-        engine.end_trust(&writer, piece.start, piece.end, false);
+        engine.end_trust(&writer, AppPc::from_raw(piece.start), AppPc::from_raw(piece.end), false);
     }
     let (result, mut engine) = call_holding(engine, &writer, number::PROCESS_MADVISE, arguments, [0; 2]);
     if discards(advice) {
         for piece in pieces.iter().filter(|piece| is_place(piece)) {
-            engine.invalidate(&writer, piece.start, piece.end);
+            engine.invalidate(&writer, AppPc::from_raw(piece.start), AppPc::from_raw(piece.end));
         }
     }
     result

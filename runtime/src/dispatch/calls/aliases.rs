@@ -3,6 +3,7 @@
 //!
 //! Known from the calls that map. Changed under the engine's lock.
 
+use crate::context::addresses::AppPc;
 use crate::cpu::sys::number;
 use crate::instrument::Engine;
 use crate::sys::calls::{check, syscall};
@@ -24,11 +25,12 @@ fn is_open_to_write(descriptor: u64) -> bool {
 
 /// The memory from `start` up to `end` was mapped anew.
 pub fn note_mapping(engine: &mut Engine, start: u64, end: u64, is_alias: bool) {
-    engine.aliases.insert(start, end, 0, is_alias);
+    engine.aliases.insert(AppPc::from_raw(start), AppPc::from_raw(end), 0, is_alias);
 }
 
 /// Code from `start` up to `end` is known from now on.
 pub fn insert_code(engine: &mut Engine, start: u64, end: u64, protection: u64) {
+    let [start, end] = [start, end].map(AppPc::from_raw);
     engine.ranges.insert(start, end, protection, true);
     let mut from = start;
     while let Some(alias) = engine.aliases.next_from(from, end) {

@@ -8,6 +8,7 @@ use super::mappings::page_end;
 use super::mappings::{find_mapping, Mapping};
 use super::{aliases, locks};
 use crate::buffer::RingWriter;
+use crate::context::addresses::AppPc;
 use crate::context::ThreadContext;
 use crate::cpu::sys::clock::ticks;
 use crate::cpu::sys::kernel::USER_END;
@@ -26,19 +27,21 @@ use core::ops::Range;
 
 /// What was mapped from `start` up to `end` is gone, code and all.
 pub fn forget(engine: &mut Engine, writer: &RingWriter, start: u64, end: u64) {
-    engine.aliases.remove(start, end);
-    engine.not_inherited.remove(start, end);
+    let [first, behind] = [start, end].map(AppPc::from_raw);
+    engine.aliases.remove(first, behind);
+    engine.not_inherited.remove(first, behind);
     forget_code(engine, writer, start, end);
 }
 
 /// Code from `start` up to `end` is gone.
 fn forget_code(engine: &mut Engine, writer: &RingWriter, start: u64, end: u64) {
-    if !engine.ranges.intersects(start, end) {
+    let [first, behind] = [start, end].map(AppPc::from_raw);
+    if !engine.ranges.intersects(first, behind) {
         return;
     }
-    engine.invalidate(writer, start, end);
-    engine.ranges.remove(start, end);
-    engine.trust.kernels.remove(start, end);
+    engine.invalidate(writer, first, behind);
+    engine.ranges.remove(first, behind);
+    engine.trust.kernels.remove(first, behind);
     let record = UnmapRecord {
         kind: record_kind::UNMAP,
         continuations: 0,
@@ -70,7 +73,7 @@ pub fn call_holding(
         engine.resume_trust();
         return (result, engine);
     }
-    engine.end_trust(writer, start, end, false);
+    engine.end_trust(writer, AppPc::from_raw(start), AppPc::from_raw(end), false);
     // SAFETY: the program's own call.
     (unsafe { program_call(call, arguments) }, engine)
 }
@@ -227,7 +230,8 @@ pub fn protect(context: &ThreadContext, call: u64, arguments: [u64; 6]) -> i64 {
     }
     let engine = ENGINE.lock();
     let is_executable = protection & PROT_EXEC != 0;
-    if !is_executable && !engine.ranges.intersects(start, end) {
+    let [first, behind] = [start, end].map(AppPc::from_raw);
+    if !is_executable && !engine.ranges.intersects(first, behind) {
         drop(engine);
         // SAFETY: the program's own call.
         return unsafe { program_call(call, arguments) };
@@ -237,14 +241,14 @@ pub fn protect(context: &ThreadContext, call: u64, arguments: [u64; 6]) -> i64 {
     if check(result).is_err() {
         return result;
     }
-    let was_executable = engine.ranges.next_from(start, end).is_some_and(|r| r.start <= start && r.end >= end);
+    let was_executable = engine.ranges.next_from(first, behind).is_some_and(|r| r.start <= first && r.end >= behind);
     if is_executable && was_executable && protection & PROT_WRITE == 0 {
-        let before = engine.ranges.find(start).map_or(0, |range| range.protection);
+        let before = engine.ranges.find(first).map_or(0, |range| range.protection);
         if before & PROT_WRITE != 0 {
-            engine.invalidate(&writer, start, end);
+            engine.invalidate(&writer, first, behind);
         }
     } else if is_executable && was_executable {
-        engine.invalidate(&writer, start, end);
+        engine.invalidate(&writer, first, behind);
     } else {
         forget_code(&mut engine, &writer, start, end);
     }
@@ -256,7 +260,7 @@ pub fn protect(context: &ThreadContext, call: u64, arguments: [u64; 6]) -> i64 {
             tell_image(&writer, start, end, protection, None, tsc);
         }
         if protection & PROT_WRITE != 0 {
-            write_event(&writer, event_kind::WRITABLE_CODE, start, [end - start, 0, 0]);
+            write_event(&writer, event_kind::WRITABLE_CODE, first, [end - start, 0, 0]);
         }
     }
     result
@@ -280,8 +284,8 @@ pub fn remap(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
         let writer = writer_of(context, engine.shared);
         room::make_if_seldom(&mut engine, &writer, context, growth);
     }
-    let range = engine.ranges.find(old);
-    let is_alias = engine.aliases.find(old).is_some();
+    let range = engine.ranges.find(AppPc::from_raw(old));
+    let is_alias = engine.aliases.find(AppPc::from_raw(old)).is_some();
     let writer = writer_of(context, engine.shared);
     let old_end = page_end(old, old_size);
     let touched =
@@ -322,7 +326,7 @@ pub fn learn_range(context: &ThreadContext, address: u64) -> bool {
         return false;
     };
     let mut engine = ENGINE.lock();
-    if protection & PROT_EXEC == 0 || engine.ranges.find(address).is_some() {
+    if protection & PROT_EXEC == 0 || engine.ranges.find(AppPc::from_raw(address)).is_some() {
         return false;
     }
     if is_shared {

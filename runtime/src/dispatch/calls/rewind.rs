@@ -1,11 +1,12 @@
 //! System calls that were not made: the program is in front of them again.
 
+use crate::context::addresses::AppPc;
 use crate::context::ThreadContext;
 use crate::dispatch::flow::parts;
 use crate::instrument::ENGINE;
 
 /// The address after the system call that the thread made.
-pub fn leave_syscall(context: &mut ThreadContext) -> u64 {
+pub fn leave_syscall(context: &mut ThreadContext) -> AppPc {
     // SAFETY: only arenas are read, and `shared`, which is set before any thread runs and never changes.
     let engine = unsafe { ENGINE.peek() };
     engine.shared.add(crate::status_field!(entries_syscall), 1);

@@ -60,7 +60,7 @@ pub fn end(context: &mut ThreadContext) {
 /// to be delivered then.
 pub fn intercept(context: &mut ThreadContext) -> bool {
     let UserDispatch { is_on, offset, length, selector, .. } = context.call.user_dispatch;
-    if is_on == 0 || context.registers.pc.wrapping_sub(offset) < length {
+    if is_on == 0 || context.registers.pc.raw().wrapping_sub(offset) < length {
         return false;
     }
     if selector != 0 {

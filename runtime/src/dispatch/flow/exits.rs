@@ -7,6 +7,7 @@ use super::parts::uncount_block;
 use super::{indirect, regions, returns, rseq};
 use crate::cache::exit::{Exit, ExitType};
 use crate::cache::PadId;
+use crate::context::addresses::AppPc;
 use crate::context::numbers::{CounterId, ExitId, FragmentId};
 use crate::context::ThreadContext;
 use crate::cpu::context::BranchSource;
@@ -42,6 +43,9 @@ pub fn take_exit(context: &mut ThreadContext) -> ExitId {
     ) {
         hold::stay_at_probe(context);
     }
+    if exit.kind.stays_in_front() {
+        context.note_step();
+    }
     match exit.kind {
         ExitType::Jump | ExitType::Taken | ExitType::Call if !is_canonical(exit.target) => {
             drop(engine);
@@ -49,7 +53,6 @@ pub fn take_exit(context: &mut ThreadContext) -> ExitId {
             ExitId::NONE
         }
         ExitType::Interrupted => {
-            context.note_step();
             engine.cache.relink_after_interrupt(exit.fragment);
             uncount_block(&mut engine, context, exit.fragment, exit.target);
             ExitId::NONE
@@ -60,35 +63,29 @@ pub fn take_exit(context: &mut ThreadContext) -> ExitId {
             release::release(context, release_reason::UNSUPPORTED);
         }
         ExitType::Stale => {
-            context.note_step();
             let writer = writer_of(context, engine.shared);
             engine.drop_stale(&writer, exit.fragment);
             ExitId::NONE
         }
         ExitType::Relayout => {
-            context.note_step();
             note_hot(&mut engine, context, exit.fragment);
             ExitId::NONE
         }
         ExitType::Region => {
-            context.note_step();
             regions::decide(&engine, context, exit.fragment);
             ExitId::NONE
         }
         ExitType::Capture => {
-            context.note_step();
             drop(engine);
             captures::take(context, &exit);
             ExitId::NONE
         }
         ExitType::RseqEntry => {
-            context.note_step();
             drop(engine);
             rseq::enter(context);
             ExitId::NONE
         }
         ExitType::RseqAbort => {
-            context.note_step();
             context.undo_rseq();
             context.rseq.aborted = 1;
             ExitId::NONE
@@ -163,7 +160,7 @@ fn uncount_exit(context: &ThreadContext, exit: &Exit) {
 
 /// The indirect branch at the end of fragment `source` leads to `target`, by another way than it came; nothing if `source` is `NONE`.
 /// Returns the exit to link: none.
-fn follow(context: &mut ThreadContext, source: FragmentId, target: u64) -> ExitId {
+fn follow(context: &mut ThreadContext, source: FragmentId, target: AppPc) -> ExitId {
     if source != FragmentId::NONE {
         masks::with_faults(context, |context| indirect::follow_indirect(context, source, target));
     }
@@ -181,7 +178,7 @@ fn note_hot(engine: &mut Engine, context: &mut ThreadContext, id: FragmentId) {
 }
 
 /// A return came to a landing, and the open calls have another address on top.
-fn return_elsewhere(engine: &mut Engine, context: &mut ThreadContext, target: u64) {
+fn return_elsewhere(engine: &mut Engine, context: &mut ThreadContext, target: AppPc) {
     let writer = writer_of(context, engine.shared);
     let BranchSource::Return(id) = context.gate.branch_source() else {
         return;

@@ -2,6 +2,7 @@
 
 use super::landings;
 use crate::buffer::RingWriter;
+use crate::context::addresses::AppPc;
 use crate::context::numbers::{FragmentId, SiteId};
 use crate::context::ThreadContext;
 use crate::instrument::request::{Arrival, Request};
@@ -13,7 +14,7 @@ pub fn find_or_build(
     engine: &mut Engine,
     writer: &RingWriter,
     context: &mut ThreadContext,
-    pc: u64,
+    pc: AppPc,
     arrival: Arrival,
 ) -> Result<FragmentId, BuildError> {
     if let Some(id) = engine.cache.by_pc.find(pc) {

@@ -10,6 +10,7 @@ use super::{paths, returns};
 use crate::cache::exit::ExitType;
 use crate::cache::pairs::PairWay;
 use crate::cache::{Exit, Fragment, PadId, COUNTED_AT_EXITS};
+use crate::context::addresses::AppPc;
 use crate::context::numbers::{CounterId, ExitId, FragmentId, SiteId};
 use crate::context::ThreadContext;
 use crate::cpu::context::BranchSource;
@@ -28,7 +29,7 @@ use crate::thread::{open_calls, path, trust};
 pub fn take_indirect(context: &mut ThreadContext) {
     let engine = ENGINE.lock();
     engine.shared.add(crate::status_field!(entries_indirect), 1);
-    let target = context.gate.target;
+    let target = AppPc::from_raw(context.gate.target);
     context.registers.pc = target;
     let from = context.gate.branch_source();
     let source = match from {
@@ -42,7 +43,7 @@ pub fn take_indirect(context: &mut ThreadContext) {
         let slot = context.registers.sp().wrapping_sub(8);
         // SAFETY: the fragment's return just read and wrote this slot, unless another thread took it away meanwhile.
         masks::with_faults(context, |context| unsafe {
-            trust::write_program(context, slot, &target.to_le_bytes());
+            trust::write_program(context, slot, &target.raw().to_le_bytes());
         });
     }
     if source != FragmentId::NONE && probe_returns::begin(context, source, target) {
@@ -99,7 +100,7 @@ pub fn refuse_direct(context: &mut ThreadContext, exit: &Exit) {
         return;
     }
     context.registers.pc = fragment.branch_pc();
-    (context.signals.fault_origin, context.signals.has_fault_origin) = (NOWHERE_PC, true);
+    (context.signals.fault_origin, context.signals.has_fault_origin) = (AppPc::from_raw(NOWHERE_PC), true);
     context.gate.note_fault_fragment(FragmentId::NONE);
     raise::raise_fault(context, BRANCH_FAULT);
 }
@@ -130,7 +131,7 @@ fn forget_call(context: &ThreadContext, fragment: &Fragment) {
 }
 
 /// Makes the way from `source`'s indirect branch to `target` known, and counts this execution of it.
-pub fn follow_indirect(context: &mut ThreadContext, source: FragmentId, target: u64) {
+pub fn follow_indirect(context: &mut ThreadContext, source: FragmentId, target: AppPc) {
     let mut engine = ENGINE.lock();
     let writer = writer_of(context, engine.shared);
     let fragment = *engine.cache.fragment(source);
@@ -203,7 +204,7 @@ pub fn follow_indirect(context: &mut ThreadContext, source: FragmentId, target: 
 ///
 /// Most indirect branches have one target, and a pad that is tried first costs them no indirect jump. A second target
 /// takes the place of the first, because the first may have been the dynamic linker's; with a third one the table decides.
-fn is_tried_first(engine: &mut Engine, source: FragmentId, target: u64) -> bool {
+fn is_tried_first(engine: &mut Engine, source: FragmentId, target: AppPc) -> bool {
     const MAX_TRIES: u32 = 2;
     const REACH: u64 = 0x7000_0000;
     let fragment = *engine.cache.fragment(source);

@@ -2,7 +2,7 @@
 
 use crate::cache::exit::ExitType;
 use crate::cache::pairs::{Insertion, PairWay};
-use crate::context::addresses::CachePc;
+use crate::context::addresses::{AppPc, CachePc};
 use crate::context::numbers::{ExitId, FragmentId, SiteId};
 use crate::context::ThreadContext;
 use crate::cpu::spill::SpillState;
@@ -40,14 +40,14 @@ pub fn lead_returns_to(engine: &mut Engine, id: FragmentId) {
 }
 
 /// Where returns to `return_pc` land: behind a call that is in use. `None`: the call is to be translated again.
-pub fn find_landing(engine: &mut Engine, return_pc: u64) -> Option<CachePc> {
+pub fn find_landing(engine: &mut Engine, return_pc: AppPc) -> Option<CachePc> {
     let known = engine.cache.landings.find(return_pc).filter(|id| engine.cache.fragment(*id).is_valid);
     let caller = known.or_else(|| find_call_before(engine, return_pc))?;
     Some(landing_address(engine, caller))
 }
 
 /// A fragment in use that ends with the call in front of `return_pc`; its landing is the one from now on.
-pub fn find_call_before(engine: &mut Engine, return_pc: u64) -> Option<FragmentId> {
+pub fn find_call_before(engine: &mut Engine, return_pc: AppPc) -> Option<FragmentId> {
     let holders = engine.fragments_within(return_pc.saturating_sub(1), return_pc);
     let id = holders.into_iter().find(|id| {
         let fragment = engine.cache.fragment(*id);
@@ -79,7 +79,7 @@ pub fn insert_pair(
     engine: &mut Engine,
     context: &ThreadContext,
     site: SiteId,
-    target: u64,
+    target: AppPc,
     address: CachePc,
     way: PairWay,
 ) {

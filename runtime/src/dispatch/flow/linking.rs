@@ -70,7 +70,7 @@ pub fn link_exit(
     }
     engine.lead_if_possible(writer, exit_id, id);
     if !engine.cache.link(exit_id, id) {
-        engine.shared.report_error(error_code::NO_SLAB, [context.registers.pc, 2, 0, 0]);
+        engine.shared.report_error(error_code::NO_SLAB, [context.registers.pc.raw(), 2, 0, 0]);
     }
     if exit.kind == ExitType::Pad {
         ways::leave_out_pad(engine, context, exit.pad);

@@ -8,6 +8,7 @@ use crate::buffer::RingWriter;
 use crate::cache::exit::Exit;
 use crate::cache::pairs::{PairEntry, PairWay};
 use crate::cache::PadId;
+use crate::context::addresses::AppPc;
 use crate::context::numbers::{CounterId, FragmentId, SiteId};
 use crate::context::ThreadContext;
 use crate::instrument::indirect::pads::add_to_counter;
@@ -16,7 +17,7 @@ use crate::instrument::Engine;
 use crate::thread::{open_calls, path};
 
 /// The return at the end of `source` led to `target`: writes that into the path, counts it, and makes its way known.
-pub fn take(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadContext, source: FragmentId, target: u64) {
+pub fn take(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadContext, source: FragmentId, target: AppPc) {
     let branch = engine.cache.fragment(source).branch_pc();
     let found = open_calls::find_open(context, target, MAX_POPS);
     let added = if may_have_pad(engine, context, source, target) {
@@ -60,9 +61,9 @@ pub fn take_dead_pad(engine: &mut Engine, writer: &RingWriter, context: &mut Thr
     }
 }
 
-fn may_have_pad(engine: &Engine, context: &ThreadContext, source: FragmentId, target: u64) -> bool {
+fn may_have_pad(engine: &Engine, context: &ThreadContext, source: FragmentId, target: AppPc) -> bool {
     // Zeros lie below the open calls.
-    target != 0
+    target != AppPc::LOWEST
         && engine.cache.fragment(source).site != SiteId::NONE
         && engine.ranges.find(target).is_some()
         && paths::is_of_mode(engine, context)
@@ -75,7 +76,7 @@ fn find_pad(
     writer: &RingWriter,
     context: &mut ThreadContext,
     source: FragmentId,
-    target: u64,
+    target: AppPc,
 ) -> Option<PadId> {
     let fragment = engine.cache.fragment(source);
     let (site, ways) = (fragment.site, engine.symbols.of_return(fragment.branch_pc(), target).set());
@@ -92,7 +93,7 @@ fn find_pad(
 }
 
 /// Counts the edge where no call announced the return.
-fn count(engine: &mut Engine, writer: &RingWriter, context: &ThreadContext, source: FragmentId, target: u64) {
+fn count(engine: &mut Engine, writer: &RingWriter, context: &ThreadContext, source: FragmentId, target: AppPc) {
     if engine.cache.landings.find(target).is_none() {
         let edge = engine.edge_of_branch(source, target);
         engine.count_edge(writer, context, edge);

@@ -6,6 +6,7 @@
 //! would have aborted it, and the dispatcher does it then.
 
 use crate::buffer::RingWriter;
+use crate::context::addresses::AppPc;
 use crate::context::numbers::{CounterId, ExitId, FragmentId};
 use crate::context::ThreadContext;
 use crate::cpu::guarded;
@@ -114,7 +115,7 @@ enum Entry {
     /// Through the entry, with the program's descriptor in place.
     Announced,
     /// To this address.
-    Aborted(u64),
+    Aborted(AppPc),
 }
 
 fn decide(context: &ThreadContext, left: u64) -> Entry {
@@ -158,7 +159,7 @@ fn decide(context: &ThreadContext, left: u64) -> Entry {
 
 /// Where the descriptor is that a thread announced at the start of critical section `index` and the kernel took away since, and what
 /// that says of aborts. One piece of code may have several; as a rule a register still names the one. Guarded copies may fault.
-fn find_announced(engine: &Engine, context: &ThreadContext, index: u32) -> (u64, u64) {
+fn find_announced(engine: &Engine, context: &ThreadContext, index: u32) -> (u64, AppPc) {
     let last = engine.cache.rseqs.enclosure(index);
     let of_last = (last.address, last.descriptor.abort);
     if context.registers.general.contains(&last.address) {
@@ -250,14 +251,14 @@ pub fn count_abort(context: &mut ThreadContext) {
 }
 
 /// Aborts the thread in front of the context's pc.
-fn abort(context: &mut ThreadContext, target: u64) {
+fn abort(context: &mut ThreadContext, target: AppPc) {
     let source_pc = core::mem::replace(&mut context.registers.pc, target);
     context.note_step();
     count_edge(context, source_pc);
 }
 
 /// Counts the way from where a critical section was aborted to the context's pc, as that of a signal.
-fn count_edge(context: &mut ThreadContext, source_pc: u64) {
+fn count_edge(context: &mut ThreadContext, source_pc: AppPc) {
     let mut engine = ENGINE.lock();
     let writer = writer_of(context, engine.shared);
     let edge = DynamicEdge {
@@ -268,6 +269,6 @@ fn count_edge(context: &mut ThreadContext, source_pc: u64) {
     };
     engine.count_edge(&writer, context, edge);
     if context.path.is_on {
-        path_words::write_event(context, &writer, path_event_kind::RESUME, source_pc, context.registers.pc);
+        path_words::write_event(context, &writer, path_event_kind::RESUME, source_pc, context.registers.pc.raw());
     }
 }

@@ -6,7 +6,7 @@ use super::paths;
 use crate::buffer::RingWriter;
 use crate::cache::pairs::{PairEntry, PairWay};
 use crate::cache::PadId;
-use crate::context::addresses::CachePc;
+use crate::context::addresses::{AppPc, CachePc};
 use crate::context::numbers::{FragmentId, SiteId};
 use crate::context::ThreadContext;
 use crate::instrument::request::Arrival;
@@ -18,7 +18,7 @@ pub fn make_pad(
     writer: &RingWriter,
     context: &mut ThreadContext,
     source: FragmentId,
-    target: u64,
+    target: AppPc,
     is_first_try: bool,
 ) -> Option<PadId> {
     let site = engine.cache.fragment(source).site;
@@ -41,7 +41,7 @@ pub fn make_pad(
 }
 
 /// The way from a site to a target that the pair table has, if it leads to code in use.
-pub fn find_way(engine: &Engine, site: SiteId, target: u64) -> Option<PairEntry> {
+pub fn find_way(engine: &Engine, site: SiteId, target: AppPc) -> Option<PairEntry> {
     let entry = engine.cache.pairs.find(site, target).filter(|entry| entry.pad != CachePc::NOWHERE)?;
     let is_in_use = entry.verified_fragment().is_none_or(|id| engine.cache.fragment(id).is_valid);
     is_in_use.then_some(entry)
@@ -57,7 +57,7 @@ pub fn leave_out_pad(engine: &mut Engine, context: &ThreadContext, pad_id: PadId
 }
 
 /// Lets `source`'s indirect branch enter the code at `target` by its verified entry, if it has one.
-pub fn enter_verified(engine: &mut Engine, context: &ThreadContext, source: FragmentId, target: u64) -> bool {
+pub fn enter_verified(engine: &mut Engine, context: &ThreadContext, source: FragmentId, target: AppPc) -> bool {
     let Some(id) =
         engine.cache.by_pc.find(target).filter(|id| engine.cache.fragment(*id).verified_entry != CachePc::NOWHERE)
     else {

@@ -1,5 +1,6 @@
 //! A thread begins: its slot, its first event, its path.
 
+use crate::context::addresses::AppPc;
 use crate::context::hold::Hold;
 use crate::context::numbers::FragmentId;
 use crate::context::ThreadContext;
@@ -26,7 +27,7 @@ pub fn begin(context: &mut ThreadContext, parent: u32) {
     let edge = DynamicEdge {
         kind: edge_kind::START,
         source_fragment: FragmentId::NONE,
-        source_pc: 0,
+        source_pc: AppPc::NOWHERE,
         target_pc: context.registers.pc,
     };
     engine.count_edge(&writer, context, edge);

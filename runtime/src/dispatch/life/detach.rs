@@ -5,6 +5,7 @@
 
 use super::{release, stage};
 use crate::cache::links::UNDELIVERED;
+use crate::context::addresses::AppPc;
 use crate::context::process::Sharing;
 use crate::context::signals::PENDING_FETCHED;
 use crate::context::signals::PENDING_LEAVE;
@@ -71,7 +72,7 @@ pub fn park(context: &mut ThreadContext) {
     };
     // Nobody could tell later: the code cache goes before the threads do.
     // SAFETY: arenas are read without a lock, as by the signal handler.
-    extended_state::replace_last_x87(|pc| app_pc_at(unsafe { &ENGINE.peek().cache }, pc));
+    extended_state::replace_last_x87(|pc| app_pc_at(unsafe { &ENGINE.peek().cache }, pc).map(AppPc::raw));
     parking::park(&state, &program_stack(context));
     set_signal_mask(u64::MAX);
     stage::follow(context, context.program_mask(mask), give_back);

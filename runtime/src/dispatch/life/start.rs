@@ -3,6 +3,7 @@
 use super::running::{stamp_start, tell_running};
 use super::{attach, begin, hidden, process};
 use crate::buffer::{Shared, WaitLimit};
+use crate::context::addresses::AppPc;
 use crate::context::ThreadContext;
 use crate::cpu::context::Registers;
 use crate::cpu::features::{self, Features};
@@ -98,8 +99,9 @@ fn prepare_engine(block: &StartBlock, shared: Shared) -> bool {
         if end > USER_END {
             continue;
         }
-        engine.ranges.insert(start, end, protection, true);
-        engine.note_candidate(start, end, protection);
+        let [first, behind] = [start, end].map(AppPc::from_raw);
+        engine.ranges.insert(first, behind, protection, true);
+        engine.note_candidate(first, behind, protection);
         high_end = high_end.max(end);
     }
     let stack_floor = stack_floor(Registers::of_start(block).sp());

@@ -3,6 +3,7 @@
 extern crate alloc;
 use super::proc_kinds::Kind;
 use super::proc_states;
+use crate::context::addresses::AppPc;
 use crate::context::ThreadContext;
 use crate::cpu::sys::number;
 use crate::dispatch::life::hidden;
@@ -54,7 +55,7 @@ pub fn distrust_code(context: &ThreadContext) {
 pub fn show_mappings_as_made(context: &ThreadContext) {
     let mut engine = ENGINE.lock();
     let writer = writer_of(context, engine.shared);
-    engine.end_trust(&writer, 0, u64::MAX, false);
+    engine.end_trust(&writer, AppPc::LOWEST, AppPc::HIGHEST, false);
 }
 
 /// What the file says; `None` if it can't be read. Its position stays.

@@ -134,7 +134,7 @@ fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
                     &writer,
                     path_event_kind::RESUME,
                     interrupted_pc,
-                    context.registers.pc,
+                    context.registers.pc.raw(),
                 );
             }
             new_mask

@@ -33,7 +33,7 @@ pub fn raise_step(context: &mut ThreadContext) {
     context.gate.note_fault_fragment(FragmentId::NONE);
     raise_fault(context, [0, DEBUG_EXCEPTION, 0]);
     context.signals.fault_info =
-        SigInfo { signo: SIGTRAP as i32, code: TRAP_TRACE, address: context.registers.pc, ..SigInfo::ZERO };
+        SigInfo { signo: SIGTRAP as i32, code: TRAP_TRACE, address: context.registers.pc.raw(), ..SigInfo::ZERO };
 }
 
 /// Makes a SIGSEGV wait to be delivered that the kernel sends by itself.
@@ -50,7 +50,7 @@ pub fn raise_trap(context: &mut ThreadContext) {
     context.signals.pending_mask = mask;
     context.gate.note_fault_fragment(FragmentId::NONE);
     context.signals.fault_info.signo = SIGSYS as i32;
-    context.signals.fault_info.address = context.registers.pc;
+    context.signals.fault_info.address = context.registers.pc.raw();
     context.signals.fault_details = [0; 3];
     context.signals.fault_pending = TRAPPED;
 }

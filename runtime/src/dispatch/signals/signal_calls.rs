@@ -1,6 +1,7 @@
 //! System calls about signals: actions, masks, stacks, and the return from a handler.
 
 use super::{masks, raise};
+use crate::context::addresses::{AppPc, CachePc};
 use crate::context::numbers::ExitId;
 use crate::context::ThreadContext;
 use crate::cpu::decode::addresses::is_in_kernel_page;
@@ -136,7 +137,7 @@ pub fn return_from_handler(context: &mut ThreadContext) -> i64 {
             engine.uncount_edge(context, edge);
             if context.path.is_on {
                 let writer = writer_of(context, engine.shared);
-                path_words::write_event(context, &writer, path_event_kind::RESUME, target, context.registers.pc);
+                path_words::write_event(context, &writer, path_event_kind::RESUME, target, context.registers.pc.raw());
             }
         }
         None if is_leaving => context.stepping.excursion_exit = 0,
@@ -146,7 +147,7 @@ pub fn return_from_handler(context: &mut ThreadContext) -> i64 {
 }
 
 /// Where the program's code at the context's pc is in the cache, if the thread has nothing else to do before it goes on there.
-fn find_straight(context: &mut ThreadContext) -> Option<u64> {
+fn find_straight(context: &mut ThreadContext) -> Option<CachePc> {
     // SAFETY: `shared` is set before any thread runs and never changes.
     let shared = unsafe { ENGINE.peek() }.shared;
     let tells = context.path.is_on || context.path.has_tags || context.path.is_due || context.rseq.aborted != 0;
@@ -168,11 +169,11 @@ fn find_straight(context: &mut ThreadContext) -> Option<u64> {
         return None;
     }
     let id = engine.cache.by_pc.find(context.registers.pc)?;
-    Some(engine.cache.fragment(id).plain_entry.raw())
+    Some(engine.cache.fragment(id).plain_entry)
 }
 
 /// Counts the return from a handler by the system call of exit `exit_id`, to `target`.
-pub fn count_signal_return(context: &mut ThreadContext, exit_id: ExitId, target: u64) -> DynamicEdge {
+pub fn count_signal_return(context: &mut ThreadContext, exit_id: ExitId, target: AppPc) -> DynamicEdge {
     let mut engine = ENGINE.lock();
     let writer = writer_of(context, engine.shared);
     let exit = *engine.cache.exit(exit_id);
@@ -185,7 +186,7 @@ pub fn count_signal_return(context: &mut ThreadContext, exit_id: ExitId, target:
     };
     engine.count_edge(&writer, context, edge);
     if context.path.is_on {
-        path_words::write_event(context, &writer, path_event_kind::RESUME, fragment.end(), target);
+        path_words::write_event(context, &writer, path_event_kind::RESUME, fragment.end(), target.raw());
     }
     edge
 }

@@ -5,7 +5,7 @@
 
 extern crate alloc;
 use super::form::{Form, Kind, Operation};
-use crate::cpu::instrument::captures::{N_REGISTERS, N_VECTORS};
+use crate::cpu::captured::{N_REGISTERS, N_VECTORS};
 use crate::protocol::{
     capture_action, capture_context, capture_operation as op, MAX_CAPTURE_TEXT, MAX_CAPTURE_TEXTS, MAX_CAPTURE_VALUES,
 };
@@ -90,9 +90,9 @@ impl Program {
     }
 }
 
-/// Whether an operation is what the kernel is asked for: the thread's name, the process.
+/// Whether an operation is what the kernel is asked for: the thread's name, the process, the time.
 pub fn is_told(one: &Operation) -> bool {
-    let what = [capture_context::COMM, capture_context::PID];
+    let what = [capture_context::COMM, capture_context::PID, capture_context::TIME];
     one.code == op::CONTEXT && what.map(u64::from).contains(&one.immediate)
 }
 

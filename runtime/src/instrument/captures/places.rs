@@ -6,7 +6,7 @@ extern crate alloc;
 use super::form::Form;
 use super::layout::{Program, Room};
 use crate::buffer::Shared;
-use crate::context::addresses::CachePc;
+use crate::context::addresses::{AppPc, CachePc};
 use crate::context::numbers::FragmentId;
 use crate::instrument::Engine;
 use crate::protocol::{CapturePlace, MAX_CAPTURES, MAX_CAPTURES_AT_PLACE, MAX_CAPTURE_BYTES};
@@ -58,7 +58,7 @@ pub struct Guarded {
 /// All captures of the process.
 #[derive(Debug, Default)]
 pub struct Captures {
-    by_pc: BTreeMap<u64, Arc<Place>>,
+    by_pc: BTreeMap<AppPc, Arc<Place>>,
     by_fragment: BTreeMap<FragmentId, Guarded>,
 }
 
@@ -68,7 +68,7 @@ impl Captures {
     }
 
     /// What is captured at an address.
-    pub fn at(&self, pc: u64) -> Option<&Arc<Place>> {
+    pub fn at(&self, pc: AppPc) -> Option<&Arc<Place>> {
         self.by_pc.get(&pc)
     }
 
@@ -78,11 +78,11 @@ impl Captures {
     }
 
     /// Takes over what the controller asks for now: the addresses where that is other than before, and how many entries are none.
-    pub fn replace(&mut self, asked: &[CapturePlace], heap: Heap) -> (Vec<u64>, u32) {
-        let mut places: BTreeMap<u64, (Place, Room)> = BTreeMap::new();
+    pub fn replace(&mut self, asked: &[CapturePlace], heap: Heap) -> (Vec<AppPc>, u32) {
+        let mut places: BTreeMap<AppPc, (Place, Room)> = BTreeMap::new();
         let mut n_refused = 0;
         for one in asked {
-            let (place, room) = places.entry(one.pc).or_default();
+            let (place, room) = places.entry(AppPc::from_raw(one.pc)).or_default();
             let bytes = heap.get(one.form_start as usize..).and_then(|rest| rest.get(..one.form_bytes as usize));
             let has_room = (place.programs.len() as u64) < MAX_CAPTURES_AT_PLACE;
             let form = bytes.filter(|_| has_room).and_then(Form::parse);
@@ -95,11 +95,12 @@ impl Captures {
             }
         }
         places.retain(|_, (place, _)| !place.programs.is_empty());
-        let is_same = |pc: &u64| match (self.by_pc.get(pc), places.get(pc)) {
+        let is_same = |pc: &AppPc| match (self.by_pc.get(pc), places.get(pc)) {
             (Some(before), Some((now, _))) => before.asked == now.asked,
             (before, now) => before.is_none() && now.is_none(),
         };
-        let mut changed: Vec<u64> = self.by_pc.keys().chain(places.keys()).copied().filter(|pc| !is_same(pc)).collect();
+        let mut changed: Vec<AppPc> =
+            self.by_pc.keys().chain(places.keys()).copied().filter(|pc| !is_same(pc)).collect();
         changed.sort_unstable();
         changed.dedup();
         for pc in &changed {
@@ -114,7 +115,7 @@ impl Captures {
 
 impl Engine {
     /// Keeps where fragment `id` has what is captured at `pc`, and where it goes on behind it.
-    pub fn note_captures(&mut self, pc: u64, id: FragmentId, (start, behind): (CachePc, CachePc)) {
+    pub fn note_captures(&mut self, pc: AppPc, id: FragmentId, (start, behind): (CachePc, CachePc)) {
         if let Some(place) = self.captures.at(pc).filter(|_| start != CachePc::NOWHERE).cloned() {
             self.captures.by_fragment.insert(id, Guarded { place, start, behind });
             ARE_ANY.store(true, Ordering::Relaxed);
@@ -154,17 +155,21 @@ mod tests {
         CapturePlace { pc, number, action: capture_action::RECORD, form_start: 0, form_bytes }
     }
 
+    fn places_of(addresses: &[u64]) -> Vec<AppPc> {
+        addresses.iter().copied().map(AppPc::from_raw).collect()
+    }
+
     #[test]
     fn what_changes_is_told() {
         let heap = pack(&Form::default());
         let size = heap.len() as u32;
         let mut captures = Captures::new();
-        assert_eq!(captures.replace(&[place(16, 1, size), place(32, 2, size)], &heap), ([16, 32].to_vec(), 0));
+        assert_eq!(captures.replace(&[place(16, 1, size), place(32, 2, size)], &heap), (places_of(&[16, 32]), 0));
         assert_eq!(captures.replace(&[place(32, 2, size), place(16, 1, size)], &heap), (Vec::new(), 0));
-        assert_eq!(captures.replace(&[place(32, 3, size), place(16, 1, size)], &heap), ([32].to_vec(), 0));
-        assert_eq!(captures.replace(&[place(32, 3, size)], &heap), ([16].to_vec(), 0));
-        assert!(captures.at(16).is_none() && captures.at(32).is_some());
-        assert_eq!(captures.replace(&[], &heap), ([32].to_vec(), 0));
+        assert_eq!(captures.replace(&[place(32, 3, size), place(16, 1, size)], &heap), (places_of(&[32]), 0));
+        assert_eq!(captures.replace(&[place(32, 3, size)], &heap), (places_of(&[16]), 0));
+        assert!(captures.at(AppPc::from_raw(16)).is_none() && captures.at(AppPc::from_raw(32)).is_some());
+        assert_eq!(captures.replace(&[], &heap), (places_of(&[32]), 0));
     }
 
     #[test]
@@ -173,6 +178,6 @@ mod tests {
         let mut captures = Captures::new();
         assert_eq!(captures.replace(&[place(16, 1, 3), place(16, 2, 1 << 20)], &heap), (Vec::new(), 2));
         let many: Vec<_> = (0..20).map(|number| place(16, number, heap.len() as u32)).collect();
-        assert_eq!(captures.replace(&many, &heap), ([16].to_vec(), 4));
+        assert_eq!(captures.replace(&many, &heap), (places_of(&[16]), 4));
     }
 }

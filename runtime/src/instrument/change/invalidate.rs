@@ -13,10 +13,11 @@ use crate::cache::exit::ExitType;
 use crate::cache::fragment::Fragment;
 use crate::cache::pairs::PairWay;
 use crate::cache::PadId;
-use crate::context::addresses::CachePc;
+use crate::context::addresses::{AppPc, CachePc};
 use crate::context::numbers::{ExitId, FragmentId};
 use crate::cpu::guarded;
 use crate::cpu::sys::clock::ticks;
+use crate::decode::trusted::{page_of, page_start};
 use crate::decode::Block;
 use crate::instrument::kinds::hash;
 use crate::instrument::Engine;
@@ -25,13 +26,13 @@ use alloc::vec::Vec;
 
 impl Engine {
     /// Drops all fragments that hold code from `start` up to `end`, and forgets the critical sections there.
-    pub fn invalidate(&mut self, writer: &RingWriter, start: u64, end: u64) {
+    pub fn invalidate(&mut self, writer: &RingWriter, start: AppPc, end: AppPc) {
         self.cache.rseqs.remove(start, end);
         self.invalidate_fragments(writer, start, end);
     }
 
     /// Drops all fragments that hold code from `start` up to `end`.
-    pub fn invalidate_fragments(&mut self, writer: &RingWriter, start: u64, end: u64) {
+    pub fn invalidate_fragments(&mut self, writer: &RingWriter, start: AppPc, end: AppPc) {
         if !self.ranges.intersects(start, end) {
             return;
         }
@@ -43,17 +44,17 @@ impl Engine {
 
     /// Code of any kind may have gone from the pages from `start` up to `end` of which some was translated: what went out of use
     /// before need not be on a list any more.
-    fn note_translated_gone(&mut self, start: u64, end: u64) {
+    fn note_translated_gone(&mut self, start: AppPc, end: AppPc) {
         if !self.remembers_gone_code() {
             return;
         }
         let mut pc = start;
         while let Some(range) = self.ranges.next_from(pc, end) {
             let (first, last) = (range.start.max(start), range.end.min(end));
-            for page in (first >> 12).saturating_sub(1)..=(last - 1) >> 12 {
+            for page in page_of(first).saturating_sub(1)..=page_of(last - 1) {
                 // A fragment that starts in a page may end in the next one.
                 if self.cache.by_page.find(page).is_some() {
-                    let (from, to) = (first.max(page << 12), last.min((page + 2) << 12));
+                    let (from, to) = (first.max(page_start(page)), last.min(page_start(page + 2)));
                     self.note_gone(from, to);
                 }
             }
@@ -87,12 +88,12 @@ impl Engine {
     }
 
     /// All fragments that hold code from `start` up to `end`, those out of use among them.
-    pub fn fragments_within(&mut self, start: u64, end: u64) -> Vec<FragmentId> {
+    pub fn fragments_within(&mut self, start: AppPc, end: AppPc) -> Vec<FragmentId> {
         let mut found = Vec::new();
         let mut pc = start;
         while let Some(range) = self.ranges.next_from(pc, end) {
-            let first_page = (range.start.max(start) >> 12).saturating_sub(1);
-            let last_page = (range.end.min(end) - 1) >> 12;
+            let first_page = page_of(range.start.max(start)).saturating_sub(1);
+            let last_page = page_of(range.end.min(end) - 1);
             for page in first_page..=last_page {
                 self.forget_dropped(page);
                 let mut id = self.cache.by_page.find(page).unwrap_or(FragmentId::NONE);
@@ -111,9 +112,9 @@ impl Engine {
 
     /// Compares all code with its translation from now on, each time it is entered: it can be written behind its protection.
     pub fn distrust(&mut self, writer: &RingWriter) {
-        self.end_trust(writer, 0, u64::MAX, false);
+        self.end_trust(writer, AppPc::LOWEST, AppPc::HIGHEST, false);
         if self.ranges.make_writable() {
-            self.invalidate(writer, 0, u64::MAX);
+            self.invalidate(writer, AppPc::LOWEST, AppPc::HIGHEST);
         }
     }
 
@@ -206,7 +207,7 @@ impl Engine {
             kind: record_kind::INVALIDATE,
             continuations: 0,
             tid: writer.tid,
-            app_pc: fragment.app_pc,
+            app_pc: fragment.app_pc.raw(),
             reserved_target: 0,
             tsc: ticks(),
             fragment_id: id.raw(),
@@ -232,7 +233,7 @@ impl Engine {
     }
 
     /// How often the code at `pc` had changed, given what it is now.
-    pub fn version_of(&mut self, pc: u64, code_hash: u64) -> u32 {
+    pub fn version_of(&mut self, pc: AppPc, code_hash: u64) -> u32 {
         match self.cache.versions.find(pc) {
             None => 0,
             Some(id) => {
@@ -253,7 +254,7 @@ fn is_as_translated(fragment: &Fragment) -> bool {
 }
 
 /// The same, of memory that is read by `read`: how many bytes there were to be had. Reachable from the signal handler.
-pub fn is_read_as_translated(fragment: &Fragment, read: fn(&mut [u8], u64) -> usize) -> bool {
+pub fn is_read_as_translated(fragment: &Fragment, read: fn(&mut [u8], AppPc) -> usize) -> bool {
     let mut code = [0; MAX_FRAGMENT_BYTES as usize];
     let code = &mut code[..usize::from(fragment.hashed_size)];
     read(code, fragment.app_pc) == code.len() && hash(code) == fragment.code_hash

@@ -9,6 +9,7 @@ use crate::buffer::RingWriter;
 use crate::cache::exit::ExitType;
 use crate::cache::fragment::{Habit, COUNTED_AT_EXITS};
 use crate::cache::Fragment;
+use crate::context::addresses::AppPc;
 use crate::context::layout::HEAT_CELLS;
 use crate::context::numbers::{CounterId, FragmentId};
 use crate::context::ThreadContext;
@@ -52,7 +53,7 @@ impl Engine {
     /// The fragment of the same code at `pc` that went out of use because it was hot.
     ///
     /// If there is other code now, what led to it is cut off.
-    pub fn find_hot(&mut self, writer: &RingWriter, pc: u64, code_hash: u64) -> Option<Fragment> {
+    pub fn find_hot(&mut self, writer: &RingWriter, pc: AppPc, code_hash: u64) -> Option<Fragment> {
         let id = self.cache.versions.find(pc)?;
         let last = *self.cache.fragment(id);
         if last.code_hash != code_hash {

@@ -6,9 +6,11 @@
 
 extern crate alloc;
 use crate::buffer::RingWriter;
+use crate::context::addresses::AppPc;
 use crate::context::numbers::{CounterId, FragmentId};
 use crate::cpu::decode::placed;
 use crate::cpu::{guarded, probe_points};
+use crate::decode::trusted::{page_of, page_start};
 use crate::decode::{decode_block, Block, Ending};
 use crate::instrument::request::{Arrival, Request};
 use crate::instrument::{BuildError, Engine};
@@ -20,7 +22,7 @@ pub struct Directives {
     count: u32,
     n_filters: u32,
     n_changed: u32,
-    breakpoints: Vec<u64>,
+    breakpoints: Vec<AppPc>,
 }
 
 impl Directives {
@@ -52,7 +54,7 @@ impl Engine {
             return false;
         }
         self.directives.count = n_directives;
-        let breakpoints = self.shared.breakpoints();
+        let breakpoints: Vec<_> = self.shared.breakpoints().into_iter().map(AppPc::from_raw).collect();
         let before = core::mem::replace(&mut self.directives.breakpoints, breakpoints.clone());
         let (asked, heap) = self.shared.captures();
         let (other_captures, n_refused) = self.captures.replace(&asked, &heap);
@@ -70,7 +72,7 @@ impl Engine {
             self.retire_all(writer);
             return has_other_mode;
         }
-        let is_of_one = |pc: &&u64| before.contains(pc) != breakpoints.contains(pc);
+        let is_of_one = |pc: &&AppPc| before.contains(pc) != breakpoints.contains(pc);
         for pc in before.iter().chain(&breakpoints).filter(is_of_one).chain(&other_captures) {
             self.retire_at(writer, *pc);
         }
@@ -82,18 +84,19 @@ impl Engine {
         let count = self.shared.changed_count();
         let before = core::mem::replace(&mut self.directives.n_changed, count);
         if count.wrapping_sub(before) > MAX_CHANGED_PAGES as u32 {
-            self.look_at_changed(writer, 0, u64::MAX);
+            self.look_at_changed(writer, AppPc::LOWEST, AppPc::HIGHEST);
             return;
         }
         for number in 0..count.wrapping_sub(before) {
-            let page = self.shared.changed_page(before.wrapping_add(number)) & !(PAGE_BYTES - 1);
+            let address = AppPc::from_raw(self.shared.changed_page(before.wrapping_add(number)));
+            let page = page_start(page_of(address));
             self.look_at_changed(writer, page, page.saturating_add(PAGE_BYTES));
         }
     }
 
     /// Drops what was translated from `start` up to `end` of other code than is there now, and forgets the breakpoints of others that
     /// were taken away.
-    fn look_at_changed(&mut self, writer: &RingWriter, start: u64, end: u64) {
+    fn look_at_changed(&mut self, writer: &RingWriter, start: AppPc, end: AppPc) {
         let fragments = self.fragments_within(start, end);
         if placed::forget_gone(start, end) || fragments.iter().any(|id| !self.is_as_translated(*id)) {
             self.invalidate(writer, start, end);
@@ -105,7 +108,7 @@ impl Engine {
     pub fn meet_probe(&mut self, writer: &RingWriter, place: u64) {
         for id in self.cache.fragment_ids() {
             let fragment = *self.cache.fragment(id);
-            let behind = place.wrapping_sub(fragment.app_pc) % PAGE_BYTES;
+            let behind = place.wrapping_sub(fragment.app_pc.raw()) % PAGE_BYTES;
             if fragment.is_valid && behind < u64::from(fragment.app_size) && !self.is_as_translated(id) {
                 let pc = fragment.app_pc + behind;
                 self.invalidate(writer, pc, pc + 1);
@@ -131,7 +134,7 @@ impl Engine {
     }
 
     /// Takes all fragments with the instruction at `pc` out of use.
-    fn retire_at(&mut self, writer: &RingWriter, pc: u64) {
+    fn retire_at(&mut self, writer: &RingWriter, pc: AppPc) {
         for id in self.fragments_within(pc, pc.saturating_add(1)) {
             self.retire_to_be_made_again(writer, id);
         }
@@ -147,18 +150,18 @@ impl Engine {
 
     /// Whether nothing may lead to the instruction at `pc` but the dispatcher: a breakpoint of the controller's, the program's or
     /// another's is there.
-    pub fn stops_at(&self, pc: u64) -> bool {
-        self.shared.has_breakpoint(pc) || probe_points::find(pc).is_some() || placed::is_known(pc)
+    pub fn stops_at(&self, pc: AppPc) -> bool {
+        self.shared.has_breakpoint(pc.raw()) || probe_points::find(pc).is_some() || placed::is_known(pc)
     }
 
     /// From now on threads that come to `pc` come by its point.
-    pub fn begin_probe(&mut self, writer: &RingWriter, pc: u64) {
+    pub fn begin_probe(&mut self, writer: &RingWriter, pc: AppPc) {
         self.retire_at(writer, pc);
     }
 
     /// What was made for a breakpoint at `pc` that is none of the controller's, if it is the same code that is to be executed and counted
     /// alike.
-    fn find_probe_code(&self, pc: u64) -> Option<FragmentId> {
+    fn find_probe_code(&self, pc: AppPc) -> Option<FragmentId> {
         let code = self.probe_codes.get(&pc)?;
         let mut bytes = [0; MAX_INSTRUCTION_BYTES];
         let bytes = &mut bytes[..code.bytes.len()];
@@ -170,7 +173,7 @@ impl Engine {
     }
 
     /// Keeps it: a breakpoint may be come to a million times.
-    fn keep_probe_code(&mut self, pc: u64, fragment: FragmentId, bytes: &[u8], is_before_path: bool) {
+    fn keep_probe_code(&mut self, pc: AppPc, fragment: FragmentId, bytes: &[u8], is_before_path: bool) {
         if (probe_points::find(pc).is_some() || placed::is_known(pc)) && !is_before_path {
             let size = usize::from(self.cache.fragment(fragment).app_size).min(bytes.len());
             let bytes = bytes[..size].to_vec();
@@ -179,7 +182,7 @@ impl Engine {
     }
 
     /// What counts the instruction at `pc`, where another's breakpoint is; `NONE`: nothing does.
-    pub fn probe_counter(&self, pc: u64) -> CounterId {
+    pub fn probe_counter(&self, pc: AppPc) -> CounterId {
         self.find_probe_code(pc).map_or(CounterId::NONE, |id| self.cache.fragment(id).counter)
     }
 
@@ -195,7 +198,7 @@ impl Engine {
     pub fn build_alone(
         &mut self,
         writer: &RingWriter,
-        pc: u64,
+        pc: AppPc,
         is_before_path: bool,
     ) -> Result<FragmentId, BuildError> {
         if let Some(id) = self.find_probe_code(pc).filter(|_| !is_before_path) {
@@ -230,7 +233,7 @@ impl Engine {
     /// alone.
     /// Returns how it ends now.
     pub fn cut_at_stops(&self, request: &Request, block: &mut Block, ending: Ending) -> Ending {
-        let is_stop = |pc: u64| request.is_once() || self.stops_at(pc) || self.captures.at(pc).is_some();
+        let is_stop = |pc: AppPc| request.is_once() || self.stops_at(pc) || self.captures.at(pc).is_some();
         match (1..block.count()).position(|index| is_stop(block.pc_of(index))) {
             Some(before) => {
                 block.truncate(before + 1);

@@ -10,10 +10,11 @@
 use crate::arch::code_span;
 use crate::buffer::RingWriter;
 use crate::cache::table::PcTable;
+use crate::context::addresses::AppPc;
 use crate::context::numbers::FragmentId;
 use crate::cpu::sys::number;
 use crate::decode::ranges::{Range, Ranges};
-use crate::decode::trusted::PAGE_BITS;
+use crate::decode::trusted::{page_of, page_start};
 use crate::instrument::Engine;
 use crate::protocol::PAGE_BYTES;
 use crate::sys::calls::{check, syscall};
@@ -46,7 +47,7 @@ fn announce() {
 
 /// Sets a page's protection; `false` if the kernel does not.
 fn protect(page: u64, protection: u64) -> bool {
-    let call = [page << PAGE_BITS, PAGE_BYTES, protection, 0, 0, 0];
+    let call = [page_start(page).raw(), PAGE_BYTES, protection, 0, 0, 0];
     // SAFETY: only takes away and gives back what the program may do with its own page.
     check(unsafe { syscall(number::MPROTECT, call) }).is_ok()
 }
@@ -54,7 +55,7 @@ fn protect(page: u64, protection: u64) -> bool {
 /// What is known about trusting beside the pages that are trusted (decode/trusted.rs).
 pub struct Trust {
     /// How often a page was written while it was trusted.
-    writes: PcTable<u32>,
+    writes: PcTable<u64, u32>,
     /// Memory that system calls were given.
     pub kernels: Ranges,
     /// How often pages were trusted no more.
@@ -75,8 +76,8 @@ impl Engine {
     }
 
     /// So many executions without a change it takes to trust the code at `pc`.
-    pub fn executions_to_trust(&self, pc: u64) -> u16 {
-        let n_writes = self.trust.writes.find(pc >> PAGE_BITS).unwrap_or(0);
+    pub fn executions_to_trust(&self, pc: AppPc) -> u16 {
+        let n_writes = self.trust.writes.find(page_of(pc)).unwrap_or(0);
         let executions = (self.shared.header().relayout_executions / TRUST_SHARE).max(2);
         (executions << n_writes.min(15)).min(MAX_EXECUTIONS) as u16
     }
@@ -89,7 +90,7 @@ impl Engine {
             return;
         }
         announce();
-        for page in fragment.app_pc >> PAGE_BITS..=(fragment.end() - 1) >> PAGE_BITS {
+        for page in page_of(fragment.app_pc)..=page_of(fragment.end() - 1) {
             if !self.ranges.trusted.contains(page)
                 && self.can_be_trusted(page, &can_fault)
                 && protect(page, PROT_READ | PROT_EXEC)
@@ -102,7 +103,7 @@ impl Engine {
     }
 
     fn can_be_trusted(&self, page: u64, can_fault: impl Fn(Range) -> bool) -> bool {
-        let start = page << PAGE_BITS;
+        let start = page_start(page);
         let Some(range) = self.ranges.find(start) else {
             return false;
         };
@@ -113,7 +114,7 @@ impl Engine {
     }
 
     /// Trusts the pages that hold any byte from `start` up to `end` no more. `is_written`: because they are being written.
-    pub fn end_trust(&mut self, writer: &RingWriter, start: u64, end: u64, is_written: bool) {
+    pub fn end_trust(&mut self, writer: &RingWriter, start: AppPc, end: AppPc, is_written: bool) {
         if self.ranges.trusted.within(start, end).is_empty() {
             return;
         }
@@ -123,7 +124,7 @@ impl Engine {
             // No thread comes to it any more before it can be written.
             self.translate_again(writer, *page, false);
             // From now on it can be written, and what went out of use is compared by nobody.
-            self.note_gone(*page << PAGE_BITS, (*page + 1) << PAGE_BITS);
+            self.note_gone(page_start(*page), page_start(*page + 1));
             if is_written {
                 let n_writes = self.trust.writes.find(*page).unwrap_or(0);
                 self.trust.writes.insert(*page, n_writes + 1);
@@ -133,7 +134,7 @@ impl Engine {
         pages.retain(|page| !protect(*page, ALL));
         if !pages.is_empty() {
             // Memory is in as many pieces as the kernel allows: where none is trusted it is in fewer.
-            self.end_trust(writer, 0, u64::MAX, false);
+            self.end_trust(writer, AppPc::LOWEST, AppPc::HIGHEST, false);
             for page in pages {
                 protect(page, ALL);
             }
@@ -142,7 +143,7 @@ impl Engine {
 
     /// Gives all rights back, in a process that goes on without the runtime.
     pub fn unprotect_all(&mut self) {
-        for page in self.ranges.trusted.take(0, u64::MAX) {
+        for page in self.ranges.trusted.take(AppPc::LOWEST, AppPc::HIGHEST) {
             protect(page, ALL);
         }
     }
@@ -150,7 +151,7 @@ impl Engine {
     /// Trusts nothing from now on, until `resume_trust`: something else than translated code runs here.
     pub fn suspend_trust(&mut self, writer: &RingWriter) {
         self.trust.n_suspended += 1;
-        self.end_trust(writer, 0, u64::MAX, false);
+        self.end_trust(writer, AppPc::LOWEST, AppPc::HIGHEST, false);
     }
 
     pub fn resume_trust(&mut self) {
@@ -158,7 +159,7 @@ impl Engine {
     }
 
     /// The kernel may write to the memory around `address`, which a system call names, at any time.
-    pub fn leave_to_kernel(&mut self, writer: &RingWriter, address: u64) {
+    pub fn leave_to_kernel(&mut self, writer: &RingWriter, address: AppPc) {
         let Some(range) = self.ranges.find(address).filter(|range| range.protection & PROT_WRITE != 0) else {
             return;
         };
@@ -169,15 +170,15 @@ impl Engine {
     }
 
     /// Notes code from `start` up to `end` that might be trusted: the gate looks out for system calls that name it.
-    pub fn note_candidate(&self, start: u64, end: u64, protection: u64) {
+    pub fn note_candidate(&self, start: AppPc, end: AppPc, protection: u64) {
         if protection & ALL == ALL && !self.aliases.intersects(start, end) {
-            code_span::widen(start, end);
+            code_span::widen(start.raw(), end.raw());
         }
     }
 
     /// Has a page's code translated again as it runs: what is compared, or what is not.
     fn translate_again(&mut self, writer: &RingWriter, page: u64, is_compared: bool) {
-        let start = page << PAGE_BITS;
+        let start = page_start(page);
         self.cache.rseqs.remove(start, start + PAGE_BYTES);
         for id in self.fragments_within(start, start + PAGE_BYTES) {
             match (self.cache.fragment(id).is_compared, is_compared) {

@@ -85,7 +85,7 @@ impl Engine {
     /// Which counters the fragment needs, and the record's flags.
     pub fn plan_counters(&mut self, request: &Request, block: &Block, ending: Ending, kind: u8) -> Counters {
         let mut flags = if matches!(ending, Ending::Limit | Ending::Native) { fragment_flag::LIMIT } else { 0 };
-        let is_included = self.shared.is_included(block.pc);
+        let is_included = self.shared.is_included(block.pc.raw());
         // Paths lead through all code, and counters say how far. But not through the end of a block alone.
         let is_counted = is_included || self.counts_left_out() && !request.is_before_path();
         let fall_through = block.end();
@@ -98,10 +98,10 @@ impl Engine {
         };
         if !is_included {
             flags |= fragment_flag::EXCLUDED | if is_counted { fragment_flag::COUNTED } else { 0 };
-            if first_target.is_some_and(|pc| self.shared.is_included(pc)) {
+            if first_target.is_some_and(|pc| self.shared.is_included(pc.raw())) {
                 flags |= fragment_flag::FIRST_EDGE;
             }
-            if second_target.is_some_and(|pc| self.shared.is_included(pc)) {
+            if second_target.is_some_and(|pc| self.shared.is_included(pc.raw())) {
                 flags |= fragment_flag::SECOND_EDGE;
             }
         }

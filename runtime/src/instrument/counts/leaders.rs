@@ -13,6 +13,7 @@ use super::counters::Counters;
 use crate::buffer::RingWriter;
 use crate::cache::exit::ExitType;
 use crate::cache::Fragment;
+use crate::context::addresses::AppPc;
 use crate::context::numbers::{CounterId, ExitId, FragmentId};
 use crate::context::ThreadContext;
 use crate::cpu::instrument::counting::has_trap;
@@ -88,7 +89,7 @@ impl Engine {
 
     /// Whether a hot block's way to `pc` may be a leader: to what has one already, or to what is about to be translated again as it is
     /// hot, if much of its executions came from the branch at `branch` or it was a part of the block (`is_cut`).
-    fn may_be_led_to(&self, pc: u64, branch: u64, is_cut: bool) -> bool {
+    fn may_be_led_to(&self, pc: AppPc, branch: AppPc, is_cut: bool) -> bool {
         if let Some(id) = self.cache.by_pc.find(pc) {
             return self.cache.fragment(id).leader != ExitId::NONE;
         }
@@ -124,7 +125,7 @@ impl Engine {
             return [FragmentId::NONE; 2];
         }
         let executed = self.executions_of_fragment(context, fragment);
-        let mut sources = [(FragmentId::NONE, 0, 0); MAX_SOURCES];
+        let mut sources = [(FragmentId::NONE, AppPc::NOWHERE, 0); MAX_SOURCES];
         let mut n = 0;
         let mut exit_id = fragment.incoming;
         for _ in 0..MAX_EXITS {

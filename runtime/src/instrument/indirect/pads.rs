@@ -3,7 +3,7 @@
 use crate::buffer::RingWriter;
 use crate::cache::exit::{Entry, ExitType, Pad};
 use crate::cache::{Cache, Fragment, PadId, Unit};
-use crate::context::addresses::CachePc;
+use crate::context::addresses::{AppPc, CachePc};
 use crate::context::numbers::{CounterId, ExitId, FragmentId};
 use crate::context::ThreadContext;
 use crate::cpu::decode::flags;
@@ -28,13 +28,13 @@ pub struct DynamicEdge {
     /// protocol::edge_kind
     pub kind: u8,
     pub source_fragment: FragmentId,
-    pub source_pc: u64,
-    pub target_pc: u64,
+    pub source_pc: AppPc,
+    pub target_pc: AppPc,
 }
 
 /// What a pad is to be.
 struct PadPlan {
-    target: u64,
+    target: AppPc,
     /// Where other targets go on that are not the one that is tried first; `None`: to the gate.
     table_way: Option<CachePc>,
     counter: CounterId,
@@ -54,7 +54,7 @@ impl Engine {
         &mut self,
         writer: &RingWriter,
         source: FragmentId,
-        target: u64,
+        target: AppPc,
         is_first_try: bool,
     ) -> Result<PadId, BuildError> {
         let fragment = *self.cache.fragment(source);
@@ -150,7 +150,7 @@ impl Engine {
 
     /// A counter for the edge from `source`'s indirect branch to `target`, announced now. `NONE` where it is not counted: as
     /// returns are, if a call announced them.
-    pub fn take_pair(&mut self, writer: &RingWriter, source: FragmentId, target: u64) -> CounterId {
+    pub fn take_pair(&mut self, writer: &RingWriter, source: FragmentId, target: AppPc) -> CounterId {
         let is_return = self.cache.fragment(source).exit_kind == exit_kind::RETURN;
         if is_return && self.cache.landings.find(target).is_some() {
             return CounterId::NONE;
@@ -163,13 +163,13 @@ impl Engine {
     }
 
     /// Announces the symbol of the return at the end of `source` for `target`.
-    pub fn announce_return(&self, writer: &RingWriter, source: FragmentId, target: u64, symbol: u16) {
+    pub fn announce_return(&self, writer: &RingWriter, source: FragmentId, target: AppPc, symbol: u16) {
         let edge = DynamicEdge { kind: edge_kind::RETURN, ..self.edge_of_branch(source, target) };
         self.write_edge(writer, edge, self.cache.by_pc.find(target), CounterId::NONE, Some(symbol));
     }
 
     /// The edge from `source`'s indirect branch or return to `target`.
-    pub fn edge_of_branch(&self, source: FragmentId, target: u64) -> DynamicEdge {
+    pub fn edge_of_branch(&self, source: FragmentId, target: AppPc) -> DynamicEdge {
         let fragment = self.cache.fragment(source);
         let kind = match fragment.exit_kind {
             exit_kind::INDIRECT_CALL => edge_kind::INDIRECT_CALL,
@@ -188,11 +188,11 @@ impl Engine {
     ) -> CounterId {
         let is_counted = match edge.source_fragment {
             FragmentId::NONE => {
-                self.counts_left_out() || edge.kind == edge_kind::START || self.shared.is_included(edge.source_pc)
+                self.counts_left_out() || edge.kind == edge_kind::START || self.shared.is_included(edge.source_pc.raw())
             }
             source => self.cache.fragment(source).is_included,
         };
-        if !is_counted && !self.shared.is_included(edge.target_pc) {
+        if !is_counted && !self.shared.is_included(edge.target_pc.raw()) {
             return CounterId::NONE;
         }
         let counter = self.take_edge_counter();
@@ -213,8 +213,8 @@ impl Engine {
             kind: record_kind::DYNAMIC_EDGE,
             continuations: 0,
             tid: writer.tid,
-            source_pc: edge.source_pc,
-            target_pc: edge.target_pc,
+            source_pc: edge.source_pc.raw(),
+            target_pc: edge.target_pc.raw(),
             tsc: ticks(),
             source_fragment_id: edge.source_fragment.raw(),
             target_fragment_id: target_fragment.unwrap_or(FragmentId::NONE).raw(),
@@ -245,8 +245,8 @@ impl Engine {
 
     /// The edges of a kind out of a fragment that the dispatcher counts itself, and their counters.
     pub fn edges_of(&self, kind: u8, source_fragment: FragmentId) -> impl Iterator<Item = (&DynamicEdge, CounterId)> {
-        let first = DynamicEdge { kind, source_fragment, source_pc: 0, target_pc: 0 };
-        let last = DynamicEdge { source_pc: u64::MAX, target_pc: u64::MAX, ..first };
+        let first = DynamicEdge { kind, source_fragment, source_pc: AppPc::LOWEST, target_pc: AppPc::LOWEST };
+        let last = DynamicEdge { source_pc: AppPc::HIGHEST, target_pc: AppPc::HIGHEST, ..first };
         self.edges.range(first..=last).map(|(edge, counter)| (edge, *counter))
     }
 
@@ -291,8 +291,8 @@ impl Engine {
             kind: record_kind::LINK,
             continuations: 0,
             tid: writer.tid,
-            source_pc: source.app_pc,
-            target_pc: exit.target,
+            source_pc: source.app_pc.raw(),
+            target_pc: exit.target.raw(),
             tsc: ticks(),
             source_fragment_id: exit.fragment.raw(),
             target_fragment_id: target_fragment.raw(),
@@ -305,7 +305,7 @@ impl Engine {
 
 /// Adds to what a fragment left in front of `app_pc` had counted by then, although it did not run to its end: -1 takes it back, 1
 /// undoes that. Callable from the signal handler.
-pub fn correct_early_counts(cache: &Cache, context: &ThreadContext, fragment: &Fragment, app_pc: u64, amount: i64) {
+pub fn correct_early_counts(cache: &Cache, context: &ThreadContext, fragment: &Fragment, app_pc: AppPc, amount: i64) {
     if let Some((counter, each)) = cache.counted_too_early(fragment, app_pc) {
         add_to_counter(context, counter, amount * each);
     }

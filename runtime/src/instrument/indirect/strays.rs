@@ -5,6 +5,7 @@
 //! found it before, so nothing is searched. What is not as before comes to the dispatcher (dispatch/flow/returns.rs).
 
 use crate::buffer::RingWriter;
+use crate::context::addresses::AppPc;
 use crate::context::numbers::FragmentId;
 use crate::context::ThreadContext;
 use crate::instrument::Engine;
@@ -16,7 +17,7 @@ const OFTEN: u64 = 8;
 
 impl Engine {
     /// Whether the return at `branch` is translated as an indirect jump.
-    pub fn strays(&self, branch: u64) -> bool {
+    pub fn strays(&self, branch: AppPc) -> bool {
         self.path_log.is_unlike(branch)
     }
 
@@ -44,7 +45,7 @@ impl Engine {
     }
 
     /// How often the thread ran fragment `id`, if that ends with the return at `branch`; 0 where it is not counted.
-    fn executions_of_return(&self, context: &ThreadContext, id: FragmentId, branch: u64) -> u64 {
+    fn executions_of_return(&self, context: &ThreadContext, id: FragmentId, branch: AppPc) -> u64 {
         let fragment = self.cache.fragment(id);
         match self.is_counted(fragment) && fragment.branch_pc() == branch {
             true => self.executions_of_fragment(context, fragment),

@@ -2,6 +2,7 @@
 
 use crate::buffer::RingWriter;
 use crate::cache::fragment::{Fragment, Habit};
+use crate::context::addresses::AppPc;
 use crate::context::numbers::CounterId;
 use crate::cpu::instrument::counting::CountPlace;
 use crate::cpu::instrument::counting::KEPT_DECISIONS;
@@ -99,7 +100,7 @@ impl Engine {
     }
 
     /// Which way the conditional branch at `branch` is expected to go: backwards, unless it turned out that it does not.
-    fn is_taken_expected(&self, branch: u64, target: u64) -> bool {
+    fn is_taken_expected(&self, branch: AppPc, target: AppPc) -> bool {
         (target <= branch) != self.path_log.is_unlike(branch)
     }
 }

@@ -5,7 +5,9 @@
 //! depends on it: whoever comes there comes by the dispatcher.
 
 extern crate alloc;
+use crate::context::addresses::AppPc;
 use crate::context::numbers::FragmentId;
+use crate::decode::trusted::page_of;
 use crate::decode::Block;
 use crate::instrument::Engine;
 use crate::protocol::path_event_kind;
@@ -19,13 +21,13 @@ pub struct PathLog {
     /// All changes so far, in their order.
     changes: Vec<Change>,
     /// Conditional branches whose expected way is not the one that their direction suggests.
-    unlike: BTreeSet<u64>,
+    unlike: BTreeSet<AppPc>,
     /// By address of such a branch, and of one that was: how long the log was when that changed last.
-    changed_at: BTreeMap<u64, u32>,
+    changed_at: BTreeMap<AppPc, u32>,
     /// Pages on which code went out of use because it was changed or unmapped.
     changed_pages: BTreeSet<u64>,
     /// The fragments of such pages that came last, by address.
-    codes: BTreeMap<u64, FragmentId>,
+    codes: BTreeMap<AppPc, FragmentId>,
     /// All threads that execute have told so many of the changes; or more.
     told_by_all: u32,
 }
@@ -52,40 +54,40 @@ impl PathLog {
 
     /// What a path that begins now has to tell first.
     pub fn state(&self) -> impl Iterator<Item = Change> + '_ {
-        let unlike = self.unlike.iter().map(|branch| (path_event_kind::UNLIKE, *branch));
+        let unlike = self.unlike.iter().map(|branch| (path_event_kind::UNLIKE, branch.raw()));
         // As they came: of those that overlap the last one holds.
         let codes: BTreeSet<FragmentId> = self.codes.values().copied().collect();
         unlike.chain(codes.into_iter().map(|id| (path_event_kind::CODE, u64::from(id.raw()))))
     }
 
     /// Whether the branch at `branch` is expected to go another way than its direction suggests.
-    pub fn is_unlike(&self, branch: u64) -> bool {
+    pub fn is_unlike(&self, branch: AppPc) -> bool {
         self.unlike.contains(&branch)
     }
 
     /// From now on the branch at `branch` is expected to go the other way.
-    pub fn turn(&mut self, branch: u64) {
+    pub fn turn(&mut self, branch: AppPc) {
         if !self.unlike.remove(&branch) {
             self.unlike.insert(branch);
         }
-        self.changes.push((path_event_kind::UNLIKE, branch));
+        self.changes.push((path_event_kind::UNLIKE, branch.raw()));
         self.changed_at.insert(branch, self.length());
     }
 
     /// Whether a block's code may have come in the place of other code.
     fn is_later(&self, block: &Block) -> bool {
         !self.changed_pages.is_empty()
-            && self.changed_pages.range(block.pc >> 12..=(block.end() - 1) >> 12).next().is_some()
+            && self.changed_pages.range(page_of(block.pc)..=page_of(block.end() - 1)).next().is_some()
     }
 
     /// Fragment `id` at `pc` has code that may have come in the place of other code.
-    fn note_code(&mut self, pc: u64, id: FragmentId) {
+    fn note_code(&mut self, pc: AppPc, id: FragmentId) {
         self.codes.insert(pc, id);
         self.changes.push((path_event_kind::CODE, u64::from(id.raw())));
     }
 
     /// How many changes have to be told before a fragment with the branch at `branch` is executed.
-    fn needed(&self, branch: u64, is_later: bool) -> u32 {
+    fn needed(&self, branch: AppPc, is_later: bool) -> u32 {
         if is_later {
             return self.length();
         }
@@ -103,9 +105,9 @@ impl PathLog {
 
 impl Engine {
     /// Code from `start` up to `end` went.
-    pub fn note_gone(&mut self, start: u64, end: u64) {
+    pub fn note_gone(&mut self, start: AppPc, end: AppPc) {
         if self.remembers_gone_code() {
-            self.path_log.changed_pages.extend(start >> 12..=(end - 1) >> 12);
+            self.path_log.changed_pages.extend(page_of(start)..=page_of(end - 1));
         }
     }
 

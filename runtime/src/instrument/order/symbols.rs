@@ -2,6 +2,7 @@
 //! elsewhere, each together with how many open calls such a return pops.
 
 extern crate alloc;
+use crate::context::addresses::AppPc;
 use crate::instrument::Engine;
 use crate::protocol::NO_SYMBOL;
 use alloc::collections::BTreeMap;
@@ -12,13 +13,13 @@ pub const MAX_POPS: usize = RETURN_WAYS as usize;
 
 /// Numbers by address of the branch and of the target: copies of a branch agree.
 pub struct Symbols {
-    numbers: BTreeMap<(u64, u64), u16>,
+    numbers: BTreeMap<(AppPc, AppPc), u16>,
     /// How many targets a branch has.
-    counts: BTreeMap<u64, u16>,
+    counts: BTreeMap<AppPc, u16>,
     /// By address of a return and of its target: its symbols for that.
-    returns: BTreeMap<(u64, u64), ReturnSymbols>,
+    returns: BTreeMap<(AppPc, AppPc), ReturnSymbols>,
     /// How many pairs of target and pops a return has with so many pops.
-    return_counts: BTreeMap<(u64, usize), u16>,
+    return_counts: BTreeMap<(AppPc, usize), u16>,
 }
 
 /// The symbols of one return for one target.
@@ -67,7 +68,7 @@ impl Symbols {
     }
 
     /// The number of `target` at the branch at `branch`, given now if it has none. `None`: there are too many.
-    pub fn number(&mut self, branch: u64, target: u64) -> Option<u16> {
+    pub fn number(&mut self, branch: AppPc, target: AppPc) -> Option<u16> {
         if let Some(number) = self.numbers.get(&(branch, target)) {
             return Some(*number);
         }
@@ -79,13 +80,13 @@ impl Symbols {
     }
 
     /// The symbols of the return at `branch` for `target`.
-    pub fn of_return(&self, branch: u64, target: u64) -> ReturnSymbols {
+    pub fn of_return(&self, branch: AppPc, target: AppPc) -> ReturnSymbols {
         self.returns.get(&(branch, target)).copied().unwrap_or_default()
     }
 
     /// Has the return at `branch` a symbol for a `target` that is `found` calls deep, or in no call that it looks at. Returns it,
     /// and whether it is new. `None`: there are too many.
-    pub fn add_return(&mut self, branch: u64, target: u64, found: Option<usize>) -> Option<(u16, bool)> {
+    pub fn add_return(&mut self, branch: AppPc, target: AppPc, found: Option<usize>) -> Option<(u16, bool)> {
         let pops = found.unwrap_or(1);
         let mut symbols = self.of_return(branch, target);
         symbols.pops_others |= found.is_none();
@@ -115,7 +116,7 @@ pub struct TooManyTargets;
 
 impl Engine {
     /// The symbol that a path gets where the branch at `branch` leads to `target`; `None`: no path is recorded.
-    pub fn symbol_of(&mut self, branch: u64, target: u64) -> Result<Option<u16>, TooManyTargets> {
+    pub fn symbol_of(&mut self, branch: AppPc, target: AppPc) -> Result<Option<u16>, TooManyTargets> {
         match self.records_order() {
             true => self.symbols.number(branch, target).map(Some).ok_or(TooManyTargets),
             false => Ok(None),
@@ -123,7 +124,7 @@ impl Engine {
     }
 
     /// Whether the return at `branch` writes a symbol.
-    pub fn takes_symbol(&self, branch: u64) -> bool {
+    pub fn takes_symbol(&self, branch: AppPc) -> bool {
         self.records_order() && self.strays(branch)
     }
 }
@@ -132,27 +133,31 @@ impl Engine {
 mod tests {
     use super::*;
 
+    const BRANCH: AppPc = AppPc::from_raw(1);
+    const OTHER: AppPc = AppPc::from_raw(2);
+
     #[test]
     fn a_returns_symbol_says_how_much_it_pops() {
         let mut symbols = Symbols::new();
-        assert_eq!(symbols.add_return(1, 10, Some(3)), Some((2, true)));
-        assert_eq!(symbols.add_return(1, 10, Some(3)), Some((2, false)));
-        assert_eq!(symbols.add_return(1, 11, Some(3)), Some((10, true)));
-        assert_eq!(symbols.add_return(1, 10, Some(1)), Some((0, true)));
-        let known = symbols.of_return(1, 10);
+        assert_eq!(symbols.add_return(BRANCH, AppPc::from_raw(10), Some(3)), Some((2, true)));
+        assert_eq!(symbols.add_return(BRANCH, AppPc::from_raw(10), Some(3)), Some((2, false)));
+        assert_eq!(symbols.add_return(BRANCH, AppPc::from_raw(11), Some(3)), Some((10, true)));
+        assert_eq!(symbols.add_return(BRANCH, AppPc::from_raw(10), Some(1)), Some((0, true)));
+        let known = symbols.of_return(BRANCH, AppPc::from_raw(10));
         assert_eq!(known.iter().collect::<Vec<_>>(), [(1, 0), (3, 2)]);
         assert_eq!([Some(1), Some(2), None].map(|found| known.symbol_for(found)), [Some(0), None, None]);
         // Elsewhere pops as much as the topmost, and is no symbol of its own.
-        assert_eq!(symbols.add_return(1, 10, None), Some((0, false)));
-        assert_eq!(symbols.of_return(1, 10).symbol_for(None), Some(0));
-        assert_eq!(symbols.of_return(2, 10), ReturnSymbols::default());
+        assert_eq!(symbols.add_return(BRANCH, AppPc::from_raw(10), None), Some((0, false)));
+        assert_eq!(symbols.of_return(BRANCH, AppPc::from_raw(10)).symbol_for(None), Some(0));
+        assert_eq!(symbols.of_return(OTHER, AppPc::from_raw(10)), ReturnSymbols::default());
     }
 
     #[test]
     fn symbols_are_used_up_once() {
         let mut symbols = Symbols::new();
-        let given = (0..u64::from(u16::MAX)).take_while(|target| symbols.add_return(1, *target, Some(8)).is_some());
+        let given = (0..u64::from(u16::MAX))
+            .take_while(|target| symbols.add_return(BRANCH, AppPc::from_raw(*target), Some(8)).is_some());
         assert_eq!(given.count(), usize::from(u16::MAX / RETURN_WAYS));
-        assert_eq!(symbols.add_return(1, 0, Some(8)), Some((7, false)));
+        assert_eq!(symbols.add_return(BRANCH, AppPc::from_raw(0), Some(8)), Some((7, false)));
     }
 }

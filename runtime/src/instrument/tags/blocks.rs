@@ -7,6 +7,7 @@ extern crate alloc;
 use crate::cache::exit::ExitType;
 use crate::cache::fragment::Fragment;
 use crate::cache::PadId;
+use crate::context::addresses::AppPc;
 use crate::context::numbers::{BlockNumber, FragmentId};
 use crate::context::ThreadContext;
 use crate::instrument::change::relayout::executions_of;
@@ -15,7 +16,7 @@ use crate::protocol::{edge_kind, exit_kind, REGION_BLOCKS};
 use alloc::vec::Vec;
 
 /// Where executions went that is not known: returns, and what ends with another's branch that has several ways.
-pub const SOMEWHERE: u64 = 0;
+pub const SOMEWHERE: AppPc = AppPc::LOWEST;
 
 /// Numbered blocks: of each the fragment that was made last. Others follow by `Fragment::region_before`.
 pub struct RegionBlocks {
@@ -40,7 +41,7 @@ impl RegionBlocks {
 impl Engine {
     /// The number of the block that is about to be translated, `NONE` if it is not tagged; and the fragment that had it last.
     /// What is made is to be noted (`RegionBlocks::note`).
-    pub fn number_block(&self, pc: u64, code_hash: u64, is_included: bool) -> (BlockNumber, FragmentId) {
+    pub fn number_block(&self, pc: AppPc, code_hash: u64, is_included: bool) -> (BlockNumber, FragmentId) {
         if !self.records_tags() || !is_included {
             return (BlockNumber::NONE, FragmentId::NONE);
         }
@@ -57,7 +58,7 @@ impl Engine {
     }
 
     /// How often the thread executed block `number`, by where it went; in any order, an address several times.
-    pub fn visit_ways(&self, context: &ThreadContext, number: BlockNumber, visit: &mut dyn FnMut(u64, u64)) {
+    pub fn visit_ways(&self, context: &ThreadContext, number: BlockNumber, visit: &mut dyn FnMut(AppPc, u64)) {
         let mut id = self.region_blocks.newest[number.raw() as usize];
         while id != FragmentId::NONE {
             let fragment = *self.cache.fragment(id);
@@ -71,7 +72,7 @@ impl Engine {
         context: &ThreadContext,
         id: FragmentId,
         fragment: &Fragment,
-        visit: &mut dyn FnMut(u64, u64),
+        visit: &mut dyn FnMut(AppPc, u64),
     ) {
         if matches!(fragment.exit_kind, exit_kind::INDIRECT_JUMP | exit_kind::INDIRECT_CALL) {
             let mut pad = fragment.newest_pad;

@@ -22,6 +22,7 @@ from clew.address import Pid
 from clew.dataclass import dataclass
 from clew.process.shared_memory import SharedMemory
 from clew.protocol._generated import PATH_WINDOW_BYTES, RECORD_BYTES, EndKind, Mode, SlotState
+from clew.recording.drain.capture_rows import split_captures
 from clew.recording.drain.ended_drain import EndedDrain
 from clew.recording.drain.request import Request
 from clew.recording.drain.slots import ImpossibleHeadError, Slots
@@ -64,6 +65,7 @@ class Drain:
         note_birth: Callable[[int, int], None] | None = None,
         has_paths: bool = False,
     ) -> None:
+        self._shared = shared
         self._sink = sink
         self._pid = pid
         self._process_name = process_name
@@ -261,10 +263,19 @@ class Drain:
                 # Copying is less work than that: the thread need not wait for it.
                 first, second = memoryview(b"".join((first, second))), second[:0]
                 self._slots.free_room(slot, head)
+            if self._shared.has_captures:
+                first, second = self._take_captures(memoryview(b"".join((first, second)))), second[:0]
             self._sink.take_records(stream.number, slot, first, second)
             self.drained_bytes += size_bytes
         self._slots.free_room(slot, head)
         return size_bytes
+
+    def _take_captures(self, data: memoryview) -> memoryview:
+        """Hand over the captures among records; the others."""
+        captures, others = split_captures(data)
+        if captures is not None:
+            self._sink.take_captures(captures)
+        return memoryview(others)
 
     def _answer_request(self, slot: int) -> None:
         request = self._slots.read_request(slot)

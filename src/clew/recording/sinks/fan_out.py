@@ -7,8 +7,13 @@ the process, and neither the recording nor the target anything.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from clew.recording.sinks.sink import ProcessEnd, ProcessSink, ProcessStart, Sink, ThreadRow
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
 
 __all__ = ["FanOut", "fan_out"]
 
@@ -56,6 +61,10 @@ class FanOut(ProcessSink):
     def take_records(self, stream: int, slot: int, first: memoryview, second: memoryview) -> None:
         self._first.take_records(stream, slot, first, second)
         self._tell(lambda sink: sink.take_records(stream, slot, first, second))
+
+    def take_captures(self, records: npt.NDArray[np.uint8]) -> None:
+        self._first.take_captures(records)
+        self._tell(lambda sink: sink.take_captures(records))
 
     def take_ended(self, n_threads: int, packed: bytes) -> bool:
         """Who is not the first has room."""

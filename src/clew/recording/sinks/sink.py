@@ -19,6 +19,9 @@ from clew.dataclass import dataclass
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import numpy as np
+    import numpy.typing as npt
+
     from clew.address import Pid
     from clew.process.maps import Mapping
     from clew.process.shared_memory import SharedMemory
@@ -116,6 +119,9 @@ class ProcessSink:
 
     def take_records(self, stream: int, slot: int, first: memoryview, second: memoryview) -> None:
         """Whole records of a thread, the second of two pieces after the first. Both may change after this."""
+
+    def take_captures(self, records: npt.NDArray[np.uint8]) -> None:
+        """What a thread captured, with continuations, of shape (n, RECORD_BYTES); its own copy."""
 
     def take_ended(self, n_threads: int, packed: bytes) -> bool:
         """Threads that ended before anything of them was taken, all that they left, as `ended_threads` has it.

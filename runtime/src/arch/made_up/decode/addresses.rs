@@ -1,5 +1,7 @@
 //! All numbers are addresses, and the kernel has no code that programs call.
 
-pub fn is_in_kernel_page(_: u64) -> bool {
+use crate::context::addresses::AppPc;
+
+pub fn is_in_kernel_page(_: AppPc) -> bool {
     false
 }

@@ -1,6 +1,7 @@
 //! A straight run of instructions.
 
 extern crate alloc;
+use crate::context::addresses::AppPc;
 use crate::cpu::{code, WORD};
 use crate::decode::window::CodeWindow;
 use crate::decode::{Ending, NoCode, Ranges};
@@ -12,7 +13,7 @@ pub const MAX_INSTRUCTION_BYTES: usize = WORD as usize;
 
 #[derive(Default)]
 pub struct Block {
-    pub pc: u64,
+    pub pc: AppPc,
     pub code: Vec<u8>,
     /// Whether the program may write some of the code.
     pub is_writable: bool,
@@ -22,14 +23,14 @@ pub struct Block {
 
 impl Block {
     pub const fn new() -> Block {
-        Block { pc: 0, code: Vec::new(), is_writable: false, meets_breakpoint: false }
+        Block { pc: AppPc::NOWHERE, code: Vec::new(), is_writable: false, meets_breakpoint: false }
     }
 
     pub fn size_bytes(&self) -> u64 {
         self.code.len() as u64
     }
 
-    pub fn end(&self) -> u64 {
+    pub fn end(&self) -> AppPc {
         self.pc + self.size_bytes()
     }
 
@@ -37,15 +38,15 @@ impl Block {
         self.code.len() / MAX_INSTRUCTION_BYTES
     }
 
-    pub fn pc_of(&self, index: usize) -> u64 {
+    pub fn pc_of(&self, index: usize) -> AppPc {
         self.pc + index as u64 * WORD
     }
 
-    pub fn pc_behind(&self, index: usize) -> u64 {
+    pub fn pc_behind(&self, index: usize) -> AppPc {
         self.pc_of(index + 1)
     }
 
-    pub fn last_pc(&self) -> u64 {
+    pub fn last_pc(&self) -> AppPc {
         self.pc_of(self.count().saturating_sub(1))
     }
 
@@ -81,7 +82,7 @@ pub fn parts(word: u32) -> (u8, i64) {
 }
 
 /// Decodes from `pc` into `block`.
-pub fn decode_block(block: &mut Block, ranges: &Ranges, pc: u64) -> Result<Ending, NoCode> {
+pub fn decode_block(block: &mut Block, ranges: &Ranges, pc: AppPc) -> Result<Ending, NoCode> {
     let mut buffer = [0; MAX_FRAGMENT_BYTES as usize];
     let mut window = CodeWindow::open(&mut buffer, ranges, pc);
     *block = Block { pc, is_writable: window.kind == crate::decode::ranges::Kind::Written, ..Block::new() };
@@ -94,7 +95,7 @@ pub fn decode_block(block: &mut Block, ranges: &Ranges, pc: u64) -> Result<Endin
         }
         let (code, operand) = parts(u32::from_le_bytes([word[0], word[1], word[2], word[3]]));
         let at = block.end();
-        let target = at.wrapping_add_signed(operand * WORD as i64);
+        let target = at.wrapping_add((operand * WORD as i64) as u64);
         block.code.extend_from_slice(word);
         return Ok(match code {
             code::NOTHING | code::ADD | code::LESS => continue,

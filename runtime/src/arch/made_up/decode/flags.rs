@@ -1,10 +1,11 @@
 //! Counting changes no flag: they are dead everywhere.
 
+use crate::context::addresses::AppPc;
 use crate::decode::Ranges;
 
 /// No address.
-pub const NOWHERE: u64 = u64::MAX;
+pub const NOWHERE: AppPc = AppPc::HIGHEST;
 
-pub fn dead_at(_: &Ranges, _: u64, _: u64) -> bool {
+pub fn dead_at(_: &Ranges, _: AppPc, _: AppPc) -> bool {
     true
 }

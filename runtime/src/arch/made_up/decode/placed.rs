@@ -1,13 +1,15 @@
 //! Nobody puts breakpoints into code.
 
-pub fn is_known(_: u64) -> bool {
+use crate::context::addresses::AppPc;
+
+pub fn is_known(_: AppPc) -> bool {
     false
 }
 
-pub fn instruction_at(_: u64) -> Option<([u8; 16], usize)> {
+pub fn instruction_at(_: AppPc) -> Option<([u8; 16], usize)> {
     None
 }
 
-pub fn forget_gone(_: u64, _: u64) -> bool {
+pub fn forget_gone(_: AppPc, _: AppPc) -> bool {
     false
 }

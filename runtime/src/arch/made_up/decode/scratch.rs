@@ -1,16 +1,17 @@
 //! No register is ever lent.
 
 use super::block::Block;
+use crate::context::addresses::AppPc;
 use crate::decode::Ranges;
 
 pub fn are_lent_named(_: &Block) -> bool {
     false
 }
 
-pub fn lends_at(_: &Ranges, _: u64) -> bool {
+pub fn lends_at(_: &Ranges, _: AppPc) -> bool {
     false
 }
 
-pub fn leads_to(_: &Ranges, _: u64, _: u64) -> bool {
+pub fn leads_to(_: &Ranges, _: AppPc, _: AppPc) -> bool {
     false
 }

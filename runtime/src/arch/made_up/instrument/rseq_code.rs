@@ -1,22 +1,21 @@
 //! Restartable sequences: no program of this processor's has any.
 
-use crate::buffer::RingWriter;
-use crate::context::numbers::FragmentId;
+use crate::cache::rseq::Enclosure;
 use crate::cpu::decode::block::Block;
-use crate::decode::Ending;
-use crate::instrument::request::Request;
-use crate::instrument::{BuildError, Engine};
+use crate::instrument::output::Output;
+use crate::instrument::rseq_fragment::RseqEmitted;
+use crate::instrument::rseq_plan::{RseqFailure, RseqPlan};
+use crate::instrument::Engine;
 
 impl Engine {
-    /// As any other block.
-    pub fn build_in_rseq(
+    /// Nothing can be there.
+    pub fn emit_in_enclosure(
         &mut self,
-        writer: &RingWriter,
-        request: Request,
-        block: &mut Block,
-        ending: Ending,
-        _: bool,
-    ) -> Result<FragmentId, BuildError> {
-        self.build_block(writer, request, block, ending)
+        _: &Block,
+        _: &RseqPlan,
+        _: &Enclosure,
+        _: &mut Output,
+    ) -> Result<RseqEmitted, RseqFailure> {
+        Err(RseqFailure::Impossible)
     }
 }

@@ -10,7 +10,7 @@ use crate::instrument::kinds::hash;
 pub fn emit_check(emitter: &mut Emitter, block: &Block, stale: ExitId, hot: Option<(u32, ExitId)>) -> usize {
     let position = emitter.position();
     emitter.word(code::COMPARE, i64::from(stale.raw()));
-    for word in [block.pc, block.size_bytes(), hash(&block.code)] {
+    for word in [block.pc.raw(), block.size_bytes(), hash(&block.code)] {
         emitter.qword(word);
     }
     if let Some((displacement, exit)) = hot {

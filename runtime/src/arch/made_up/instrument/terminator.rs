@@ -2,6 +2,7 @@
 
 use super::counting::emit_count;
 use crate::cache::exit::ExitType;
+use crate::context::addresses::AppPc;
 use crate::context::numbers::{CounterId, ExitId, SiteId};
 use crate::cpu::code;
 use crate::cpu::decode::block::Block;
@@ -63,9 +64,9 @@ impl<'a, 'b> Terminator<'a, 'b> {
         self.emitter.leave_by(id);
     }
 
-    fn push(&mut self, address: u64) {
+    fn push(&mut self, return_pc: AppPc) {
         self.emitter.word(code::PUSH, 0);
-        self.emitter.qword(address);
+        self.emitter.qword(return_pc.raw());
     }
 
     fn leave_there(&mut self, from_accumulator: i64) {
@@ -74,7 +75,7 @@ impl<'a, 'b> Terminator<'a, 'b> {
     }
 
     /// Both ways, by the branch itself where nothing is to be done on one of them.
-    fn conditional(&mut self, target: u64, next: u64) {
+    fn conditional(&mut self, target: AppPc, next: AppPc) {
         let plan = self.plan;
         let kind = |way| if way == BranchWay::Taken { ExitType::Taken } else { ExitType::NotTaken };
         let place = |way| if way == BranchWay::Taken { target } else { next };
@@ -93,7 +94,7 @@ impl<'a, 'b> Terminator<'a, 'b> {
         self.emitter.set_cold(false);
     }
 
-    fn edge(&mut self, kind: ExitType, target: u64, counter: CounterId) {
+    fn edge(&mut self, kind: ExitType, target: AppPc, counter: CounterId) {
         emit_count(self.emitter, counter, true, false);
         self.exits.emit_jump(self.emitter, kind, target, counter);
     }

@@ -5,6 +5,7 @@ use super::machine::{Machine, Stop};
 use crate::buffer::{fixture, RingWriter};
 use crate::cache::exit::ExitType;
 use crate::cache::fragment::{Fragment, COUNTED_AT_EXITS};
+use crate::context::addresses::AppPc;
 use crate::context::numbers::{CounterId, ExitId};
 use crate::cpu::features::Features;
 use crate::cpu::translate::Mangler;
@@ -46,11 +47,11 @@ fn word(code: u8, operand: i64) -> u32 {
 }
 
 /// How often the machine alone executes the instruction at each address; the system calls that it makes.
-fn executed_alone(program: &[u32]) -> (BTreeMap<u64, u64>, Vec<u64>) {
+fn executed_alone(program: &[u32]) -> (BTreeMap<AppPc, u64>, Vec<u64>) {
     let mut machine = Machine { pc: program.as_ptr() as u64, ..Machine::default() };
     let mut executed = BTreeMap::new();
     for _ in 0..MOST_STEPS {
-        *executed.entry(machine.pc).or_default() += 1;
+        *executed.entry(AppPc::from_raw(machine.pc)).or_default() += 1;
         if machine.step().is_some() {
             return (executed, machine.calls);
         }
@@ -63,14 +64,14 @@ impl Followed {
     fn new(code: &[u32], protection: u64) -> Followed {
         let mut engine = engine();
         let code = code.to_vec().leak();
-        let start = code.as_ptr() as u64;
+        let start = AppPc::from_raw(code.as_ptr() as u64);
         engine.ranges.insert(start, start + code.len() as u64 * WORD, protection, true);
-        engine.cache.slabs.initialize(start, u64::MAX);
+        engine.cache.slabs.initialize(start.raw(), u64::MAX);
         Followed { code, engine, writer: fixture::writer(), machine: Machine::default(), n_left: 0 }
     }
 
-    fn start(&self) -> u64 {
-        self.code.as_ptr() as u64
+    fn start(&self) -> AppPc {
+        AppPc::from_raw(self.code.as_ptr() as u64)
     }
 
     /// Runs it from its start to a fault, as the dispatcher does.
@@ -93,7 +94,7 @@ impl Followed {
                     }
                     (left.target, if left.kind == ExitType::Stale { ExitId::NONE } else { exit })
                 }
-                Stop::There(target) => (target, ExitId::NONE),
+                Stop::There(target) => (AppPc::from_raw(target), ExitId::NONE),
                 Stop::Fault(_) => return,
                 Stop::Limit => panic!("it does not end"),
             };
@@ -124,7 +125,7 @@ impl Followed {
     }
 
     /// How often each instruction was executed, by the counters of what was translated.
-    fn executed(&self) -> BTreeMap<u64, u64> {
+    fn executed(&self) -> BTreeMap<AppPc, u64> {
         let mut executed = BTreeMap::new();
         for fragment in self.fragments() {
             for index in 0..u64::from(fragment.n_instructions) {

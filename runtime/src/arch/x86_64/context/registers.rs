@@ -1,6 +1,7 @@
 //! The application's registers while a thread is in the runtime.
 
 use super::Gate;
+use crate::context::addresses::AppPc;
 use crate::cpu::sys::kernel::RESUME_FLAG;
 use crate::cpu::sys::kernel::TRAP_FLAG;
 use crate::protocol::{StartBlock, ThreadState};
@@ -30,7 +31,7 @@ pub struct Registers {
     /// In the processor's numbering.
     pub general: [u64; 16],
     /// Where the application goes on.
-    pub pc: u64,
+    pub pc: AppPc,
     pub flags: u64,
     pub gs_base: u64,
     /// Selectors of code and stack where the program goes on; 0: those that 64-bit programs have.
@@ -47,7 +48,7 @@ impl Registers {
     pub fn of_start(block: &StartBlock) -> Registers {
         Registers {
             general: block.registers,
-            pc: block.rip,
+            pc: AppPc::from_raw(block.rip),
             flags: block.rflags,
             gs_base: block.gs_base,
             code_selector: 0,
@@ -59,7 +60,7 @@ impl Registers {
     pub fn of_thread(state: &ThreadState) -> Registers {
         Registers {
             general: state.registers,
-            pc: state.rip,
+            pc: AppPc::from_raw(state.rip),
             flags: state.rflags,
             gs_base: state.gs_base,
             code_selector: state.code_selector,
@@ -71,7 +72,7 @@ impl Registers {
     pub fn state(&self) -> ThreadState {
         ThreadState {
             registers: self.general,
-            rip: self.pc,
+            rip: self.pc.raw(),
             rflags: self.flags,
             gs_base: self.gs_base,
             code_selector: self.code_selector,
@@ -96,7 +97,7 @@ impl Registers {
     pub fn held(&self) -> [u64; N_HELD] {
         let mut held = [0; N_HELD];
         held[..16].copy_from_slice(&self.general);
-        (held[16], held[17]) = (self.pc, self.flags);
+        (held[16], held[17]) = (self.pc.raw(), self.flags);
         held
     }
 
@@ -135,20 +136,20 @@ impl Registers {
     }
 
     /// Has them as behind a system call's instruction, which leaves flags and next address in r11 and rcx.
-    pub fn pass_call(&mut self, next: u64) {
+    pub fn pass_call(&mut self, next: AppPc) {
         self.overwrite_next(next);
         self.general[R11] = self.flags;
         self.pc = next;
     }
 
     /// The same where the kernel was in between: it has left the flags already.
-    pub fn return_from_call(&mut self, next: u64) {
+    pub fn return_from_call(&mut self, next: AppPc) {
         self.overwrite_next(next);
         self.pc = next;
     }
 
-    fn overwrite_next(&mut self, next: u64) {
-        self.general[RCX] = next;
+    fn overwrite_next(&mut self, next: AppPc) {
+        self.general[RCX] = next.raw();
     }
 
     /// What a system call overwrites, to be put back.

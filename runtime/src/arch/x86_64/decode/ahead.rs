@@ -1,9 +1,10 @@
 //! Looking at code ahead, without translating it.
 
 use super::MAX_INSTRUCTION_BYTES;
+use crate::context::addresses::AppPc;
 use crate::cpu::decode::block::decoder_options;
 use crate::decode::ranges::{Kind, Ranges};
-use crate::decode::trusted::PAGE_BITS;
+use crate::decode::trusted::page_of;
 use crate::decode::window::CodeWindow;
 use core::ops::ControlFlow;
 use iced_x86::{Code, Decoder, Instruction};
@@ -16,8 +17,8 @@ use iced_x86::{Code, Decoder, Instruction};
 /// may write the code, or `left`, which is how many may still be looked at, has come to zero.
 pub fn look_along<T>(
     ranges: &Ranges,
-    home: u64,
-    pc: u64,
+    home: AppPc,
+    pc: AppPc,
     buffer: &mut [u8],
     left: &mut usize,
     mut visit: impl FnMut(&Instruction) -> ControlFlow<T>,
@@ -26,7 +27,7 @@ pub fn look_along<T>(
     window.keep_to_kind();
     match window.kind {
         Kind::Fixed => {}
-        Kind::Trusted if pc >> PAGE_BITS == home >> PAGE_BITS => window.keep_to_page(),
+        Kind::Trusted if page_of(pc) == page_of(home) => window.keep_to_page(),
         _ => return None,
     }
     let mut start = 0;
@@ -34,7 +35,7 @@ pub fn look_along<T>(
     loop {
         window.extend();
         let code = &window.bytes()[start..];
-        let mut decoder = Decoder::with_ip(64, code, pc + start as u64, decoder_options());
+        let mut decoder = Decoder::with_ip(64, code, (pc + start as u64).raw(), decoder_options());
         loop {
             let cut = code.len() - decoder.position() < MAX_INSTRUCTION_BYTES;
             if cut && window.is_open() {

@@ -2,6 +2,7 @@
 
 extern crate alloc;
 use super::MAX_INSTRUCTION_BYTES;
+use crate::context::addresses::AppPc;
 use crate::cpu::decode::float_state::stored_pointer;
 use crate::cpu::decode::in_place::is_in_place;
 use crate::cpu::decode::named::named_address;
@@ -35,10 +36,25 @@ pub fn initialize() {
     DECODER_OPTIONS.store(options, Ordering::Relaxed);
 }
 
+/// Where an instruction is.
+pub fn pc_of(instruction: &Instruction) -> AppPc {
+    AppPc::from_raw(instruction.ip())
+}
+
+/// Where the instruction behind it is.
+pub fn pc_behind(instruction: &Instruction) -> AppPc {
+    AppPc::from_raw(instruction.next_ip())
+}
+
+/// Where a direct branch leads when it is taken.
+pub fn branch_target(instruction: &Instruction) -> AppPc {
+    AppPc::from_raw(instruction.near_branch_target())
+}
+
 /// A decoded block: its instructions, with where their constants lie.
 #[derive(Default)]
 pub struct Block {
-    pub pc: u64,
+    pub pc: AppPc,
     pub instructions: Vec<Instruction>,
     pub offsets: Vec<ConstantOffsets>,
     pub code: Vec<u8>,
@@ -53,7 +69,7 @@ pub struct Block {
 impl Block {
     pub const fn new() -> Block {
         Block {
-            pc: 0,
+            pc: AppPc::NOWHERE,
             instructions: Vec::new(),
             offsets: Vec::new(),
             code: Vec::new(),
@@ -67,14 +83,14 @@ impl Block {
         self.code.len() as u64
     }
 
-    pub fn end(&self) -> u64 {
+    pub fn end(&self) -> AppPc {
         self.pc + self.size_bytes()
     }
 
     /// Keeps the first `n` instructions only.
     pub fn truncate(&mut self, n: usize) {
         if let Some(first) = self.instructions.get(n) {
-            self.code.truncate((first.ip() - self.pc) as usize);
+            self.code.truncate((pc_of(first) - self.pc) as usize);
         }
         self.instructions.truncate(n);
         self.offsets.truncate(n);
@@ -86,13 +102,13 @@ impl Block {
     }
 
     /// The address of instruction `index`.
-    pub fn pc_of(&self, index: usize) -> u64 {
-        self.instructions[index].ip()
+    pub fn pc_of(&self, index: usize) -> AppPc {
+        pc_of(&self.instructions[index])
     }
 
     /// The address of its last instruction; its own if it has none.
-    pub fn last_pc(&self) -> u64 {
-        self.instructions.last().map_or(self.pc, Instruction::ip)
+    pub fn last_pc(&self) -> AppPc {
+        self.instructions.last().map_or(self.pc, pc_of)
     }
 
     /// How many bytes its last instruction has.
@@ -106,8 +122,8 @@ impl Block {
     }
 
     /// The address behind instruction `index`.
-    pub fn pc_behind(&self, index: usize) -> u64 {
-        self.instructions[index].next_ip()
+    pub fn pc_behind(&self, index: usize) -> AppPc {
+        pc_behind(&self.instructions[index])
     }
 
     /// The address that instruction `index` names as a constant, if it does.
@@ -118,13 +134,13 @@ impl Block {
     /// The bytes of instruction `index`.
     pub fn bytes_of(&self, index: usize) -> &[u8] {
         let instruction = &self.instructions[index];
-        let start = (instruction.ip() - self.pc) as usize;
+        let start = (pc_of(instruction) - self.pc) as usize;
         &self.code[start..start + instruction.len()]
     }
 }
 
 /// Decodes from `pc` into `block`.
-pub fn decode_block(block: &mut Block, ranges: &Ranges, pc: u64) -> Result<Ending, NoCode> {
+pub fn decode_block(block: &mut Block, ranges: &Ranges, pc: AppPc) -> Result<Ending, NoCode> {
     block.pc = pc;
     block.instructions.clear();
     block.offsets.clear();
@@ -145,7 +161,7 @@ fn decode_window(block: &mut Block, window: &mut CodeWindow) -> Result<Ending, N
         // Decodes up to where an instruction may be cut by what was read so far.
         let start = block.code.len();
         let code = &window.bytes()[start..];
-        let mut decoder = Decoder::with_ip(64, code, block.pc + start as u64, decoder_options());
+        let mut decoder = Decoder::with_ip(64, code, (block.pc + start as u64).raw(), decoder_options());
         loop {
             let left = code.len() - decoder.position();
             if block.instructions.len() as u64 == MAX_FRAGMENT_INSTRUCTIONS {
@@ -243,7 +259,7 @@ fn ending_of(instruction: &Instruction) -> Option<Ending> {
     match instruction.flow_control() {
         FlowControl::Next => None,
         FlowControl::UnconditionalBranch => match code {
-            Code::Jmp_rel8_64 | Code::Jmp_rel32_64 => Some(Ending::Jump(instruction.near_branch_target())),
+            Code::Jmp_rel8_64 | Code::Jmp_rel32_64 => Some(Ending::Jump(branch_target(instruction))),
             _ => Some(Ending::NativeBranch(exit_kind::INDIRECT_JUMP)),
         },
         FlowControl::ConditionalBranch => {
@@ -253,17 +269,17 @@ fn ending_of(instruction: &Instruction) -> Option<Ending> {
                     _ if instruction.op0_kind() != iced_x86::OpKind::NearBranch64 => {
                         Some(Ending::NativeBranch(exit_kind::INDIRECT_JUMP))
                     }
-                    _ => Some(Ending::Conditional(instruction.near_branch_target())),
+                    _ => Some(Ending::Conditional(branch_target(instruction))),
                 }
             } else if instruction.op0_kind() == iced_x86::OpKind::NearBranch64 {
-                Some(Ending::Conditional(instruction.near_branch_target()))
+                Some(Ending::Conditional(branch_target(instruction)))
             } else {
                 Some(Ending::NativeBranch(exit_kind::INDIRECT_JUMP))
             }
         }
         FlowControl::Call => match code {
             Code::Syscall => Some(Ending::Syscall),
-            Code::Call_rel32_64 => Some(Ending::Call(instruction.near_branch_target())),
+            Code::Call_rel32_64 => Some(Ending::Call(branch_target(instruction))),
             Code::Sysenter => Some(Ending::Unsupported),
             Code::Call_rel16 | Code::Call_ptr1616 | Code::Call_ptr1632 => {
                 Some(Ending::NativeBranch(exit_kind::INDIRECT_CALL))
@@ -288,7 +304,7 @@ fn ending_of(instruction: &Instruction) -> Option<Ending> {
         },
         FlowControl::XbeginXabortXend => match code {
             Code::Xbegin_rel16 => Some(Ending::NativeBranch(exit_kind::INDIRECT_JUMP)),
-            Code::Xbegin_rel32 => Some(Ending::TransactionBegin(instruction.near_branch_target())),
+            Code::Xbegin_rel32 => Some(Ending::TransactionBegin(branch_target(instruction))),
             _ => None,
         },
         FlowControl::Exception => Some(Ending::Fault),
@@ -305,7 +321,7 @@ mod tests {
     use super::*;
 
     fn ending(code: &[u8]) -> (usize, Result<Ending, NoCode>) {
-        let base = code.as_ptr() as u64;
+        let base = AppPc::from_raw(code.as_ptr() as u64);
         let mut ranges = Ranges::new();
         ranges.insert(base, base + code.len() as u64, 5, true);
         let mut block = Block::default();
@@ -359,7 +375,7 @@ mod tests {
     fn instructions_over_a_border_stand_alone() {
         // Read by machine code, which the compiler does not see.
         let code = core::hint::black_box(&[0x90u8, 0x48, 0x89, 0xc3, 0x90, 0xc3]);
-        let base = code.as_ptr() as u64;
+        let base = AppPc::from_raw(code.as_ptr() as u64);
         let mut ranges = Ranges::new();
         ranges.insert(base, base + 2, 5, true);
         ranges.insert(base + 2, base + 6, 7, true);
@@ -375,6 +391,6 @@ mod tests {
     #[test]
     fn cut_instructions_are_not_code() {
         let code = [0xe8, 0];
-        assert_eq!(ending(&code), (0, Err(NoCode::Missing(code.as_ptr() as u64 + 2))));
+        assert_eq!(ending(&code), (0, Err(NoCode::Missing(AppPc::from_raw(code.as_ptr() as u64 + 2)))));
     }
 }

@@ -4,7 +4,9 @@
 //! five are written before any of them is read.
 
 use super::MAX_INSTRUCTION_BYTES;
+use crate::context::addresses::AppPc;
 use crate::cpu::decode::ahead::look_along;
+use crate::cpu::decode::block::branch_target;
 use crate::decode::ranges::Ranges;
 use core::ops::ControlFlow;
 use iced_x86::{FlowControl, Instruction, Mnemonic, OpKind, Register, RflagsBits};
@@ -57,14 +59,14 @@ pub fn flag_use(instruction: &Instruction) -> FlagUse {
 }
 
 /// The home of what outlives all code that may be written.
-pub const NOWHERE: u64 = u64::MAX;
+pub const NOWHERE: AppPc = AppPc::HIGHEST;
 
 /// Instructions looked at beyond a branch, at most.
 const LOOK_AHEAD: usize = 12;
 
 /// Whether the flags that `inc` changes are dead at `pc`, for the block at `home`, which relies on it. Of code that may be
 /// written only what falls with that block is looked at.
-pub fn dead_at(ranges: &Ranges, home: u64, pc: u64) -> bool {
+pub fn dead_at(ranges: &Ranges, home: AppPc, pc: AppPc) -> bool {
     let mut killed = 0;
     let mut pc = pc;
     let mut left = LOOK_AHEAD;
@@ -86,7 +88,7 @@ enum Outlook {
     Dead,
     Unknown,
     /// It goes on there.
-    At(u64),
+    At(AppPc),
 }
 
 fn look(instruction: &Instruction, killed: &mut u32) -> ControlFlow<Outlook> {
@@ -100,10 +102,8 @@ fn look(instruction: &Instruction, killed: &mut u32) -> ControlFlow<Outlook> {
     }
     match instruction.flow_control() {
         FlowControl::Next => ControlFlow::Continue(()),
-        FlowControl::UnconditionalBranch => ControlFlow::Break(Outlook::At(instruction.near_branch_target())),
-        FlowControl::Call if instruction.is_call_near() => {
-            ControlFlow::Break(Outlook::At(instruction.near_branch_target()))
-        }
+        FlowControl::UnconditionalBranch => ControlFlow::Break(Outlook::At(branch_target(instruction))),
+        FlowControl::Call if instruction.is_call_near() => ControlFlow::Break(Outlook::At(branch_target(instruction))),
         _ => ControlFlow::Break(Outlook::Unknown),
     }
 }
@@ -115,7 +115,7 @@ mod tests {
     fn is_dead(code: &[u8]) -> bool {
         let mut padded = [0u8; 64];
         padded[..code.len()].copy_from_slice(code);
-        let base = padded.as_ptr() as u64;
+        let base = AppPc::from_raw(padded.as_ptr() as u64);
         let mut ranges = Ranges::new();
         ranges.insert(base, base + code.len() as u64, 5, true);
         dead_at(&ranges, base, base)

@@ -3,6 +3,7 @@
 //! What is translated is the program's own code, as the file has it that is mapped there. Where a breakpoint was found is kept, because
 //! the kernel may put other code in its place (it makes a call of a `nop`). Written under the engine's lock; reading takes none.
 
+use crate::context::addresses::AppPc;
 use crate::cpu::decode::in_place::is_in_place;
 use crate::cpu::decode::MAX_INSTRUCTION_BYTES;
 use crate::cpu::guarded;
@@ -14,7 +15,7 @@ const INT3: u8 = 0xcc;
 const N_PLACES: usize = 4096;
 
 /// The thread may go on anywhere behind the instruction.
-pub const ANYWHERE: u64 = 1;
+pub const ANYWHERE: AppPc = AppPc::from_raw(1);
 /// No bit of the program's addresses: executing the instruction twice is not as once.
 const ONCE: u64 = 1 << 63;
 
@@ -37,6 +38,11 @@ static PLACES: [Place; N_PLACES] =
         N_PLACES];
 static N_USED: AtomicUsize = AtomicUsize::new(0);
 
+/// What the place of `pc` has as its key.
+fn key_of(pc: AppPc) -> u64 {
+    !pc.raw()
+}
+
 /// The places where one of `key` may be.
 fn places_for(key: u64) -> impl Iterator<Item = &'static Place> {
     let first = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 48) as usize;
@@ -44,35 +50,37 @@ fn places_for(key: u64) -> impl Iterator<Item = &'static Place> {
 }
 
 /// What `read` makes of the place of `pc`, if it has one.
-fn with_place<T>(pc: u64, read: impl Fn(&Place) -> T) -> Option<T> {
+fn with_place<T>(pc: AppPc, read: impl Fn(&Place) -> T) -> Option<T> {
     if N_USED.load(Ordering::Acquire) == 0 {
         return None;
     }
-    let used = places_for(!pc).take_while(|place| place.key.load(Ordering::Acquire) != NEVER_USED);
-    let place = used.into_iter().find(|place| place.key.load(Ordering::Relaxed) == !pc)?;
+    let used = places_for(key_of(pc)).take_while(|place| place.key.load(Ordering::Acquire) != NEVER_USED);
+    let place = used.into_iter().find(|place| place.key.load(Ordering::Relaxed) == key_of(pc))?;
     let what = read(place);
     // Meanwhile it may have been given to another address.
     fence(Ordering::Acquire);
-    (place.key.load(Ordering::Relaxed) == !pc).then_some(what)
+    (place.key.load(Ordering::Relaxed) == key_of(pc)).then_some(what)
 }
 
 /// Whether a breakpoint was found at `pc`.
-pub fn is_known(pc: u64) -> bool {
+pub fn is_known(pc: AppPc) -> bool {
     with_place(pc, |_| ()).is_some()
 }
 
 /// Where the instruction at `pc` leads to, if a breakpoint was found there, by which it may be executed.
-pub fn next_of(pc: u64) -> Option<u64> {
-    with_place(pc, |place| place.next.load(Ordering::Relaxed)).filter(|next| *next != 0).map(|next| next & !ONCE)
+pub fn next_of(pc: AppPc) -> Option<AppPc> {
+    with_place(pc, |place| place.next.load(Ordering::Relaxed))
+        .filter(|next| *next != 0)
+        .map(|next| AppPc::from_raw(next & !ONCE))
 }
 
 /// Whether the instruction at `pc`, where a breakpoint was found, is to be executed once: there, or as a copy.
-pub fn is_for_once(pc: u64) -> bool {
+pub fn is_for_once(pc: AppPc) -> bool {
     with_place(pc, |place| place.next.load(Ordering::Relaxed)).is_some_and(|next| next & ONCE != 0)
 }
 
 /// The instruction that belongs to `pc`, with its length, where a breakpoint was found.
-pub fn instruction_at(pc: u64) -> Option<([u8; 16], usize)> {
+pub fn instruction_at(pc: AppPc) -> Option<([u8; 16], usize)> {
     let words = with_place(pc, |place| place.words.each_ref().map(|word| word.load(Ordering::Relaxed)))?;
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&words[0].to_le_bytes());
@@ -83,19 +91,19 @@ pub fn instruction_at(pc: u64) -> Option<([u8; 16], usize)> {
 
 /// Looks whether the code at `pc`, which begins with `first`, is a breakpoint that the file behind it does not have; it is known
 /// from then on.
-pub fn learn(pc: u64, first: u8) -> bool {
+pub fn learn(pc: AppPc, first: u8) -> bool {
     if first != INT3 || is_known(pc) {
         return false;
     }
     let mut bytes = [0; 16];
-    let n = mappings::read_file_behind(pc, &mut bytes[..MAX_INSTRUCTION_BYTES]);
+    let n = mappings::read_file_behind(pc.raw(), &mut bytes[..MAX_INSTRUCTION_BYTES]);
     if n == 0 || bytes[0] == INT3 {
         return false;
     }
-    let mut decoder = Decoder::with_ip(64, &bytes[..n], pc, DecoderOptions::NONE);
+    let mut decoder = Decoder::with_ip(64, &bytes[..n], pc.raw(), DecoderOptions::NONE);
     let mut instruction = Instruction::default();
     decoder.decode_out(&mut instruction);
-    let free = places_for(!pc).find(|place| place.key.load(Ordering::Relaxed) <= NOT_USED_NOW);
+    let free = places_for(key_of(pc)).find(|place| place.key.load(Ordering::Relaxed) <= NOT_USED_NOW);
     let (Some(place), false) = (free, instruction.code() == Code::INVALID) else {
         return false;
     };
@@ -105,20 +113,20 @@ pub fn learn(pc: u64, first: u8) -> bool {
     place.words[0].store(word(0), Ordering::Relaxed);
     place.words[1].store(word(8), Ordering::Relaxed);
     place.next.store(next_if_executed(&instruction), Ordering::Relaxed);
-    place.key.store(!pc, Ordering::Release);
+    place.key.store(key_of(pc), Ordering::Release);
     N_USED.fetch_add(1, Ordering::Release);
     true
 }
 
 /// Forgets the breakpoints from `start` up to `end` in whose place the program's own instruction is again. Whether there was one.
-pub fn forget_gone(start: u64, end: u64) -> bool {
+pub fn forget_gone(start: AppPc, end: AppPc) -> bool {
     if N_USED.load(Ordering::Acquire) == 0 {
         return false;
     }
     let mut is_any = false;
     for place in &PLACES {
         let key = place.key.load(Ordering::Relaxed);
-        let pc = !key;
+        let pc = AppPc::from_raw(!key);
         if key <= NOT_USED_NOW || !(start..end).contains(&pc) {
             continue;
         }
@@ -163,8 +171,8 @@ fn next_if_executed(instruction: &Instruction) -> u64 {
     }
     match instruction.flow_control() {
         FlowControl::Next => instruction.next_ip(),
-        FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch | FlowControl::Return => ANYWHERE,
-        FlowControl::Call if instruction.code() == Code::Call_rel32_64 => ANYWHERE,
+        FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch | FlowControl::Return => ANYWHERE.raw(),
+        FlowControl::Call if instruction.code() == Code::Call_rel32_64 => ANYWHERE.raw(),
         _ => 0,
     }
 }
@@ -206,7 +214,7 @@ mod tests {
             assert_eq!(next(code), 0x1000 + code.len() as u64, "{code:x?}");
         }
         for code in [&[0xeb, 0][..], &[0x74, 0], &[0xe8, 0, 0, 0, 0], &[0xc3]] {
-            assert_eq!(next(code), ANYWHERE, "{code:x?}");
+            assert_eq!(next(code), ANYWHERE.raw(), "{code:x?}");
         }
         let once: [&[u8]; 6] = [
             &[0x48, 0x89, 7],
@@ -229,16 +237,16 @@ mod tests {
     #[test]
     fn what_has_its_instruction_again_is_forgotten() {
         static CODE: [u8; 2] = [0x55, 0xc3];
-        let pc = CODE.as_ptr() as u64;
-        let place = places_for(!pc).next().unwrap();
+        let pc = AppPc::from_raw(CODE.as_ptr() as u64);
+        let place = places_for(key_of(pc)).next().unwrap();
         for (length, bytes) in [(2, 0xc3_54), (2, 0xc3_55u64)] {
             place.words[0].store(bytes, Ordering::Relaxed);
             place.words[1].store(length << 56, Ordering::Relaxed);
-            place.next.store(pc + length, Ordering::Relaxed);
-            place.key.store(!pc, Ordering::Relaxed);
+            place.next.store((pc + length).raw(), Ordering::Relaxed);
+            place.key.store(key_of(pc), Ordering::Relaxed);
             N_USED.fetch_add(1, Ordering::Relaxed);
             assert!(is_known(pc) && next_of(pc) == Some(pc + 2) && instruction_at(pc).unwrap().1 == 2);
-            assert!(!forget_gone(pc + 1, u64::MAX) && !forget_gone(0, pc));
+            assert!(!forget_gone(pc + 1, AppPc::HIGHEST) && !forget_gone(AppPc::LOWEST, pc));
             let is_back = bytes == 0xc3_55;
             assert_eq!(forget_gone(pc, pc + 1), is_back);
             assert_eq!(is_known(pc), !is_back);
@@ -249,7 +257,8 @@ mod tests {
     #[test]
     fn the_programs_own_are_none_of_others() {
         static CODE: [u8; 2] = [INT3, 0xc3];
-        assert!(!learn(CODE.as_ptr() as u64, CODE[0]) && !learn(CODE.as_ptr() as u64, 0x90));
-        assert!(!is_known(CODE.as_ptr() as u64) && next_of(0).is_none() && instruction_at(0).is_none());
+        let pc = AppPc::from_raw(CODE.as_ptr() as u64);
+        assert!(!learn(pc, CODE[0]) && !learn(pc, 0x90));
+        assert!(!is_known(pc) && next_of(AppPc::LOWEST).is_none() && instruction_at(AppPc::LOWEST).is_none());
     }
 }

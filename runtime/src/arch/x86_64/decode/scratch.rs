@@ -3,8 +3,9 @@
 //! Hot code *lends* them: they stay in their slots from one call, return or indirect branch to the next, instead of going there
 //! and back at each. That pays where the program names neither of them on the way.
 
+use crate::context::addresses::AppPc;
 use crate::cpu::decode::ahead::look_along;
-use crate::cpu::decode::block::Block;
+use crate::cpu::decode::block::{branch_target, pc_behind, Block};
 use crate::cpu::{INDEX, TARGET};
 use crate::decode::ranges::Ranges;
 use core::ops::ControlFlow;
@@ -49,13 +50,13 @@ enum Outlook {
 
 /// The straight runs that are known or still to be looked at.
 struct Runs {
-    starts: [u64; MAX_RUNS],
+    starts: [AppPc; MAX_RUNS],
     n: usize,
 }
 
 impl Runs {
     /// `false` if there are too many.
-    fn add(&mut self, pc: u64) -> bool {
+    fn add(&mut self, pc: AppPc) -> bool {
         if self.starts[..self.n].contains(&pc) {
             return true;
         }
@@ -70,7 +71,7 @@ impl Runs {
 
 /// Whether code at `pc` is to lend the registers: all ways on from there come to where they are needed, or back to where they
 /// began, before the program names them. Code that the program may write is not looked at.
-pub fn lends_at(ranges: &Ranges, pc: u64) -> bool {
+pub fn lends_at(ranges: &Ranges, pc: AppPc) -> bool {
     let mut runs = Runs { starts: [pc; MAX_RUNS], n: 1 };
     let (mut next, mut left, mut is_needed) = (0, MAX_INSTRUCTIONS, false);
     while next < runs.n {
@@ -88,7 +89,7 @@ pub fn lends_at(ranges: &Ranges, pc: u64) -> bool {
 
 /// Whether direct branches lead from code at `pc` to `goal` without that the program names the registers on that way. Code that the
 /// program may write is not looked at.
-pub fn leads_to(ranges: &Ranges, pc: u64, goal: u64) -> bool {
+pub fn leads_to(ranges: &Ranges, pc: AppPc, goal: AppPc) -> bool {
     let mut runs = Runs { starts: [pc; MAX_RUNS], n: 1 };
     let (mut next, mut left) = (0, MAX_INSTRUCTIONS);
     while next < runs.n {
@@ -105,14 +106,16 @@ pub fn leads_to(ranges: &Ranges, pc: u64, goal: u64) -> bool {
 }
 
 /// Whether a run leads to `goal`, once it ends.
-fn look_for(goal: u64, instruction: &Instruction, runs: &mut Runs) -> ControlFlow<bool> {
+fn look_for(goal: AppPc, instruction: &Instruction, runs: &mut Runs) -> ControlFlow<bool> {
     if names_lent_register(instruction) {
         return ControlFlow::Break(false);
     }
-    let target = instruction.near_branch_target();
+    let target = branch_target(instruction);
     match instruction.flow_control() {
         FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch if target == goal => ControlFlow::Break(true),
-        FlowControl::Next | FlowControl::ConditionalBranch if instruction.next_ip() == goal => ControlFlow::Break(true),
+        FlowControl::Next | FlowControl::ConditionalBranch if pc_behind(instruction) == goal => {
+            ControlFlow::Break(true)
+        }
         FlowControl::Next => ControlFlow::Continue(()),
         FlowControl::ConditionalBranch => {
             runs.add(target);
@@ -132,12 +135,12 @@ fn look(instruction: &Instruction, runs: &mut Runs) -> ControlFlow<Outlook> {
     }
     let outlook = match instruction.flow_control() {
         // A run that goes on into another one need not be looked at twice.
-        FlowControl::Next if runs.starts[..runs.n].contains(&instruction.next_ip()) => Outlook::Known,
+        FlowControl::Next if runs.starts[..runs.n].contains(&pc_behind(instruction)) => Outlook::Known,
         FlowControl::Next => return ControlFlow::Continue(()),
-        FlowControl::ConditionalBranch if runs.add(instruction.near_branch_target()) => {
+        FlowControl::ConditionalBranch if runs.add(branch_target(instruction)) => {
             return ControlFlow::Continue(());
         }
-        FlowControl::UnconditionalBranch if runs.add(instruction.near_branch_target()) => Outlook::Known,
+        FlowControl::UnconditionalBranch if runs.add(branch_target(instruction)) => Outlook::Known,
         FlowControl::Call if instruction.is_call_near() => Outlook::Needed,
         FlowControl::IndirectCall | FlowControl::IndirectBranch | FlowControl::Return => Outlook::Needed,
         _ => Outlook::Named,
@@ -152,7 +155,7 @@ mod tests {
 
     fn is_lending(code: &[u8]) -> bool {
         let mut ranges = Ranges::new();
-        let start = code.as_ptr() as u64;
+        let start = AppPc::from_raw(code.as_ptr() as u64);
         ranges.insert(start, start + code.len() as u64, PROT_READ | PROT_EXEC, true);
         lends_at(&ranges, start)
     }
@@ -168,7 +171,7 @@ mod tests {
     fn loops_come_back_where_nothing_names_them() {
         let comes_back = |code: &[u8], from: u64| {
             let mut ranges = Ranges::new();
-            let start = code.as_ptr() as u64;
+            let start = AppPc::from_raw(code.as_ptr() as u64);
             ranges.insert(start, start + code.len() as u64, PROT_READ | PROT_EXEC, true);
             super::leads_to(&ranges, start + from, start)
         };

@@ -9,6 +9,7 @@
 
 extern crate alloc;
 use crate::cache::exit::ExitType;
+use crate::context::addresses::AppPc;
 use crate::context::stepping::FOREIGN_PUSH;
 use crate::context::stepping::FOREIGN_STEP;
 use crate::context::stepping::STEPPING_ALREADY;
@@ -101,7 +102,8 @@ fn next_instruction(context: &mut ThreadContext) -> Option<Instruction> {
     }
     let bits = selectors::code_bits(selector)?;
     let base = base_of(selector);
-    Some(in_place::read_instruction(context, base.wrapping_add(context.registers.pc) & 0xffff_ffff, bits))
+    let pc = AppPc::from_raw(base.wrapping_add(context.registers.pc.raw()) & 0xffff_ffff);
+    Some(in_place::read_instruction(context, pc, bits))
 }
 
 fn is_system_call(instruction: &Instruction) -> bool {

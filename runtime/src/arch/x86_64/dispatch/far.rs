@@ -4,6 +4,7 @@
 //! Runs in the target on the runtime's stack. What is not quite plain (another segment, a stack that can't be read, flags with which
 //! an iretq faults) is left to the processor (in_place.rs).
 
+use crate::context::addresses::AppPc;
 use crate::context::ThreadContext;
 use crate::cpu::decode::addresses::is_canonical;
 use crate::cpu::dispatch::float_state::address_of;
@@ -39,10 +40,10 @@ fn interrupt_return(context: &mut ThreadContext) -> bool {
     let Some([rip, cs, rflags, rsp, ss]) = read_words(context.registers.general[4]) else {
         return false;
     };
-    if cs as u16 != USER_CS || ss as u16 != USER_SS || !is_canonical(rip) {
+    if cs as u16 != USER_CS || ss as u16 != USER_SS || !is_canonical(AppPc::from_raw(rip)) {
         return false;
     }
-    context.registers.pc = rip;
+    context.registers.pc = AppPc::from_raw(rip);
     context.registers.general[4] = rsp;
     context.registers.flags = context.registers.flags & !LOADED_FLAGS | rflags & LOADED_FLAGS;
     context.note_step();
@@ -53,10 +54,10 @@ fn far_return(context: &mut ThreadContext, dropped: u64) -> bool {
     let Some([rip, cs]) = read_words(context.registers.general[4]) else {
         return false;
     };
-    if cs as u16 != USER_CS || !is_canonical(rip) {
+    if cs as u16 != USER_CS || !is_canonical(AppPc::from_raw(rip)) {
         return false;
     }
-    context.registers.pc = rip;
+    context.registers.pc = AppPc::from_raw(rip);
     context.registers.general[4] = context.registers.general[4].wrapping_add(16 + dropped);
     true
 }
@@ -72,12 +73,12 @@ fn far_jump(context: &mut ThreadContext, instruction: &Instruction, size: usize)
     }
     let selector = u16::from_le_bytes([pointer[size], pointer[size + 1]]);
     pointer[size..].fill(0);
-    let rip = u64::from_le_bytes(core::array::from_fn(|i| pointer[i]));
+    let pc = AppPc::from_raw(u64::from_le_bytes(core::array::from_fn(|i| pointer[i])));
     // The selector's privilege may be any (Intel SDM, JMP); what is loaded has the user's.
-    if selector | USER_PRIVILEGE != USER_CS || !is_canonical(rip) {
+    if selector | USER_PRIVILEGE != USER_CS || !is_canonical(pc) {
         return false;
     }
-    context.registers.pc = rip;
+    context.registers.pc = pc;
     true
 }
 

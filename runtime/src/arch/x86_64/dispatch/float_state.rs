@@ -3,6 +3,7 @@
 //! Runs in the target on the runtime's stack, in the dispatcher, behind the instruction that stores it.
 
 use crate::cache::{Cache, Fragment};
+use crate::context::addresses::AppPc;
 use crate::context::ThreadContext;
 use crate::cpu::decode::block::decoder_options;
 use crate::cpu::decode::float_state::{is_x87, stored_pointer, StoredPointer};
@@ -22,7 +23,7 @@ pub fn correct(context: &mut ThreadContext, fragment: &Fragment) {
     masks::with_faults(context, |context| {
         let mut code = [0; MAX_INSTRUCTION_BYTES];
         let n = guarded::read_code(&mut code, pc);
-        let instruction = Decoder::with_ip(64, &code[..n], pc, decoder_options()).decode();
+        let instruction = Decoder::with_ip(64, &code[..n], pc.raw(), decoder_options()).decode();
         // Other threads may have written over it since.
         let Some(pointer) = stored_pointer(&instruction) else {
             return;
@@ -44,12 +45,12 @@ fn correct_at(address: u64, pointer: StoredPointer) {
     let app_pc = if pointer.size == 8 { app_pc_at(cache, stored) } else { find_truncated(cache, stored) };
     if let Some(app_pc) = app_pc {
         // SAFETY: the program has just had the processor write there.
-        unsafe { guarded::write_program(address, &app_pc.to_le_bytes()[..pointer.size]) };
+        unsafe { guarded::write_program(address, &app_pc.raw().to_le_bytes()[..pointer.size]) };
     }
 }
 
 /// The program's address of the x87 instruction whose copy has an address that ends with the 32 bits `low`.
-fn find_truncated(cache: &Cache, low: u64) -> Option<u64> {
+fn find_truncated(cache: &Cache, low: u64) -> Option<AppPc> {
     cache.slabs.starts().find_map(|start| {
         let distance = low.wrapping_sub(start) & 0xffff_ffff;
         let app_pc = app_pc_at(cache, start + distance)?;

@@ -5,6 +5,7 @@
 //! back (arch/x86_64/signal/faults.rs, `end_step`), to `settle`. Far branches inside of 64-bit code are not worth a trap: see far.rs.
 
 use crate::cache::exit::ExitType;
+use crate::context::addresses::AppPc;
 use crate::context::numbers::{ExitId, FragmentId};
 use crate::context::stepping::STEPPING_ALREADY;
 use crate::context::stepping::STEPPING_LOADS_FLAGS;
@@ -61,11 +62,11 @@ pub fn execute(context: &mut ThreadContext, exit_id: ExitId) -> ExitId {
 }
 
 /// The instruction at `pc`, as it is now.
-pub fn read_instruction(context: &mut ThreadContext, pc: u64, bits: u32) -> Instruction {
+pub fn read_instruction(context: &mut ThreadContext, pc: AppPc, bits: u32) -> Instruction {
     let mut code = [0; MAX_INSTRUCTION_BYTES];
     let n = masks::with_faults(context, |_| guarded::read_code(&mut code, pc));
     let options = if bits == 64 { decoder_options() } else { 0 };
-    Decoder::with_ip(bits, &code[..n], pc, options).decode()
+    Decoder::with_ip(bits, &code[..n], pc.raw(), options).decode()
 }
 
 /// `STEPPING_LOADS_FLAGS` for an instruction that does.

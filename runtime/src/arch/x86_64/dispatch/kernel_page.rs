@@ -3,6 +3,7 @@
 //! The page cannot be read, and the kernel emulates what would run there (arch/x86/entry/vsyscall/vsyscall_64.c). If the
 //! program called it natively, it would come back natively; so the runtime emulates it the same way.
 
+use crate::context::addresses::AppPc;
 use crate::context::ThreadContext;
 use crate::cpu::decode::addresses::VSYSCALL_PAGE;
 use crate::cpu::guarded;
@@ -38,7 +39,7 @@ pub fn emulate(context: &mut ThreadContext) {
     }
     // A call that a filter answers with a signal leaves its number (emulate_vsyscall).
     context.registers.general[0] = if results::is_trapped(context) { number } else { result as u64 };
-    let target = u64::from_le_bytes(slot);
+    let target = AppPc::from_raw(u64::from_le_bytes(slot));
     let engine = ENGINE.lock();
     if context.path.is_on {
         open_calls::return_to(context, &writer_of(context, engine.shared), context.registers.pc, target);

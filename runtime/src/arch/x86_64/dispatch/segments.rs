@@ -1,5 +1,6 @@
 //! Segments of shared memory (shmat, shmdt): the size of what they map is the kernel's to know.
 
+use crate::context::addresses::AppPc;
 use crate::context::ThreadContext;
 use crate::cpu::sys::number;
 use crate::dispatch::calls::locks;
@@ -60,7 +61,7 @@ pub fn detach(context: &ThreadContext, arguments: [u64; 6]) -> i64 {
     let [start, ..] = arguments;
     let engine = ENGINE.lock();
     let writer = writer_of(context, engine.shared);
-    let end = engine.ranges.find(start).map_or(start, |range| range.end);
+    let end = engine.ranges.find(AppPc::from_raw(start)).map_or(start, |range| range.end.raw());
     let (result, mut engine) = call_holding(engine, &writer, number::SHMDT, arguments, [start, end]);
     if result == 0 {
         forget(&mut engine, &writer, start, end);

@@ -1,7 +1,7 @@
 //! The two ways out of a fragment that ends with a conditional branch.
 
 use crate::cache::exit::ExitType;
-use crate::context::addresses::CachePc;
+use crate::context::addresses::{AppPc, CachePc};
 use crate::context::numbers::CounterId;
 use crate::cpu::decode::flags;
 use crate::cpu::instrument::counting::{emit_count, emit_keep, emit_kept_count};
@@ -15,13 +15,13 @@ use iced_x86::ConditionCode;
 #[derive(Clone, Copy)]
 struct Way {
     kind: ExitType,
-    target: u64,
+    target: AppPc,
     counter: CounterId,
     are_flags_dead: bool,
 }
 
 impl Terminator<'_, '_> {
-    pub fn conditional(&mut self, target: u64, next: u64) {
+    pub fn conditional(&mut self, target: AppPc, next: AppPc) {
         let branch = *self.block.instructions.last().unwrap_or(&iced_x86::Instruction::default());
         let is_taken_dead = flags::dead_at(&self.engine.ranges, self.block.pc, target);
         let is_next_dead = flags::dead_at(&self.engine.ranges, self.block.pc, next);

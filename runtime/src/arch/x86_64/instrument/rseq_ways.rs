@@ -2,8 +2,6 @@
 //!
 //! Keeps to the rules of `rseq_code`.
 
-use crate::cache::exit::ExitType;
-use crate::cache::rseq::Enclosure;
 use crate::context::layout::counter_offset;
 use crate::context::numbers::{CounterId, ExitId};
 use crate::cpu::displacements::{
@@ -14,68 +12,34 @@ use crate::cpu::emit::Emitter;
 use crate::cpu::instrument::order::{emit_surprise_bytes, FullBuffer};
 use crate::cpu::rseq::{RSEQ_LEAVING, RSEQ_WRITES_PATH, UNDO_INDEX, UNDO_RCX_RAX, UNDO_TARGET};
 use crate::cpu::{INDEX, RAX, RCX, TARGET};
-use crate::decode::{Block, Ending};
-use crate::instrument::counts::counters::Counters;
+use crate::decode::Block;
 use crate::instrument::exits::ExitList;
-use crate::instrument::order::decisions::PathFacts;
-use crate::instrument::Engine;
+use crate::instrument::rseq_plan::{Goal, RseqPlan, Step, Way};
 use crate::protocol::{PATH_DECISIONS_CELL, PATH_OTHER_DECISIONS_CELL, PATH_SURPRISES_CELL};
 use iced_x86::ConditionCode;
 
-/// One of the ways out.
-struct Way {
-    kind: ExitType,
-    target: u64,
-    counter: CounterId,
-    /// What it is to the thread's path.
-    step: Step,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Step {
-    Implied,
-    Decision,
-    Surprise,
-}
-
 /// Emits the ways out of a block that does not end its critical section.
 pub struct WaysOut<'a, 'b> {
-    pub engine: &'a Engine,
     pub emitter: &'a mut Emitter<'b>,
     pub exits: &'a mut ExitList,
-    pub enclosure: &'a Enclosure,
-    pub path: Option<PathFacts>,
+    pub has_rotate: bool,
     /// A short branch did not reach: the fragment is not to be used.
     pub is_broken: bool,
 }
 
 impl WaysOut<'_, '_> {
-    pub fn emit(&mut self, block: &Block, ending: Ending, counters: &Counters) {
-        let next = block.end();
-        let Ending::Conditional(target) = ending else {
-            let (kind, target) = match ending {
-                Ending::Jump(target) => (ExitType::Jump, target),
-                _ => (ExitType::FallThrough, next),
-            };
-            let step = if self.path.is_some() { Step::Decision } else { Step::Implied };
-            self.way(Way { kind, target, counter: counters.main, step });
+    pub fn emit(&mut self, block: &Block, plan: &RseqPlan) {
+        let Some(not_taken) = plan.not_taken else {
+            self.way(plan.taken);
             return;
         };
-        let step = |kind| match self.path {
-            None => Step::Implied,
-            Some(path) if path.is_taken_expected == (kind == ExitType::Taken) => Step::Decision,
-            Some(_) => Step::Surprise,
-        };
-        let (kind, other) = (ExitType::Taken, ExitType::NotTaken);
-        let taken = Way { kind, target, counter: counters.main, step: step(kind) };
-        let not_taken = Way { kind: other, target: next, counter: counters.second, step: step(other) };
-        let index = block.instructions.len() - 1;
+        let index = plan.facts.n_copied;
         let branch = &block.instructions[index];
         if branch.is_jcc_short() || branch.is_jcc_near() {
             let place = self.emitter.jump_condition(branch.condition_code() as u8 - ConditionCode::o as u8);
             self.way(not_taken);
             self.emitter.bind(place);
-            self.way(taken);
+            self.way(plan.taken);
             return;
         }
         // loop, loope, loopne, jrcxz, jecxz exist with an 8-bit displacement only.
@@ -85,35 +49,28 @@ impl WaysOut<'_, '_> {
         self.emitter.bytes(&[0]);
         let aside = self.emitter.jump();
         self.is_broken |= !self.emitter.bind_short(place);
-        self.way(taken);
+        self.way(plan.taken);
         self.emitter.bind(aside);
         self.way(not_taken);
     }
 
     fn way(&mut self, way: Way) {
-        let mut is_inside = self.enclosure.descriptor.contains(way.target);
-        if is_inside {
-            match self.engine.find_beside_enclosure(way.target) {
-                None => {}
-                Some(Ending::Call(_) | Ending::IndirectCall) => {
-                    // What is called is no part of the critical section: the kernel only clears the word there.
-                    self.emitter.store_gs_immediate(GS_RSEQ_LEFT, 0);
-                    self.emitter.store_gs_immediate(GS_RSEQ_LEFT + 4, 0);
-                    is_inside = false;
-                }
-                Some(_) => {
-                    emit_note_left(self.emitter);
-                    is_inside = false;
-                }
+        match way.goal {
+            Goal::Outside | Goal::Enclosed => {}
+            Goal::Beside => emit_note_left(self.emitter),
+            Goal::BesideCall => {
+                self.emitter.store_gs_immediate(GS_RSEQ_LEFT, 0);
+                self.emitter.store_gs_immediate(GS_RSEQ_LEFT + 4, 0);
             }
         }
+        let is_inside = way.goal == Goal::Enclosed;
         let exit = self.exits.next_id();
         let surprise = match way.step {
             Step::Implied => {
                 emit_count(self.emitter, exit, way.counter);
                 None
             }
-            step => emit_step(self.emitter, exit, way.counter, step == Step::Surprise, self.engine.features.has_rotate),
+            step => emit_step(self.emitter, exit, way.counter, step == Step::Surprise, self.has_rotate),
         };
         self.exits.emit_jump(self.emitter, way.kind, way.target, way.counter);
         if let Some(exit) = self.exits.as_mut_slice().last_mut() {

@@ -28,14 +28,14 @@ pub fn emit_check(emitter: &mut Emitter, block: &Block, stale: ExitId, hot: Opti
     emitter.store_gs(GS_SPILL_OTHER, RAX);
     emitter.save_flags_to_rax();
     // Where the code is too far for an operand relative to rip, rcx has its address.
-    let distance = block.pc.wrapping_sub(emitter.address().raw()) as i64;
+    let distance = block.pc.raw().wrapping_sub(emitter.address().raw()) as i64;
     let is_far = distance.unsigned_abs() > NEAR;
     if is_far {
         emitter.store_gs(GS_SPILL_ADDRESS, RCX);
-        emitter.load_immediate(RCX, block.pc);
+        emitter.load_immediate(RCX, block.pc.raw());
     }
     let mut misses = alloc::vec::Vec::new();
-    let mut address = block.pc;
+    let mut address = block.pc.raw();
     let mut rest = block.code.as_slice();
     while let Some(first) = rest.first() {
         // Aligned accesses only: the program may have alignment checks on.
@@ -43,7 +43,7 @@ pub fn emit_check(emitter: &mut Emitter, block: &Block, stale: ExitId, hot: Opti
             Some(bytes) if address.is_multiple_of(STEP as u64) => {
                 let value = u32::from_le_bytes(*bytes);
                 match is_far {
-                    true => emitter.compare_memory_at_rcx((address - block.pc) as u32, value),
+                    true => emitter.compare_memory_at_rcx((address - block.pc.raw()) as u32, value),
                     false => emitter.compare_memory(address, value),
                 }
                 rest = &rest[STEP..];
@@ -51,7 +51,7 @@ pub fn emit_check(emitter: &mut Emitter, block: &Block, stale: ExitId, hot: Opti
             }
             _ => {
                 match is_far {
-                    true => emitter.compare_memory_byte_at_rcx((address - block.pc) as u32, *first),
+                    true => emitter.compare_memory_byte_at_rcx((address - block.pc.raw()) as u32, *first),
                     false => emitter.compare_memory_byte(address, *first),
                 }
                 rest = &rest[1..];
@@ -106,6 +106,7 @@ fn leave(emitter: &mut Emitter, exit: ExitId, is_far: bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::context::addresses::AppPc;
     use crate::cpu::decode::samples::loop_of_one;
     use iced_x86::{Code, Decoder, DecoderOptions};
 
@@ -113,7 +114,7 @@ mod tests {
     fn codes_of_holding(pc: u64, base: u64) -> Vec<Code> {
         let mut buffer = [0; 512];
         let mut emitter = Emitter::new(&mut buffer, base, &mut [], 0);
-        let failed = emit_check(&mut emitter, &loop_of_one(pc), ExitId::from_raw(1), None) as u64;
+        let failed = emit_check(&mut emitter, &loop_of_one(AppPc::from_raw(pc)), ExitId::from_raw(1), None) as u64;
         let start = holding_position(failed, pc.wrapping_sub(base).cast_signed().unsigned_abs()) as usize;
         let code = &buffer[start..failed as usize];
         Decoder::new(64, code, DecoderOptions::NONE).into_iter().map(|one| one.code()).collect()

@@ -1,7 +1,7 @@
 //! The way out of a fragment: its last instruction, with what counts it and what it may be linked to.
 
 use crate::cache::exit::{Entry, ExitType};
-use crate::context::addresses::CachePc;
+use crate::context::addresses::{AppPc, CachePc};
 use crate::context::layout::branch_table_offset;
 use crate::context::layout::{SITE_OVERFLOW, SITE_RETURN};
 use crate::context::numbers::{CounterId, ExitId, SiteId};
@@ -52,7 +52,7 @@ impl<'a, 'b> Terminator<'a, 'b> {
 
 impl Terminator<'_, '_> {
     fn last_pc_offset(&self) -> u64 {
-        self.block.instructions.last().map_or(0, |instruction| instruction.ip() - self.block.pc)
+        self.block.last_pc() - self.block.pc
     }
 
     pub fn emit(&mut self, ending: Ending) {
@@ -97,7 +97,7 @@ impl Terminator<'_, '_> {
     }
 
     /// Where a paired return comes back to. r11 holds the return address that was looked up.
-    fn landing(&mut self, return_pc: u64) {
+    fn landing(&mut self, return_pc: AppPc) {
         let question = self.engine.features.question;
         let miss = emit_question(self.emitter, question, return_pc, None);
         let elsewhere = self.engine.cache.keeps_shadow.then(|| self.emitter.pop_shadow(question));
@@ -127,21 +127,22 @@ impl Terminator<'_, '_> {
     }
 
     /// After the processor's call: the return slot gets the application's return address.
-    fn fix_return_slot(&mut self, return_pc: u64) -> Option<CachePc> {
-        if return_pc as i64 == return_pc as i32 as i64 {
+    fn fix_return_slot(&mut self, return_pc: AppPc) -> Option<CachePc> {
+        let address = return_pc.raw();
+        if address as i64 == address as i32 as i64 {
             self.emitter.bytes(&[0x48, 0xc7, 0x04, 0x24]); // mov qword [rsp], imm32
-            self.emitter.dword(return_pc as u32);
+            self.emitter.dword(address as u32);
             return None;
         }
         self.emitter.bytes(&[0x48, 0x8d, 0x64, 0x24, 0x08]); // lea rsp, [rsp + 8]
         Some(self.emitter.push_literal())
     }
 
-    fn call(&mut self, target: u64, next: u64) {
+    fn call(&mut self, target: AppPc, next: AppPc) {
         let offset = self.last_pc_offset();
         if self.plan.is_lending {
             // What is called fills the return slot.
-            self.emitter.load_address(TARGET, next);
+            self.emitter.load_address(TARGET, next.raw());
             self.exits.emit_call(self.emitter, target, self.plan.counters.main);
             self.map.mark(self.emitter.position(), offset, SpillState::Landing);
             self.landing(next);
@@ -155,13 +156,13 @@ impl Terminator<'_, '_> {
         let literal = self.fix_return_slot(next);
         if self.engine.cache.keeps_shadow {
             self.emitter.lend();
-            self.emitter.load_address(TARGET, next);
+            self.emitter.load_address(TARGET, next.raw());
             self.emitter.push_shadow();
             self.emitter.take_back_lent();
         }
         self.exits.emit_jump(self.emitter, ExitType::Call, target, self.plan.counters.main);
         if let Some(place) = literal {
-            self.emitter.literal(place, next);
+            self.emitter.literal(place, next.raw());
         }
     }
 
@@ -253,7 +254,7 @@ impl Terminator<'_, '_> {
         self.exits.add_stub_only(ExitType::Interrupted, self.block.pc + offset);
     }
 
-    fn indirect_call(&mut self, next: u64) {
+    fn indirect_call(&mut self, next: AppPc) {
         let offset = self.last_pc_offset();
         self.begin_indirect();
         if !self.load_target() {
@@ -266,7 +267,7 @@ impl Terminator<'_, '_> {
         self.emitter.bind(to_body);
         self.map.mark(self.emitter.position(), offset, SpillState::BothPushed);
         // The index is not needed yet.
-        self.emitter.load_address(INDEX, next);
+        self.emitter.load_address(INDEX, next.raw());
         self.emitter.fill_return_slot(INDEX);
         if self.engine.cache.keeps_shadow {
             let pushed = self.emitter.push_shadow_beside_target();
@@ -331,7 +332,7 @@ impl Terminator<'_, '_> {
         self.exits.add_stub_only(ExitType::Interrupted, self.block.pc + offset);
     }
 
-    fn syscall(&mut self, next: u64) {
+    fn syscall(&mut self, next: AppPc) {
         self.emitter.store_gs(GS_SPILL_RCX, RCX);
         self.emitter.store_gs(GS_SPILL_R11, R11);
         self.emitter.store_gs_immediate(GS_EXIT_ID, self.exits.next_id().raw());
@@ -343,6 +344,6 @@ impl Terminator<'_, '_> {
         // The instruction leaves the next address in rcx (Intel SDM, SYSCALL).
         let literal = self.emitter.load_literal(RCX);
         self.exits.emit_jump(self.emitter, ExitType::Syscall, next, self.plan.counters.main);
-        self.emitter.literal(literal, next);
+        self.emitter.literal(literal, next.raw());
     }
 }

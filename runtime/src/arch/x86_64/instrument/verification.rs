@@ -5,7 +5,7 @@
 //! asked (arch/x86_64/question.rs), and is in r10 meanwhile.
 
 use crate::cache::exit::ExitType;
-use crate::context::addresses::CachePc;
+use crate::context::addresses::{AppPc, CachePc};
 use crate::context::numbers::CounterId;
 use crate::cpu::displacements::GS_GATE_INDIRECT;
 use crate::cpu::emit::Emitter;
@@ -32,12 +32,12 @@ pub fn emit_other_way(emitter: &mut Emitter, table_way: Option<CachePc>) -> Cach
 pub fn emit_question(
     emitter: &mut Emitter,
     question: Question,
-    target: u64,
+    target: AppPc,
     table_way: Option<CachePc>,
 ) -> Option<CachePc> {
     emitter.copy_register(INDEX, RCX);
     // Not from memory: the constants of many pads would be as many lines of the data cache.
-    emitter.load_immediate(RCX, target.wrapping_neg().wrapping_add(question.yes()));
+    emitter.load_immediate(RCX, target.raw().wrapping_neg().wrapping_add(question.yes()));
     emitter.add_registers(RCX, RCX, Some(TARGET), 1, 0);
     if let Some(miss) = emitter.ask_straight(question) {
         return Some(miss);
@@ -53,7 +53,7 @@ pub fn emit_question(
 pub fn emit_verification(
     emitter: &mut Emitter,
     features: Features,
-    target: u64,
+    target: AppPc,
     table_way: Option<CachePc>,
 ) -> CachePc {
     let other_way = emit_other_way(emitter, table_way);
@@ -71,7 +71,7 @@ pub fn give_back_asked(emitter: &mut Emitter) {
 
 /// Emits, in front of a hot fragment's code, the question whether `pc` came, and the way into the code as an exit: where no edge
 /// is counted, all sites may enter there, without a pad each. Returns where.
-pub fn emit_verified_entry(emitter: &mut Emitter, exits: &mut ExitList, features: Features, pc: u64) -> CachePc {
+pub fn emit_verified_entry(emitter: &mut Emitter, exits: &mut ExitList, features: Features, pc: AppPc) -> CachePc {
     let start = emit_verification(emitter, features, pc, None);
     give_back_asked(emitter);
     exits.emit_jump(emitter, ExitType::Verified, pc, CounterId::NONE);

@@ -83,7 +83,7 @@ pub fn hasten(context: &mut ThreadContext, ucontext: &mut UContext) {
     } else if is_in_image(pc) {
         if interrupt::is_call_restarted(&ucontext.mcontext) {
             // The kernel has been there: the instruction's marks are in the registers already.
-            context.gate.spill_rcx = engine.cache.exit(context.gate.exit_id).target;
+            context.gate.spill_rcx = engine.cache.exit(context.gate.exit_id).target.raw();
             context.gate.spill_r11 = ucontext.mcontext.rflags;
         }
         interrupt::in_runtime(pc)

@@ -1,5 +1,6 @@
 //! Delivering a signal to the program's handler, natively where it is not followed, and what is held back of signals.
 
+use crate::context::addresses::AppPc;
 use crate::context::stepping::STEPPING;
 use crate::context::stepping::STEPPING_ALREADY;
 use crate::context::ThreadContext;
@@ -112,7 +113,7 @@ pub fn deliver(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
         return Delivery::NoRoom;
     }
     let content =
-        FrameContent { rip: context.registers.pc, return_address: action.restorer, info, mask, stack, details };
+        FrameContent { rip: context.registers.pc.raw(), return_address: action.restorer, info, mask, stack, details };
     if !frame::write_to_program(place, context, &content, features) {
         return Delivery::NoRoom;
     }
@@ -125,7 +126,7 @@ pub fn deliver(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
     context.registers.general[6] = place.frame + core::mem::offset_of!(SigFrame, info) as u64;
     context.registers.general[2] = place.frame + core::mem::offset_of!(SigFrame, ucontext) as u64;
     context.registers.general[0] = 0;
-    context.registers.pc = action.handler;
+    context.registers.pc = AppPc::from_raw(action.handler);
     context.registers.code_selector = 0;
     context.registers.stack_selector = usable_stack(context.registers.stack_selector);
     context.registers.flags &= !HANDLER_CLEARED_FLAGS;
@@ -224,7 +225,7 @@ pub fn go_native(context: &ThreadContext, mask: u64, stack: SigStack) -> ! {
 /// A real rt_sigreturn to the context's state.
 fn resume_natively(context: &ThreadContext, mask: u64, stack: SigStack) -> ! {
     let content = FrameContent {
-        rip: context.registers.pc,
+        rip: context.registers.pc.raw(),
         return_address: 0,
         info: &SigInfo::ZERO,
         mask,

@@ -4,6 +4,7 @@
 //! Called by the handler, and keeps to its rules.
 
 use crate::cache::{Cache, Fragment};
+use crate::context::addresses::AppPc;
 use crate::context::layout::{SHADOW_BYTES, SHADOW_OFFSET};
 use crate::context::numbers::{ExitId, FragmentId};
 use crate::context::stepping::MEETS_ONCE;
@@ -71,7 +72,7 @@ pub fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uc
         context.signals.is_fault_past = 1;
         // Where the address of the instruction is the fault's address.
         if engine.cache.slabs.contains(info.address) {
-            info.address = interrupt::app_pc_at(&engine.cache, info.address).unwrap_or(info.address);
+            info.address = interrupt::app_pc_at(&engine.cache, info.address).map_or(info.address, AppPc::raw);
         }
     } else if is_refused_return(context, signal, &info, ucontext) {
         // The registers are those of the frame; where the program is the context says already.
@@ -89,13 +90,16 @@ pub fn handle_fault(context: &mut ThreadContext, signal: u32, info: &SigInfo, uc
     } else if is_in_image(pc) {
         handle_in_image(context, signal, &mut info, ucontext);
         return;
-    } else if context.stepping.state != 0 && context.stepping.breakpoint_next != 0 && is_step(signal, &info, ucontext) {
+    } else if context.stepping.state != 0
+        && context.stepping.breakpoint_next != AppPc::NOWHERE
+        && is_step(signal, &info, ucontext)
+    {
         meet_breakpoint(context, ucontext);
         return;
     } else {
         let is_done = is_step(signal, &info, ucontext);
         if is_done {
-            context.stepping.breakpoint_next = 0;
+            context.stepping.breakpoint_next = AppPc::NOWHERE;
         }
         if end_step(context, ucontext, is_done) && is_done {
             redirect(context, ucontext, gate::clew_gate_landing as *const () as u64);
@@ -142,7 +146,7 @@ fn take_back_at_fault(
     let app_pc = interrupt::take_back(cache, context, &ucontext.mcontext, &fragment, offset);
     // The address of the instruction is the fault's address for these (sigaction(2)).
     if info.address == pc {
-        info.address = app_pc;
+        info.address = app_pc.raw();
     }
     context.gate.note_fault_fragment(id);
     // A block that was counted before it came to its end is not counted: the dispatcher adds what did run. At its very
@@ -158,7 +162,7 @@ fn handle_in_image(context: &mut ThreadContext, signal: u32, info: &mut SigInfo,
     let pc = ucontext.mcontext.rip;
     if let Some(place) = probe_points::place_of(info.address) {
         // The program asked for a signal where it set a breakpoint: it is in front of that instruction.
-        info.address = place;
+        info.address = place.raw();
         handle_asynchronous(context, signal, info, ucontext);
         return;
     }
@@ -175,7 +179,7 @@ fn handle_in_image(context: &mut ThreadContext, signal: u32, info: &mut SigInfo,
 /// The trap behind an instruction that was to meet a breakpoint of another's natively, or behind one of the kernel's on the way there.
 fn meet_breakpoint(context: &mut ThreadContext, ucontext: &mut UContext) {
     if context.stepping.breakpoint_next != ANYWHERE
-        && ucontext.mcontext.rip != context.stepping.breakpoint_next
+        && ucontext.mcontext.rip != context.stepping.breakpoint_next.raw()
         && context.stepping.n_breakpoint_steps < MAX_STEPS
     {
         // In the kernel's own code, which it calls there.
@@ -184,7 +188,7 @@ fn meet_breakpoint(context: &mut ThreadContext, ucontext: &mut UContext) {
     }
     // It was met. What is there is executed, and counted, as the program's other code: from the same registers.
     let before = (context.registers, context.registers.pc, context.registers.flags);
-    context.stepping.breakpoint_next = 0;
+    context.stepping.breakpoint_next = AppPc::NOWHERE;
     end_step(context, ucontext, true);
     if context.stepping.breakpoint_once == MEETS_ONCE {
         context.stepping.breakpoint_once = MET_ONCE;
@@ -204,7 +208,11 @@ fn meet_breakpoint(context: &mut ThreadContext, ucontext: &mut UContext) {
 /// protection exception.
 fn is_refused_return(context: &ThreadContext, signal: u32, info: &SigInfo, ucontext: &UContext) -> bool {
     let pc = ucontext.mcontext.rip;
-    if signal != SIGSEGV || info.code != SI_KERNEL || pc != context.signals.returned_to || context.is_signal_waiting() {
+    if signal != SIGSEGV
+        || info.code != SI_KERNEL
+        || pc != context.signals.returned_to.raw()
+        || context.is_signal_waiting()
+    {
         return false;
     }
     // SAFETY: only arenas and slab headers are read.
@@ -218,7 +226,7 @@ fn end_step(context: &mut ThreadContext, ucontext: &mut UContext, is_done: bool)
     let machine = &mut ucontext.mcontext;
     context.registers.general = machine.registers();
     context.registers.flags = machine.rflags;
-    context.registers.pc = machine.rip;
+    context.registers.pc = AppPc::from_raw(machine.rip);
     context.registers.code_selector = own_selector(machine.cs, USER_CS);
     context.registers.stack_selector = own_selector(machine.ss, USER_SS);
     (machine.cs, machine.ss) = (USER_CS, USER_SS);
@@ -275,14 +283,14 @@ fn failed_comparison(signal: u32, cache: &Cache, fragment: &Fragment, offset: u6
 /// Where a fragment goes on whose comparison holds, and goes on at `failed` otherwise.
 fn holding_comparison(fragment: &Fragment, failed: u64) -> u64 {
     let start = fragment.cache_start.raw() + fragment.code_offset();
-    holding_position(failed, fragment.app_pc.wrapping_sub(start).cast_signed().unsigned_abs())
+    holding_position(failed, fragment.app_pc.raw().wrapping_sub(start).cast_signed().unsigned_abs())
 }
 
 /// A fault of the runtime itself: it says so and ends the process as the signal does.
 fn fail(context: &ThreadContext, signal: u32, pc: u64, address: u64) {
     // SAFETY: `shared` is set before any thread runs and never changes.
     let shared = unsafe { ENGINE.peek() }.shared;
-    shared.report_error(error_code::BAD_FAULT, [u64::from(signal), pc, address, context.registers.pc]);
+    shared.report_error(error_code::BAD_FAULT, [u64::from(signal), pc, address, context.registers.pc.raw()]);
     let default = SigAction::default();
     let call = [u64::from(signal), &default as *const SigAction as u64, 0, 8, 0, 0];
     // SAFETY: reads `default`; the instruction faults again and the kernel acts by default.

@@ -136,7 +136,7 @@ unsafe fn write_fpstate(area: *mut u8, context: &ThreadContext, features: u64) {
         let last_x87 = area.add(extended_state::LAST_X87_OFFSET).cast::<u64>();
         // Arenas are read without a lock, as by the signal handler.
         if let Some(app_pc) = app_pc_at(&ENGINE.peek().cache, last_x87.read()) {
-            last_x87.write(app_pc);
+            last_x87.write(app_pc.raw());
         }
         if !extended_state::has_xsave() {
             return;

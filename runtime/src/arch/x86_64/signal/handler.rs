@@ -64,7 +64,7 @@ fn is_step_of_kernel(context: &ThreadContext, ucontext: &UContext) -> bool {
     let pc = ucontext.mcontext.rip;
     // SAFETY: slabs are published by an atomic and never move.
     let slabs = unsafe { &ENGINE.peek().cache.slabs };
-    context.stepping.state != 0 && pc != context.registers.pc && !is_in_image(pc) && !slabs.contains(pc)
+    context.stepping.state != 0 && pc != context.registers.pc.raw() && !is_in_image(pc) && !slabs.contains(pc)
 }
 
 extern "C" fn handle(signal: u32, info: &SigInfo, ucontext: &mut UContext, stack: u64) {

@@ -4,6 +4,7 @@
 
 use crate::cache::slab::Found;
 use crate::cache::{Cache, Fragment, Unit, NO_INTERRUPT};
+use crate::context::addresses::AppPc;
 use crate::context::numbers::FragmentId;
 use crate::context::ThreadContext;
 use crate::cpu::gate;
@@ -67,7 +68,7 @@ pub fn in_cache(cache: &Cache, context: &mut ThreadContext, machine: &SigContext
     match found.unit {
         // What a return from a handler let in comes in front of the instruction that it leads to. All registers are in place where it
         // leads straight into the cache.
-        Unit::Fragment(id) if machine.rip == context.signals.returned_to => {
+        Unit::Fragment(id) if machine.rip == context.signals.returned_to.raw() => {
             context.registers.general = machine.registers();
             context.registers.flags = machine.rflags;
             context.registers.pc = cache.fragment(id).app_pc;
@@ -148,7 +149,7 @@ pub fn take_back(
     machine: &SigContext,
     fragment: &Fragment,
     offset: u64,
-) -> u64 {
+) -> AppPc {
     context.registers.general = machine.registers();
     context.registers.flags = machine.rflags;
     let (app_offset, state) = state_at(cache, fragment, offset).unwrap_or((0, SpillState::None));
@@ -205,7 +206,7 @@ pub fn skip_slot_write(cache: &Cache, fragment: &Fragment, offset: u64, machine:
 }
 
 /// The instruction whose copy an address of the cache belongs to.
-pub fn app_pc_at(cache: &Cache, pc: u64) -> Option<u64> {
+pub fn app_pc_at(cache: &Cache, pc: u64) -> Option<AppPc> {
     let (id, offset) = fragment_at(cache, pc)?;
     let fragment = cache.fragment(id);
     Some(fragment.app_pc + state_at(cache, fragment, offset)?.0)

@@ -1,5 +1,6 @@
 //! Coming back from the program's handler: rt_sigreturn.
 
+use crate::context::addresses::{AppPc, CachePc};
 use crate::context::ThreadContext;
 use crate::cpu::gate::{self, WAITS};
 use crate::cpu::guarded;
@@ -19,7 +20,7 @@ use crate::thread::block::signal_stack;
 
 /// What a frame says of where its return leads.
 pub struct Return {
-    pub pc: u64,
+    pub pc: AppPc,
     /// Selectors of code and stack, as contexts hold them.
     pub selectors: (u16, u16),
 }
@@ -41,7 +42,7 @@ pub fn read_frame(context: &ThreadContext) -> Option<Return> {
     if guarded::read_program(bytes, context.registers.general[4]) != bytes.len() {
         return None;
     }
-    Some(with_own(context, |own| Return { pc: own.mcontext.rip, selectors: selectors_of(own) }))
+    Some(with_own(context, |own| Return { pc: AppPc::from_raw(own.mcontext.rip), selectors: selectors_of(own) }))
 }
 
 /// Selectors of code and stack that rt_sigreturn takes from a frame (arch/x86/kernel/signal_64.c, restore_sigcontext).
@@ -67,7 +68,10 @@ fn with_own<T>(context: &ThreadContext, change: impl FnOnce(&mut UContext) -> T)
 /// The program's rt_sigreturn from the frame that `read_frame` has copied. Loads the vector state from the program's by a real
 /// rt_sigreturn, which leads straight to where `find` finds the program's code in the cache, or lands in the gate. Comes back only
 /// if a seccomp filter refuses it, with what the call returned.
-pub fn return_from_handler(context: &mut ThreadContext, find: impl FnOnce(&mut ThreadContext) -> Option<u64>) -> i64 {
+pub fn return_from_handler(
+    context: &mut ThreadContext,
+    find: impl FnOnce(&mut ThreadContext) -> Option<CachePc>,
+) -> i64 {
     let selectors = (context.registers.code_selector, context.registers.stack_selector);
     let before = (
         context.registers,
@@ -128,19 +132,19 @@ fn take_registers(context: &mut ThreadContext) {
     });
     (context.registers.code_selector, context.registers.stack_selector) = selectors;
     context.registers.general = registers;
-    context.registers.pc = rip;
+    context.registers.pc = AppPc::from_raw(rip);
     context.registers.flags = (rflags & SETTABLE) | 0x202;
 }
 
 /// Returns to `address` in the cache, which is where the context's rip is. Comes back if the thread is to leave the gates for the
 /// dispatcher, with `WAITS`, or if a filter refuses it that was there before the runtime.
-fn return_straight(context: &mut ThreadContext, mask: u64, address: u64) -> i64 {
+fn return_straight(context: &mut ThreadContext, mask: u64, address: CachePc) -> i64 {
     let own_before = context.program_mask(0);
     let own_mask = context.note_mask(mask);
     context.signals.returned_to = address;
     with_own(context, |own| {
         own.sigmask = own_mask;
-        own.mcontext.rip = address;
+        own.mcontext.rip = address.raw();
         own.mcontext.rflags = context.registers.flags;
         (own.mcontext.cs, own.mcontext.ss) = (USER_CS, USER_SS);
     });

@@ -6,7 +6,7 @@ use super::super::super::displacements::{
 };
 use super::super::super::emit::Emitter;
 use super::super::super::{Gpr, RAX, RCX};
-use crate::context::addresses::CachePc;
+use crate::context::addresses::{AppPc, CachePc};
 use crate::instrument::captures::form::Operation;
 use crate::instrument::captures::layout::Program;
 use crate::protocol::capture_operation as op;
@@ -59,7 +59,7 @@ pub struct Code<'e, 'a> {
     /// Vector registers were put aside.
     pub uses_floats: bool,
     /// Where the block is.
-    pub pc: u64,
+    pub pc: AppPc,
 }
 
 impl Code<'_, '_> {
@@ -221,12 +221,6 @@ impl Emitter<'_> {
     /// movzx register (32 bits), its low byte
     pub fn widen_byte(&mut self, register: Gpr) {
         self.bytes(&[0x0f, 0xb6, 0xc0 | register.0 << 3 | register.0]);
-    }
-
-    /// rdtsc, to rax; rdx is lost
-    pub fn read_time(&mut self) {
-        // shl rdx, 32; or rax, rdx
-        self.bytes(&[0x0f, 0x31, WIDE, 0xc1, 0xe2, 32, WIDE, 0x09, 0xd0]);
     }
 
     /// The processor's number by rdtscp, to rax; rcx and rdx are lost

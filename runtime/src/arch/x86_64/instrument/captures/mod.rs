@@ -23,7 +23,7 @@ use super::super::displacements::{
 };
 use super::super::emit::Emitter;
 use super::super::{Gpr, RAX, RCX, RDX, RSP};
-use crate::context::addresses::CachePc;
+use crate::context::addresses::{AppPc, CachePc};
 use crate::context::capture::UNPREPARED;
 use crate::context::numbers::ExitId;
 use crate::instrument::captures::form::{Kind, Operation};
@@ -34,13 +34,9 @@ use crate::protocol::{capture_context, capture_operation as op};
 use alloc::vec::Vec;
 use code::{slot, spilled, vector, Code, NOT_ZERO, ZERO};
 
-/// Registers that a form can name: the general ones, where the thread is, its flags.
-pub const N_REGISTERS: u32 = 18;
+/// The registers that a form can name behind the general ones: where the thread is, its flags.
 const PC: u64 = 16;
 const FLAGS: u64 = 17;
-/// Vector registers that it can name.
-pub const N_VECTORS: u32 = 16;
-
 /// What is put aside in `capture.spilled`, behind rax, rcx and rdx.
 const SPILLED_ARITHMETIC: usize = 3;
 const SPILLED_RSP: usize = 4;
@@ -50,7 +46,7 @@ const SPILLED_FLAGS: usize = 5;
 const CPU_MASK: u32 = 0xfff;
 
 /// Emits what is captured in front of the block at `pc`; `exit` leads into the dispatcher. Returns where it goes on behind it.
-pub fn emit(emitter: &mut Emitter, place: &Place, pc: u64, exit: ExitId) -> CachePc {
+pub fn emit(emitter: &mut Emitter, place: &Place, pc: AppPc, exit: ExitId) -> CachePc {
     let uses_floats = place.programs.iter().flat_map(Program::needed).any(|(_, one)| is_of_floats(one));
     let asks_flags = place.programs.iter().flat_map(Program::needed).any(|(_, one)| is_register(one, FLAGS));
     let is_asked = place.reads_memory() || place.is_told();
@@ -242,7 +238,7 @@ fn emit_register(code: &mut Code, number: u64) -> bool {
     match number {
         0..=2 => code.emitter.load_gs(RAX, spilled(number as usize)),
         3..16 => code.emitter.copy_register(RAX, Gpr(number as u8)),
-        PC => code.emitter.load_immediate(RAX, code.pc),
+        PC => code.emitter.load_immediate(RAX, code.pc.raw()),
         FLAGS => code.emitter.load_gs(RAX, spilled(SPILLED_FLAGS)),
         _ => return false,
     }
@@ -253,7 +249,6 @@ fn emit_register(code: &mut Code, number: u64) -> bool {
 fn emit_context(code: &mut Code, what: u64) -> bool {
     match what as u8 {
         capture_context::TID => code.emitter.load_gs32(RAX, GS_TID),
-        capture_context::TIME => code.emitter.read_time(),
         capture_context::CPU => code.emitter.read_processor(CPU_MASK),
         _ => return false,
     }

@@ -4,6 +4,7 @@ extern crate std;
 use super::super::super::displacements::{GS_CAPTURE_LANDING, GS_CAPTURE_MISSING, GS_CAPTURE_TEXTS, GS_CAPTURE_VALUES};
 use super::super::super::emit::Emitter;
 use super::emit;
+use crate::context::addresses::{AppPc, CachePc};
 use crate::context::layout::{FRAME_OFFSET, PRIVATE_BYTES, STACK_BYTES, STACK_OFFSET};
 use crate::context::numbers::ExitId;
 use crate::context::ThreadContext;
@@ -173,7 +174,7 @@ pub fn place_of(forms: &[(u32, Form)]) -> Arc<Place> {
     }
     let mut captures = Captures::new();
     assert_eq!(captures.replace(&asked, &heap).1, 0, "all of them are forms");
-    captures.at(0x1000).unwrap().clone()
+    captures.at(AppPc::from_raw(0x1000)).unwrap().clone()
 }
 
 /// What came of it.
@@ -201,10 +202,10 @@ pub fn run(place: &Place, machine: &Machine, set_up: impl FnOnce(&mut ThreadCont
         let (hot, cold) = whole.split_at_mut(CODE_BYTES - 0x1000);
         let cold_base = cold.as_ptr() as u64;
         let mut emitter = Emitter::new(hot, ground.code, cold, cold_base);
-        let behind = emit(&mut emitter, place, 0x1000, ExitId::from_raw(7));
+        let behind = emit(&mut emitter, place, AppPc::from_raw(0x1000), ExitId::from_raw(7));
         assert_eq!(behind, emitter.address());
         let code_bytes = emitter.position();
-        emitter.jump_anywhere(crate::context::addresses::CachePc::from_raw(clew_capture_went_on as *const () as u64));
+        emitter.jump_anywhere(CachePc::from_raw(clew_capture_went_on as *const () as u64));
         assert!(!emitter.overflowed());
         assert_eq!(syscall(ARCH_PRCTL, SET_GS, ground.block), 0);
         let mut after = Box::new(machine.clone());
