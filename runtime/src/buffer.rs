@@ -229,6 +229,21 @@ impl Shared {
         futex_wake(bell.as_ptr(), 1, true);
     }
 
+    /// Tells who waits for threads that stop at captures that there is one; or the controller.
+    pub fn ring_visit_bell(&self) {
+        let status = self.status();
+        // SAFETY: the status page is mapped, the fields aligned.
+        let (bell, hears) = unsafe {
+            (AtomicU32::from_ptr(&raw mut (*status).visit_bell), AtomicU32::from_ptr(&raw mut (*status).hears_visits))
+        };
+        if hears.load(Ordering::Acquire) == 0 {
+            self.ring_doorbell();
+            return;
+        }
+        bell.fetch_add(1, Ordering::Release);
+        futex_wake(bell.as_ptr(), 1, true);
+    }
+
     /// What the controller raises every second while it follows the process.
     fn heartbeat(&self) -> u32 {
         // SAFETY: the status page is mapped, the field aligned.

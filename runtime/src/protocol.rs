@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0xc4, 0x3d, 0x09, 0x5b, 0x9f, 0xa6, 0x0f, 0x7b, 0x7f, 0xf9, 0x3a, 0x45, 0x13, 0x09, 0x3a, 0x62, 0x97, 0x5b, 0xcf,
-    0xf0, 0x91, 0xa6, 0x41, 0xe1, 0x62, 0xd3, 0x10, 0xc1, 0xe6, 0x06, 0xd9, 0x73,
+    0xb7, 0x68, 0xb4, 0x46, 0x33, 0xf3, 0x63, 0xcc, 0x7b, 0x03, 0x59, 0x02, 0xf1, 0xe3, 0xbb, 0x43, 0x3d, 0x05, 0x23,
+    0xfe, 0x0e, 0x2a, 0x4c, 0x5f, 0xc4, 0x2b, 0xc8, 0x24, 0x81, 0x3b, 0xc4, 0xfc,
 ];
 /// the least that is mapped at once
 pub const PAGE_BYTES: u64 = 0x1000;
@@ -699,8 +699,13 @@ pub struct StatusPage {
     pub capture_count: u32,
     /// entries that the runtime could not read as captures (written by: runtime)
     pub refused_captures: u32,
+    /// one more each time a thread stops at a capture, while hears_visits is 1 (futex); it rings no doorbell then
+    /// (written by: runtime)
+    pub visit_bell: u32,
+    /// 1: somebody waits for visit_bell (written by: controller:live)
+    pub hears_visits: u32,
     /// zero (written by: runtime)
-    pub reserved: [u8; 3224],
+    pub reserved: [u8; 3216],
 }
 const _: () = assert!(core::mem::size_of::<StatusPage>() == 4096);
 const _: () = assert!(core::mem::offset_of!(StatusPage, state) == 0);
@@ -755,7 +760,9 @@ const _: () = assert!(core::mem::offset_of!(StatusPage, changed_count) == 856);
 const _: () = assert!(core::mem::offset_of!(StatusPage, released_task) == 860);
 const _: () = assert!(core::mem::offset_of!(StatusPage, capture_count) == 864);
 const _: () = assert!(core::mem::offset_of!(StatusPage, refused_captures) == 868);
-const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 872);
+const _: () = assert!(core::mem::offset_of!(StatusPage, visit_bell) == 872);
+const _: () = assert!(core::mem::offset_of!(StatusPage, hears_visits) == 876);
+const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 880);
 
 /// One thread's row. The ring's bytes from ring_tail up to ring_head (both count all bytes ever, modulo ring_bytes they
 /// are places) are whole records.

@@ -92,7 +92,9 @@ impl RingWriter {
             (&raw mut (*slot).held_registers).write_volatile(registers);
             (&raw mut (*slot).held_vectors).write_volatile(vectors);
         }
-        let answer = self.ask_for(protocol::request_kind::HOLD, [u64::from(reason), 0, 0, 0], true);
+        let ring =
+            if reason == protocol::hold_reason::CAPTURE { Shared::ring_visit_bell } else { Shared::ring_doorbell };
+        let answer = self.ask_for(protocol::request_kind::HOLD, [u64::from(reason), 0, 0, 0], true, ring);
         answer.unwrap_or(protocol::hold_reply::GO_ON)
     }
 

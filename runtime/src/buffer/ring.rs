@@ -150,7 +150,7 @@ impl RingWriter {
 
     /// Waits until child `pid`, which begins in region `region`, has executed a program or ended, or the controller is not there.
     pub fn await_child(&self, region: u32, pid: u64) {
-        self.ask_for(protocol::request_kind::CHILD, [u64::from(region), pid, 0, 0], true);
+        self.ask_for(protocol::request_kind::CHILD, [u64::from(region), pid, 0, 0], true, Shared::ring_doorbell);
     }
 
     /// Says that child `pid` was made, which begins in region `region`: the controller takes note when it comes to it.
@@ -168,12 +168,12 @@ impl RingWriter {
     }
 
     fn ask(&self, kind: u32, arguments: [u64; 4]) -> Option<u32> {
-        self.ask_for(kind, arguments, false)
+        self.ask_for(kind, arguments, false, Shared::ring_doorbell)
     }
 
-    /// Asks, and waits for the answer; `waits_long`: for as long as the controller is there, however long that takes. `None`: it is
-    /// not there.
-    pub(super) fn ask_for(&self, kind: u32, arguments: [u64; 4], waits_long: bool) -> Option<u32> {
+    /// Asks, wakes who answers by `ring`, and waits for that; `waits_long`: for as long as the controller is there, however long it
+    /// takes. `None`: it is not there.
+    pub(super) fn ask_for(&self, kind: u32, arguments: [u64; 4], waits_long: bool, ring: fn(&Shared)) -> Option<u32> {
         let slot = self.slot_pointer();
         // SAFETY: the slot is mapped and this thread's own; the fields are aligned.
         let (word, reply) =
@@ -185,7 +185,7 @@ impl RingWriter {
         // SAFETY: as above.
         unsafe { (&raw mut (*slot).request_arguments).write_volatile(arguments) };
         word.store(kind, Ordering::Release);
-        self.shared.ring_doorbell();
+        ring(&self.shared);
         let mut wait_limit = WaitLimit::new(self.shared);
         if matches!(kind, protocol::request_kind::ADOPT | protocol::request_kind::EXECVE) {
             yield_until(AWAKE_NS, || word.load(Ordering::Acquire) != kind);

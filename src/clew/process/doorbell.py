@@ -7,44 +7,24 @@ with files, and the controller may have to wait for a disk. What the target writ
 from __future__ import annotations
 
 import ctypes
-import errno
 import os
 import threading
 import time
 from typing import Final
 
 from clew.dataclass import dataclass
-from clew.process.linux import futex_wake, libc
+from clew.process.futexes import MAX_WORDS, wait_for_change
+from clew.process.linux import futex_wake
 from clew.process.shared_memory import SharedMemory
 from clew.protocol.layout import field_offset
 
 __all__ = ["MAX_BELLS", "Doorbell"]
 
-MAX_BELLS: Final = 127
-"""Regions whose bells are heard; the kernel waits for 128 futexes at a time (FUTEX_WAITV_MAX), and one is our own."""
+MAX_BELLS: Final = MAX_WORDS - 1
+"""Regions whose bells are heard: one word is our own."""
 
 HEARTBEAT_SECONDS: Final = 1.0
 END_SECONDS: Final = 5.0
-
-_SYS_FUTEX_WAITV: Final = 449
-_FUTEX_32: Final = 2
-
-
-class _Waiter(ctypes.Structure):
-    """struct futex_waitv of the kernel."""
-
-    _fields_ = [
-        ("value", ctypes.c_uint64),
-        ("address", ctypes.c_uint64),
-        ("flags", ctypes.c_uint32),
-        ("reserved", ctypes.c_uint32),
-    ]
-
-
-class _Timespec(ctypes.Structure):
-    """struct __kernel_timespec."""
-
-    _fields_ = [("seconds", ctypes.c_int64), ("nanoseconds", ctypes.c_int64)]
 
 
 @dataclass(frozen=True)
@@ -120,20 +100,8 @@ class Doorbell:
         own = self._own.value
         bells = dict(list(self._bells.items())[:MAX_BELLS])
         heard = {shared: heard.get(shared, 0) for shared in bells}
-        waiters = (_Waiter * (len(bells) + 1))(
-            _Waiter(own, ctypes.addressof(self._own), _FUTEX_32, 0),
-            *(_Waiter(heard[shared], ctypes.addressof(bell.rung), _FUTEX_32, 0) for shared, bell in bells.items()),
-        )
-        seconds, rest = divmod(due, 1.0)
-        result = libc.syscall(
-            ctypes.c_long(_SYS_FUTEX_WAITV),
-            waiters,
-            ctypes.c_long(len(waiters)),
-            ctypes.c_long(0),
-            ctypes.byref(_Timespec(int(seconds), int(rest * 1e9))),
-            ctypes.c_long(time.CLOCK_MONOTONIC),
-        )
-        if result < 0 and ctypes.get_errno() not in (errno.EAGAIN, errno.EINTR, errno.ETIMEDOUT):
+        words = [(self._own, own), *((bell.rung, heard[shared]) for shared, bell in bells.items())]
+        if not wait_for_change(words, due):
             self.is_working = False
             return heard
         rung = {shared: bell.rung.value for shared, bell in bells.items() if bell.rung.value != heard[shared]}

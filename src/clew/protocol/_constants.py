@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("c43d095b9fa60f7b7ff93a4513093a62975bcff091a641e162d310c1e606d973")
+SCHEMA_HASH: Final = bytes.fromhex("b768b44633f363cc7b035902f1e3bb433d0523fe0e2a4c5fc42bc824813bc4fc")
 
 CONTAINER_MAGIC: Final = 3544686211845344323
 """what a container begins with: CLDATA11"""
@@ -710,7 +710,9 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "released_task": (860, "<I"),
             "capture_count": (864, "<I"),
             "refused_captures": (868, "<I"),
-            "reserved": (872, "<3224s"),
+            "visit_bell": (872, "<I"),
+            "hears_visits": (876, "<I"),
+            "reserved": (880, "<3216s"),
         },
     ),
     "ThreadSlot": (

@@ -421,6 +421,8 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             "released_task",
             "capture_count",
             "refused_captures",
+            "visit_bell",
+            "hears_visits",
             "reserved",
         ],
         "formats": [
@@ -476,7 +478,9 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             "<u4",
             "<u4",
             "<u4",
-            ("<u1", (3224,)),
+            "<u4",
+            "<u4",
+            ("<u1", (3216,)),
         ],
         "offsets": [
             0,
@@ -532,6 +536,8 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             864,
             868,
             872,
+            876,
+            880,
         ],
         "itemsize": 4096,
     }

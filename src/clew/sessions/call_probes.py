@@ -5,13 +5,14 @@ Runs in the controller: what is asked in any thread, callbacks in one of their o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from clew.capture.compiler import compile_capture
 from clew.sessions.calls import Call
 from clew.sessions.delivery import Delivery
 from clew.sessions.places import Places, Stop, Where, Wish
+from clew.sessions.visit_lane import VisitLane
 from clew.sessions.where import parse_where
 
 if TYPE_CHECKING:
@@ -59,7 +60,8 @@ class CallProbes:
         self._target = target
         self._places: Places | None = None
         self._by_number: dict[int, CallProbe] = {}
-        self.delivery: Delivery[Stop] = Delivery(self._handle, self._let_go)
+        self.delivery: Delivery[Stop] = Delivery(self._handle, Stop.let_go)
+        self._lane = VisitLane(self.delivery.fail)
 
     def add(
         self, where: str | int, capture: Iterable[str], condition: str | None, *, is_return: bool
@@ -98,8 +100,18 @@ class CallProbes:
     def _open_places(self, control: Control) -> Places:
         control.refuse_in_region("call probes")
         if self._places is None:
-            self._places = Places(control.processes, self._target.images, self.delivery.tell)
+            self._places = Places(control.processes, self._target.images, self._meet, self._lane.hear)
         return self._places
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this is a thread that runs callbacks."""
+        return self._lane.is_here or self.delivery.is_here
+
+    def close(self) -> None:
+        """Call nobody any more; a callback that is under way ends."""
+        self._lane.close()
+        self.delivery.close()
 
     def ask(self, question: Callable[[Places], int]) -> int:
         """A number that the places have, also once the session has ended; 0 as long as there are none."""
@@ -147,15 +159,14 @@ class CallProbes:
                 probe.callback(call)
             if call.registers.are_changed:
                 changed = {name: value for name, value in call.registers.items() if name != fixed}
-        self._let_go(stop, changed)
-
-    def _let_go(self, stop: Stop, changed: Mapping[str, int] | None = None) -> None:
         registers = None
         if changed:
             registers = [changed.get(name, before) for name, before in stop.thread.by_name.items()]
+        stop.let_go(registers)
 
-        def steps(_control: Control) -> Iterator[bool]:
-            assert self._places is not None
-            yield self._places.let_go(stop.pid, stop.thread.tid, registers)
-
-        self._target.worker.post(steps)
+    def _meet(self, stop: Stop) -> None:
+        """Handle a thread that stopped: here, where that is the callbacks' thread."""
+        if self._lane.is_here:
+            self.delivery.do(stop)
+        else:
+            self.delivery.tell(stop)

@@ -100,7 +100,8 @@ class Call:
         self._architecture = native_processor().architecture
         self._definition = stop.thread.definition
         self.registers = Registers(stop.thread.by_name, self._definition.program_counter)
-        values = interpret(form, self)
+        # Now: later the program may have gone on.
+        values = interpret(form, self) if form.instructions else ()
         self._captured = None if values is None else dict(zip(texts, values, strict=True))
 
     @property

@@ -41,6 +41,21 @@ class Delivery(Generic[T]):
             self._thread.start()
         self._queue.put(something)
 
+    def do(self, something: T) -> None:
+        """Have it handled here and now, in the thread that waited for it."""
+        if self._failure is not None:
+            self._drop(something)
+            return
+        try:
+            self._handle(something)
+        except BaseException as error:
+            self.fail(error)
+            self._drop(something)
+
+    def fail(self, error: BaseException) -> None:
+        """Handle nothing more, because of that."""
+        self._failure = self._failure or error
+
     def close(self) -> None:
         """Handle what was told, and nothing more."""
         if self._thread is not None:
@@ -56,11 +71,4 @@ class Delivery(Generic[T]):
 
     def _run(self) -> None:
         while (something := self._queue.get()) is not None:
-            if self._failure is not None:
-                self._drop(something)
-                continue
-            try:
-                self._handle(something)
-            except BaseException as error:
-                self._failure = error
-                self._drop(something)
+            self.do(something)

@@ -6,6 +6,7 @@ alone; the others run on.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from enum import Enum, auto
 from itertools import count
@@ -67,12 +68,24 @@ class Stop:
     whose return nobody wants to know of.
     """
 
-    pid: Pid
-    memory_pid: Pid
+    holding: Holding
     thread: StoppedThread
     probes: list[int]
     is_return: bool
     call: int
+
+    @property
+    def pid(self) -> Pid:
+        return self.holding.followed.pid
+
+    @property
+    def memory_pid(self) -> Pid:
+        """Whose files in /proc show its memory."""
+        return self.holding.followed.memory_pid
+
+    def let_go(self, registers: list[int] | None = None) -> None:
+        """Let the thread go on, with other registers if some are given, unless it has gone on already."""
+        self.holding.let_go(self.thread.tid, registers)
 
 
 @dataclass(frozen=True)
@@ -113,10 +126,16 @@ class _Probe:
 
 
 class Places:
-    """Those of one session. `tell` is given every thread that stops; somebody has it go on by `let_go`."""
+    """Those of one session. `tell` is given every thread that stops, where it is found, and has it go on.
 
-    def __init__(self, processes: Processes, images: Images, tell: Callable[[Stop], None]) -> None:
-        self._processes, self._images, self._tell = processes, images, tell
+    `hear` has threads waited for elsewhere, if that can be (Holding.be_heard).
+    """
+
+    def __init__(
+        self, processes: Processes, images: Images, tell: Callable[[Stop], None], hear: Callable[[Holding], bool]
+    ) -> None:
+        self._processes, self._images, self._tell, self._hear = processes, images, tell, hear
+        self._lock = threading.RLock()
         self._probes: dict[int, _Probe] = {}
         self._numbers = count(1)
         self._calls = count(1)
@@ -135,14 +154,15 @@ class Places:
         """
         number = next(self._numbers)
         probe = _Probe(number, where, form, wish)
-        self._probes[number] = probe
-        try:
-            for followed in self._processes.live:
-                if followed.pid == pid:
-                    self._arm(followed, number, probe, mappings)
-        except ControlError:
-            self.remove(number)
-            raise
+        with self._lock:
+            self._probes[number] = probe
+            try:
+                for followed in self._processes.live:
+                    if followed.pid == pid:
+                        self._arm(followed, probe, mappings)
+            except ControlError:
+                self.remove(number)
+                raise
         return number
 
     def count(self, number: int) -> int:
@@ -152,32 +172,29 @@ class Places:
 
     def remove(self, number: int) -> None:
         """Tell a probe of nothing any more; calls that are open are not told of when they return."""
-        probe = self._probes.pop(number, None)
-        if probe is None:
-            return
-        for followed in self._processes.live:
-            # A child has its parent's places, at the same addresses.
-            rows = [other.row(address) for other in self._probes.values() for _, address in other.addresses]
-            open_calls = (call for (pid, _), calls in self._open.items() if pid == followed.pid for call in calls)
-            rows += [_stop_always(call.return_pc) for call in open_calls]
-            self._processes.holdings.of(followed).keep_captures(rows)
+        with self._lock:
+            if self._probes.pop(number, None) is not None:
+                for followed in self._processes.live:
+                    self._processes.holdings.of(followed).keep_captures(self._rows_of(followed))
 
-    def let_go(self, pid: Pid, tid: Tid, registers: list[int] | None) -> bool:
-        """Let a thread go on that stopped, with other registers if some are given; False: it has gone on already."""
-        for followed in self._processes.live:
-            if followed.pid == pid:
-                return self._processes.holdings.of(followed).let_go(tid, registers)
-        return False
+    def _rows_of(self, followed: FollowedProcess) -> list[CaptureRow]:
+        # A child has its parent's places, at the same addresses.
+        rows = [probe.row(address) for probe in self._probes.values() for _, address in probe.addresses]
+        open_calls = (call for (pid, _), calls in self._open.items() if pid == followed.pid for call in calls)
+        return rows + [_stop_always(call.return_pc) for call in open_calls]
 
     def _arm_all(self, followed: FollowedProcess, mappings: list[Mapping]) -> None:
-        for number, probe in self._probes.items():
-            try:
-                self._arm(followed, number, probe, mappings)
-            except ControlError as error:
-                followed.warnings.append(f"{probe.where.text}: {error.message}")
+        with self._lock:
+            for probe in self._probes.values():
+                try:
+                    self._arm(followed, probe, mappings)
+                except ControlError as error:
+                    followed.warnings.append(f"{probe.where.text}: {error.message}")
 
-    def _arm(self, followed: FollowedProcess, number: int, probe: _Probe, mappings: list[Mapping]) -> None:
+    def _arm(self, followed: FollowedProcess, probe: _Probe, mappings: list[Mapping]) -> None:
         holding = self._processes.holdings.of(followed)
+        if probe.wish != Wish.LOG:
+            holding.be_heard(self._hear)
         holding.visits.note_overdue = self._note_overdue
         for address in sorted(probe.where.find_in(self._images, mappings)):
             self._ask_for_room(followed.pid, address, probe)
@@ -199,21 +216,24 @@ class Places:
 
     def _on_visit(self, followed: FollowedProcess, thread: StoppedThread) -> bool:
         """A thread came to one of the places; whether it is to wait there."""
+        with self._lock:
+            stop = self._find_stop(followed, thread)
+        if stop is not None:
+            self._tell(stop)
+        return stop is not None
+
+    def _find_stop(self, followed: FollowedProcess, thread: StoppedThread) -> Stop | None:
+        """What is to be told of a thread; None: nothing."""
         holding = self._processes.holdings.of(followed)
         returned = self._find_return(followed, thread)
         if returned is not None and returned.probes:
-            self._tell(Stop(followed.pid, followed.memory_pid, thread, returned.probes, True, returned.call))
-            return True
+            return Stop(holding, thread, returned.probes, True, returned.call)
         # A child has its parent's places, at the same addresses.
         here = [one for one in self._probes.items() if any(address == thread.pc for _, address in one[1].addresses)]
-        if not here:
-            return False
         returning = [number for number, probe in here if probe.wish == Wish.RETURN]
         call = self._expect_return(followed, holding, thread, returning) if returning else 0
         called = [number for number, probe in here if probe.wish == Wish.CALL]
-        if called:
-            self._tell(Stop(followed.pid, followed.memory_pid, thread, called, False, call))
-        return bool(called)
+        return Stop(holding, thread, called, False, call) if called else None
 
     def _find_return(self, followed: FollowedProcess, thread: StoppedThread) -> _Open | None:
         """The call that a thread has come back from; what it called and left otherwise is forgotten."""

@@ -136,7 +136,7 @@ class Session:
         Raises TimeoutError after `timeout` seconds, what a callback raised, and ControlError if the process is left and
         goes on.
         """
-        if self._probes.delivery.is_here:
+        if self._probes.is_here:
             raise UsageError("a callback can't wait for the end of what waits for it")
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
@@ -177,7 +177,7 @@ class Session:
                     self._first_end.exit_code.result(END_SECONDS)
             self.detach()
         finally:
-            self._probes.delivery.close()
+            self._probes.close()
             self._target.close()
             self._remove_folder()
 

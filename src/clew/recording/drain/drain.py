@@ -142,6 +142,10 @@ class Drain:
         """Ids of the threads that did not end, as the target tells them."""
         return self._slots.find_running()
 
+    def find_requests(self, kind: int) -> list[Request]:
+        """What threads ask of that kind, and wait for."""
+        return [self._slots.read_request(slot) for slot in self._slots.find_asking(kind)]
+
     def read_held_registers(self, slot: int) -> tuple[int, ...]:
         """What the thread of a slot showed of itself when it was stopped (RequestKind.HOLD)."""
         return self._slots.read_held_registers(slot)

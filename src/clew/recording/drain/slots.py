@@ -96,6 +96,11 @@ class Slots:
         busy_slots: list[int] = np.flatnonzero(busy).tolist()
         return busy_slots
 
+    def find_asking(self, kind: int) -> list[int]:
+        """Slots of threads that ask for something of a kind (RequestKind)."""
+        slots: list[int] = np.flatnonzero(self._requests[: self._count_used()] == kind).tolist()
+        return slots
+
     def find_used(self) -> list[int]:
         """Slots of threads, and those in whose rings is something."""
         n = self._count_used()

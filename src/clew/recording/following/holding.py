@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from clew.process.capture_table import CaptureRow
 from clew.process.identity import iter_threads
 from clew.process.processors.chosen import native_processor
 from clew.process.processors.processor import Processor
-from clew.protocol._constants import MAX_BREAKPOINTS, CaptureAction, HoldReason, HoldReply
+from clew.protocol._constants import MAX_BREAKPOINTS, CaptureAction, HoldReason, HoldReply, RequestKind
 from clew.recording.following.visits import OnVisit, Visits
 
 if TYPE_CHECKING:
@@ -84,6 +85,8 @@ class Holding:
     """What is captured, in the order in which it was asked for."""
     visits: Visits = field(default_factory=Visits)
     """Threads that wait at places of their own."""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    """Of the captures, which grow where threads are told of, too."""
     _over: _Over | None = None
     _replies: dict[Tid, HoldReply] = field(default_factory=dict)
     _wants_all: bool = False
@@ -110,9 +113,8 @@ class Holding:
             self.followed.shared.set_status_ticket("hold_ticket", 0)
             return HoldReply.GO_ON
         if reason == HoldReason.CAPTURE:
-            if thread.pc not in self.visits.on_visit:
-                return HoldReply.GO_ON
-            return self.visits.meet(self.followed, thread, request.slot)
+            # Who hears of it may be on the way to it.
+            return None if self.visits.is_heard else self._meet(thread, request.slot)
         if reason == HoldReason.BREAKPOINT and thread.pc not in self.breakpoints:
             over = self._over
             if over is None or thread.pc != over.return_pc:
@@ -128,6 +130,31 @@ class Holding:
             # One is stopped, so all are to be. Not here, in the middle of emptying the rings.
             self._wants_all = True
         return None
+
+    def meet_visitors(self) -> None:
+        """Tell of the threads that have come to places: by who hears of them, in a thread of its own."""
+        drain = self.followed.drain
+        for request in () if drain is None else drain.find_requests(RequestKind.HOLD):
+            assert drain is not None
+            if request.arguments[0] != HoldReason.CAPTURE or self.visits.is_waiting(Tid(request.tid)):
+                continue
+            registers, vectors = drain.read_held_registers(request.slot), drain.read_held_vectors(request.slot)
+            tid, definition = Tid(request.tid), self.processor.definition
+            thread = StoppedThread(tid, HoldReason.CAPTURE, registers, vectors, definition)
+            reply = self._meet(thread, request.slot)
+            if reply is not None:
+                drain.reply(request.slot, reply)
+
+    def _meet(self, thread: StoppedThread, slot: int) -> HoldReply | None:
+        is_place = thread.pc in self.visits.on_visit
+        return self.visits.meet(self.followed, thread, slot) if is_place else HoldReply.GO_ON
+
+    def be_heard(self, hear: Callable[[Holding], bool]) -> None:
+        """From now on who comes to a place is waited for by somebody else, if that can be."""
+        self.visits.hear = hear
+        if not self.visits.is_heard and hear(self):
+            self.visits.is_heard = True
+            self.followed.shared.set_status_ticket("hears_visits", 1)
 
     def advance(self) -> None:
         """Do what came up while the rings were emptied. Raises TargetError."""
@@ -203,22 +230,24 @@ class Holding:
 
         The thread that is told of now may come there next; others see to it as they come. Raises ControlError.
         """
-        if row not in self.captures:
-            try:
-                self.followed.shared.append_capture(row)
-            except UsageError as error:
-                raise ControlError(error.message) from error
-            self.captures[row] = None
-        if on_visit is not None:
-            self.visits.on_visit[RemoteAddress(row.pc)] = on_visit
+        with self._lock:
+            if row not in self.captures:
+                try:
+                    self.followed.shared.append_capture(row)
+                except UsageError as error:
+                    raise ControlError(error.message) from error
+                self.captures[row] = None
+            if on_visit is not None:
+                self.visits.on_visit[RemoteAddress(row.pc)] = on_visit
 
     def keep_captures(self, rows: Iterable[CaptureRow]) -> None:
         """Capture nothing but this; the process is held. Who is stopped at something else stays so."""
-        self.captures = dict.fromkeys(row for row in rows if row in self.captures)
-        stops = {row.pc for row in self.captures if row.action == CaptureAction.STOP}
-        for address in self.visits.on_visit.keys() - stops:
-            del self.visits.on_visit[address]
-        self.followed.shared.set_captures(list(self.captures))
+        with self._lock:
+            self.captures = dict.fromkeys(row for row in rows if row in self.captures)
+            stops = {row.pc for row in self.captures if row.action == CaptureAction.STOP}
+            for address in self.visits.on_visit.keys() - stops:
+                del self.visits.on_visit[address]
+            self.followed.shared.set_captures(list(self.captures))
 
     def let_go(self, tid: Tid, registers: Sequence[int] | None = None) -> bool:
         """Let a thread go on that waits at a place; with other `registers`, in the architecture's order, if given.

@@ -48,6 +48,8 @@ class Holdings:
             holding.visits.on_visit = dict(of_parent.visits.on_visit)
             holding.captures = dict(of_parent.captures)
             holding.visits.note_overdue = of_parent.visits.note_overdue
+            if of_parent.visits.hear is not None:
+                holding.be_heard(of_parent.visits.hear)
 
     def advance(self, live: Collection[FollowedProcess]) -> None:
         """Do what came up while the rings were emptied, of those that are followed still."""

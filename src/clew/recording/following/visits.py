@@ -17,7 +17,7 @@ from clew.protocol._constants import HoldReply
 
 if TYPE_CHECKING:
     from clew.recording.following.followed import FollowedProcess
-    from clew.recording.following.holding import StoppedThread
+    from clew.recording.following.holding import Holding, StoppedThread
 
 __all__ = ["OnVisit", "Visits"]
 
@@ -25,7 +25,7 @@ MAX_SECONDS: Final = 2.0
 """So long a thread waits at most, unless somebody else says so."""
 
 OnVisit = Callable[["FollowedProcess", "StoppedThread"], bool]
-"""Is told of a thread that came to a place, in the recording's one thread; whether it is to wait there."""
+"""Is told of a thread that came to a place; whether it waits there, or was let go already. False: it goes on."""
 
 
 @dataclass(frozen=True)
@@ -36,24 +36,31 @@ class _Visit:
 
 @dataclass
 class Visits:
-    """Of one process. `on_visit` is by place what is told of threads that come there."""
+    """Of one process. `on_visit` is by place what is told of threads that come there.
+
+    `hear` has somebody else than the recording's thread wait for them, of a process and of its children, where
+    `is_heard`.
+    """
 
     on_visit: dict[RemoteAddress, OnVisit] = field(default_factory=dict)
     max_seconds: float = MAX_SECONDS
     note_overdue: Callable[[], object] = lambda: None
     """Is told of each thread that goes on by itself."""
     waiting: dict[Tid, _Visit] = field(default_factory=dict)
+    hear: Callable[[Holding], bool] | None = None
+    is_heard: bool = False
 
     def is_waiting(self, tid: Tid) -> bool:
         """Whether a thread waits at a place."""
         return tid in self.waiting
 
     def meet(self, followed: FollowedProcess, thread: StoppedThread, slot: int) -> HoldReply | None:
-        """What a thread is told that came to a place; None: later."""
-        if not self.on_visit[thread.pc](followed, thread):
-            return HoldReply.GO_ON
+        """What a thread is told that came to a place; None: later, or it was told already."""
+        # First: who is told of it may let it go at once, in another thread.
         self.waiting[thread.tid] = _Visit(slot, time.monotonic() + self.max_seconds)
-        return None
+        if self.on_visit[thread.pc](followed, thread):
+            return None
+        return None if self.let_go(thread.tid) is None else HoldReply.GO_ON
 
     def let_go(self, tid: Tid) -> int | None:
         """A thread waits no longer: its slot; None: it does not wait, it has gone on already."""
@@ -65,7 +72,7 @@ class Visits:
         if not self.waiting:
             return []
         now = time.monotonic()
-        overdue = [tid for tid, visit in self.waiting.items() if visit.ends_at <= now]
+        overdue = [tid for tid, visit in list(self.waiting.items()) if visit.ends_at <= now]
         for _ in overdue:
             self.note_overdue()
         return overdue

@@ -1,0 +1,109 @@
+"""Waits for threads of a session's target that stop at places, and has them told of at once.
+
+Runs in the controller, in a thread of its own, which is the one that runs callbacks: from a thread that stops to the
+callback no other thread of clew's has to wake up.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from clew.dataclass import dataclass
+from clew.process.futexes import MAX_WORDS, wait_for_change
+from clew.process.linux import futex_wake
+from clew.protocol.layout import field_offset
+
+if TYPE_CHECKING:
+    from clew.recording.following.holding import Holding
+
+__all__ = ["VisitLane"]
+
+LOOK_SECONDS: Final = 1.0
+
+
+@dataclass
+class _Heard:
+    """A process, its bell, and how often that had rung when it was answered last."""
+
+    holding: Holding
+    bell: ctypes.c_uint32
+    n_rung: int = 0
+
+
+class VisitLane:
+    """Of one session. `fail` is told of what goes wrong here, and no callback has to do with."""
+
+    def __init__(self, fail: Callable[[BaseException], None]) -> None:
+        self._fail = fail
+        self.is_working = True
+        """The kernel can wait for several processes (since Linux 5.16)."""
+        self._own = ctypes.c_uint32(0)
+        self._heard: list[_Heard] = []
+        self._is_closing = False
+        self._thread: threading.Thread | None = None
+
+    def hear(self, holding: Holding) -> bool:
+        """Wait for the threads of a process, too; False: there is no room, or it can't be done."""
+        if not self.is_working or len(self._heard) >= MAX_WORDS - 1:
+            return False
+        shared = holding.followed.shared
+        offset = shared.layout.status_offset + field_offset("StatusPage", "visit_bell")
+        # The thread sees the list before, or this one, whole.
+        self._heard = [*self._heard, _Heard(holding, ctypes.c_uint32.from_buffer(shared.map, offset))]
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="clew-callbacks", daemon=True)
+            self._thread.start()
+        self._wake()
+        return True
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this is the thread that waits, and runs callbacks."""
+        return threading.current_thread() is self._thread
+
+    def close(self) -> None:
+        """Wait for nobody any more."""
+        self._is_closing = True
+        self._wake()
+        if self._thread is not None and not self.is_here:
+            self._thread.join()
+        self._heard = []
+
+    def _wake(self) -> None:
+        self._own.value += 1
+        futex_wake(ctypes.addressof(self._own))
+
+    def _run(self) -> None:
+        while not self._is_closing:
+            own = self._own.value
+            heard = self._heard
+            for one in heard:
+                n_rung = one.bell.value
+                if n_rung != one.n_rung:
+                    one.n_rung = n_rung
+                    self._meet_visitors(one.holding)
+            words = [(self._own, own), *((one.bell, one.n_rung) for one in heard)]
+            if not wait_for_change(words, time.monotonic() + LOOK_SECONDS):
+                self._give_up()
+                return
+            del words
+            if any(one.holding.followed.has_ended for one in heard):
+                self._heard = [one for one in self._heard if not one.holding.followed.has_ended]
+
+    def _meet_visitors(self, holding: Holding) -> None:
+        try:
+            holding.meet_visitors()
+        except Exception as error:
+            # A process that ends takes with it what is looked at.
+            if not holding.followed.has_ended:
+                self._fail(error)
+
+    def _give_up(self) -> None:
+        """The recording's own thread waits for all of them from now on."""
+        self.is_working = False
+        for one in self._heard:
+            one.holding.visits.is_heard = False
