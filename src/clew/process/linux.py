@@ -94,10 +94,16 @@ def number_of_call(name: str, architecture: Architecture | None = None) -> int:
     return number
 
 
+@cache
+def _number_of_futex() -> ctypes.c_long:
+    # Threads of the target wait for it.
+    return ctypes.c_long(number_of_call("futex"))
+
+
 def futex_wake(address: int, count: int = 0x7FFFFFFF) -> int:
     """Wake up to `count` waiters of the shared futex at `address` of this process; how many there were."""
     woken: int = libc.syscall(
-        ctypes.c_long(number_of_call("futex")),
+        _number_of_futex(),
         ctypes.c_void_p(address),
         ctypes.c_long(_FUTEX_WAKE),
         ctypes.c_long(count),

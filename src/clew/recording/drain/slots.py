@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import struct
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -32,6 +33,17 @@ from clew.recording.drain.request import Request
 __all__ = ["ImpossibleHeadError", "Slots"]
 
 _U64_MASK: Final = (1 << 64) - 1
+
+_U32: Final = struct.Struct("<I")
+_ARGUMENTS: Final = struct.Struct("<4Q")
+_TID_PLACE, _KIND_PLACE, _ARGUMENTS_PLACE = (
+    field_offset("ThreadSlot", name) for name in ("tid", "request_kind", "request_arguments")
+)
+_HELD: Final = {
+    name: (struct.Struct(f"<{THREAD_SLOT[name].shape[0]}Q"), field_offset("ThreadSlot", name))
+    for name in ("held_registers", "held_vectors")
+}
+"""What a stopped thread shows: its words, and where they are in its slot."""
 
 Indices = npt.NDArray[np.int64]
 
@@ -156,9 +168,9 @@ class Slots:
 
     def read_request(self, slot: int) -> Request:
         """What the thread of a slot asks."""
-        row = self.rows[slot].copy()
-        arguments = tuple(int(argument) for argument in row["request_arguments"])
-        return Request(slot, int(row["tid"]), int(row["request_kind"]), arguments)
+        start = self._layout.slots_offset + slot * THREAD_SLOT_BYTES
+        kind, tid = (_U32.unpack_from(self.view, start + place)[0] for place in (_KIND_PLACE, _TID_PLACE))
+        return Request(slot, tid, kind, _ARGUMENTS.unpack_from(self.view, start + _ARGUMENTS_PLACE))
 
     def reply(self, slot: int, reply: int) -> None:
         """Let a thread go on that asked."""
@@ -172,11 +184,15 @@ class Slots:
 
     def read_held_registers(self, slot: int) -> tuple[int, ...]:
         """What the thread of a slot showed of itself when it was stopped (RequestKind.HOLD)."""
-        return tuple(self.rows["held_registers"][slot].tolist())
+        return self._read_words(slot, "held_registers")
 
     def read_held_vectors(self, slot: int) -> tuple[int, ...]:
         """The low halves of that thread's first vector registers."""
-        return tuple(self.rows["held_vectors"][slot].tolist())
+        return self._read_words(slot, "held_vectors")
+
+    def _read_words(self, slot: int, name: str) -> tuple[int, ...]:
+        words, place = _HELD[name]
+        return words.unpack_from(self.view, self._layout.slots_offset + slot * THREAD_SLOT_BYTES + place)
 
     def write_held_registers(self, slot: int, registers: Sequence[int]) -> None:
         """What the thread of a slot is to go on with (HoldReply.GO_ON_CHANGED)."""

@@ -11,6 +11,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from clew.address import RemoteAddress, Tid
@@ -44,7 +45,7 @@ class StoppedThread:
     vectors: tuple[int, ...]
     definition: ArchitectureDefinition
 
-    @property
+    @cached_property
     def by_name(self) -> dict[str, int]:
         """Its registers by their names, in their order."""
         return dict(zip(self.definition.held_registers, self.registers, strict=True))
