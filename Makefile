@@ -173,6 +173,7 @@ check-image: $(IMAGE) $(CODEC) $(REQUIREMENTS)
 
 check-sources: $(REQUIREMENTS)
 	$(PYTHON) -m checks.file_length
+	$(PYTHON) -m checks.extern_blocks
 	$(PYTHON) -m checks.system_calls
 	$(PYTHON) -m checks.processor_ties
 

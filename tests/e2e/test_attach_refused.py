@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,10 @@ def refused(pid: int | str, folder: Path, *prefix: str, status: int = 1) -> str:
     """What `clew attach` says of `pid`, which is one line."""
     words = [*prefix, *runs.clew_command("attach", "-o", folder / "out.clew", "--duration", "0.1", "--", str(pid))]
     run = runs.run(words)
+    if prefix:
+        # Where that user's recordings would be spoken to; one that runs keeps it.
+        with suppress(OSError):
+            os.rmdir(f"/tmp/clew-{NOBODY}")
     assert (run.status, run.stdout) == (status, b""), run.stderr
     said = run.stderr.decode()
     assert said.startswith("clew: ") and said.count("\n") == 1 and "internal error" not in said, said

@@ -74,7 +74,8 @@ fn kernel_action(signal: u32, action: Option<&SigAction>) -> Result<SigAction, E
     Ok(old)
 }
 
-extern "C" {
+// SAFETY: the handlers of cpu::signal define them, as they are declared here.
+unsafe extern "C" {
     fn clew_signal_entry();
     fn clew_signal_return();
 }

@@ -373,7 +373,8 @@ global_asm!(
 /// What `clew_gate_return` returns if it makes no call: no call returns that.
 pub const WAITS: i64 = i64::MIN;
 
-extern "C" {
+// SAFETY: the assembly above defines them, as they are declared here.
+unsafe extern "C" {
     pub fn clew_gate_exit();
     pub fn clew_call_dispatch();
     pub fn clew_gate_resume();

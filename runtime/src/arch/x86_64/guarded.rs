@@ -48,7 +48,8 @@ global_asm!(
     ".popsection",
 );
 
-extern "C" {
+// SAFETY: the assembly above defines them, as they are declared here.
+unsafe extern "C" {
     fn clew_guarded_copy(target: *mut u8, source: *const u8, size: usize) -> usize;
     fn clew_guarded_instruction();
     fn clew_guarded_landing();

@@ -54,7 +54,8 @@ global_asm!(
     SIGALTSTACK = const number::SIGALTSTACK,
 );
 
-extern "C" {
+// SAFETY: the assembly above defines them, as they are declared here.
+unsafe extern "C" {
     fn clew_park(state: *const ThreadState, stack: *const SigStack);
     fn clew_park_bare();
     pub fn clew_parked();

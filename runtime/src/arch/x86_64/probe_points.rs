@@ -27,7 +27,8 @@ global_asm!(
     POINT_BYTES = const POINT_BYTES,
 );
 
-extern "C" {
+// SAFETY: the assembly above defines them, as they are declared here.
+unsafe extern "C" {
     fn clew_probe_points();
 }
 

@@ -16,6 +16,7 @@ global_asm!(
     leave = sym leave,
 );
 
-extern "C" {
+// SAFETY: the assembly above defines them, as they are declared here.
+unsafe extern "C" {
     pub fn clew_leave();
 }

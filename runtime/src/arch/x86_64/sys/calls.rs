@@ -42,7 +42,8 @@ global_asm!(
     ".popsection",
 );
 
-extern "C" {
+// SAFETY: the assembly above defines them, as they are declared here.
+unsafe extern "C" {
     fn clew_program_call(number: u64, arguments: *const u64) -> i64;
     pub fn clew_program_call_returned();
 }

@@ -46,7 +46,8 @@ global_asm!(
     ".popsection",
 );
 
-extern "C" {
+// SAFETY: the assembly above defines them, as they are declared here.
+unsafe extern "C" {
     fn clew_clone(number: u64, a0: u64, a1: u64, a2: u64, a3: u64, a4: u64, stack: u64) -> i64;
     fn clew_enter(context: u64, stack: u64) -> !;
     pub fn clew_clone_returned();
