@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from clew.recording.options.arguments import Text
     from clew.recording.options.record_options import RecordOptions
     from clew.sessions.session import Session
+    from clew.sessions.streams import Stream
     from clew.trace import Trace
 
 __all__ = [
@@ -159,22 +160,35 @@ def spawn(
     exclude: str | Iterable[str] = (),
     environment: Mapping[str, Text] | Mapping[bytes, Text] | None = None,
     follow: bool = True,
+    stdin: Stream = None,
+    stdout: Stream = None,
+    stderr: Stream = None,
+    cwd: Text | None = None,
 ) -> Session:
     """Start `command`, a program and its arguments, stopped in front of its first instruction, and follow it.
 
     The `Session` has it in its hands: `resume` lets it go, `on_call` has functions told of. What is recorded is thrown
-    away with the session unless there is an `output`; the rest is as for `record`. Raises ClewError.
+    away with the session unless there is an `output`. Standard streams are given as `subprocess` takes them: of a pipe
+    the session has the other end. The rest is as for `record`. Raises ClewError.
     """
     import math
 
-    from clew.recording.options.arguments import parse_command, parse_environment
+    from clew.recording.options.arguments import parse_command, parse_directory, parse_environment
     from clew.recording.session.launched import Launch
     from clew.sessions.session import Session
+    from clew.sessions.streams import Streams
 
     words = parse_command(command)
     variables = None if environment is None else parse_environment(environment)
     options = _session_options(output, mode, budget, include, exclude, follow=follow)
-    return Session(lambda: Launch(words, environment=variables, pause_seconds=math.inf), options, is_spawned=True)
+    directory = None if cwd is None else parse_directory(cwd)
+    streams = Streams(stdin, stdout, stderr)
+
+    def launch() -> Launch:
+        by_number = streams.by_number
+        return Launch(words, environment=variables, streams=by_number, directory=directory, pause_seconds=math.inf)
+
+    return Session(launch, options, is_spawned=True, streams=streams)
 
 
 def attach_session(

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import clew
+from clew.errors import ClewError, UsageError
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
@@ -207,3 +208,38 @@ def test_the_program_goes_on_when_python_is_killed_in_a_callback(called: Path, t
         python.wait()
     native = subprocess.run([called, "2"], capture_output=True, text=True).stdout
     wait_until(lambda: printed.read_text() == native, 60.0)
+
+
+def test_standard_streams_are_given_as_to_subprocess(tmp_path: Path) -> None:
+    copies = "import sys, os; print(os.getcwd()); print(sys.stdin.read()[::-1]); print('told', file=sys.stderr)"
+    command = [sys.executable, "-c", copies]
+    pipe = subprocess.PIPE
+    with clew.spawn(command, stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT, cwd=tmp_path, follow=False) as session:
+        assert session.stdin is not None and session.stdout is not None and session.stderr is None
+        session.resume()
+        session.stdin.write(b"abc")
+        session.stdin.close()
+        assert session.stdout.read() in (f"{tmp_path}\ncba\ntold\n".encode(), f"told\n{tmp_path}\ncba\n".encode())
+        assert session.wait(60) == 0
+    log = tmp_path / "log"
+    with (
+        log.open("wb") as file,
+        clew.spawn(["/bin/sh", "-c", "echo a; echo b >&2"], stdout=file, stderr=file) as session,
+    ):
+        session.resume()
+        session.wait(60)
+    assert log.read_bytes() == b"a\nb\n"
+    with clew.spawn(["/bin/cat"], stdin=subprocess.DEVNULL, stdout=pipe) as session:
+        session.resume()
+        assert session.stdout is not None and session.stdout.read() == b""
+
+
+def test_what_is_no_stream_or_directory_is_refused(tmp_path: Path) -> None:
+    before = set(os.listdir("/proc/self/fd"))
+    with pytest.raises(UsageError, match="stdout: neither a file nor a descriptor"):
+        clew.spawn(["/bin/true"], stdin=subprocess.PIPE, stdout="log")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="no directory that can be entered"):
+        clew.spawn(["/bin/true"], cwd=tmp_path / "none")
+    with pytest.raises(ClewError):
+        clew.spawn(["/none/at/all"], stdin=subprocess.PIPE)
+    assert set(os.listdir("/proc/self/fd")) == before

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import signal
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -53,13 +54,15 @@ def launch_stopped(
     *,
     ignored_signals: Collection[signal.Signals] = (),
     default_signals: Collection[int] = (),
+    streams: Mapping[int, int] | None = None,
+    directory: str | None = None,
     before_fork: Callable[[], None] = lambda: None,
     is_given_up: Callable[[], bool] = lambda: False,
 ) -> StoppedProcess:
     """Execute `program` in a new child, stopped before its first instruction (which is ld.so's, if it has one).
 
     `arguments` begins with argv[0]. `ignored_signals` are ignored in the child, whatever they are here, and
-    `default_signals` are not.
+    `default_signals` are not. `streams` are descriptors that the child has by other numbers; it begins in `directory`.
     `before_fork` is called at the last moment at which nothing has happened yet: signals from then on reach the child.
     Once `is_given_up` says so the child has a second to become the program. Raises NotExecutableError if the kernel
     refuses to execute it, KilledAtStartError if a signal ended it meanwhile (of a malformed file the kernel finds out
@@ -83,6 +86,9 @@ def launch_stopped(
         try:
             os.close(go_write)
             restore_signals(ignored_signals, default_signals)
+            _set_streams(streams or {})
+            if directory is not None:
+                os.chdir(directory)
             if os.read(go_read, 1):
                 # What comes now is for the program: it is blocked until that is there, and the tracer sets its mask.
                 failure = execve(path, argument_array, environment_array)
@@ -184,6 +190,14 @@ def _explain_end(
     return KilledAtStartError(
         pid, f"{program.path}: ended by {name} while the kernel executed it, as natively; nothing ran of it", number
     )
+
+
+def _set_streams(streams: Mapping[int, int]) -> None:
+    """Have descriptors of this process by other numbers, too."""
+    # Copies that no number stands in the way of: one stream may be where another is to be.
+    copies = {number: fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, len(streams) + 3) for number, fd in streams.items()}
+    for number, fd in copies.items():
+        os.dup2(fd, number)
 
 
 def _end(pid: Pid) -> None:

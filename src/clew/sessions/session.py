@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, overload
+from typing import IO, TYPE_CHECKING, Any, Final, overload
 
 from clew.dataclass import replace
 from clew.errors import ControlError, UsageError
@@ -25,6 +25,7 @@ from clew.sessions.call_probes import Callback, CallProbe, CallProbes
 from clew.sessions.capture_sink import CaptureSink
 from clew.sessions.ends import FirstEnd
 from clew.sessions.memory import Image
+from clew.sessions.streams import Streams
 from clew.sessions.target import SessionTarget
 from clew.sessions.threads import SessionThread, read_threads
 from clew.sessions.worker import Worker
@@ -45,8 +46,23 @@ class Session:
     All methods raise ControlError once the session has ended, and TargetError where the process is gone.
     """
 
-    def __init__(self, make_origin: Callable[[], Origin], options: RecordOptions, *, is_spawned: bool) -> None:
+    stdin: IO[bytes] | None = None
+    """The other end of the program's, where that is a pipe; so the others."""
+    stdout: IO[bytes] | None = None
+    stderr: IO[bytes] | None = None
+
+    def __init__(
+        self,
+        make_origin: Callable[[], Origin],
+        options: RecordOptions,
+        *,
+        is_spawned: bool,
+        streams: Streams | None = None,
+    ) -> None:
         """Meant for `spawn` and `attach_session`. Raises ClewError."""
+        self._streams = streams or Streams(None, None, None)
+        for name, pipe in self._streams.pipes.items():
+            setattr(self, name, pipe)
         self._folder = None if options.output.name else Path(tempfile.mkdtemp(prefix="clew-session-"))
         self._first_end = FirstEnd()
         output = options.output if self._folder is None else self._folder / "session.clew"
@@ -57,8 +73,10 @@ class Session:
         try:
             self._worker = Worker(make_origin, self._options)
         except BaseException:
+            self._streams.close()
             self._remove_folder()
             raise
+        self._streams.let_go()
         self.pid = int(self._worker.pid)
         self._target = SessionTarget(self._worker)
         self._probes = CallProbes(self._target)
@@ -179,6 +197,7 @@ class Session:
         finally:
             self._probes.close()
             self._target.close()
+            self._streams.close()
             self._remove_folder()
 
     @property

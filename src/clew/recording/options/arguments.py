@@ -21,6 +21,7 @@ __all__ = [
     "parse_budget",
     "parse_busy_limit",
     "parse_command",
+    "parse_directory",
     "parse_environment",
     "parse_mode",
     "parse_output",
@@ -100,6 +101,14 @@ def parse_output(given: Text) -> Path:
         # To a path it would mean the working directory.
         raise UsageError("output '': the name is empty; give one, or none at all for the default")
     return Path(text)
+
+
+def parse_directory(given: Text) -> str:
+    """Where a program begins. Raises UsageError where that can't be."""
+    text = _parse_text(given, "cwd")
+    if not os.path.isdir(text) or not os.access(text, os.X_OK):
+        raise UsageError(f"cwd {text!r}: no directory that can be entered")
+    return text
 
 
 def _parse_text(given: Text, what: str) -> str:

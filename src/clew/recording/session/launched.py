@@ -6,7 +6,7 @@ Runs in the controller. The start is what a user waits for: nothing heavy is imp
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from clew.address import Pid
 from clew.errors import KilledAtStartError, TargetGoneError
@@ -26,9 +26,10 @@ __all__ = ["Launch", "LaunchedTarget"]
 class Launch:
     """The program `command`, with its arguments, is to be started. Raises ClewError if there is no such program.
 
-    `environment` holds `NAME=value` strings; None means this process's own, as Python has it. It waits `pause_seconds`
-    before its first instruction. With `adopts_orphans` descendants whose parents end become children of this process,
-    which has none of its own then: so they may be traced where only descendants may.
+    `environment` holds `NAME=value` strings; None means this process's own, as Python has it. `streams` are descriptors
+    that it has by other numbers, `directory` is where it begins: None, here. It waits `pause_seconds` before its first
+    instruction. With `adopts_orphans` descendants whose parents end become children of this process, which has none of
+    its own then: so they may be traced where only descendants may.
     """
 
     def __init__(
@@ -36,14 +37,17 @@ class Launch:
         command: Sequence[str],
         *,
         environment: Sequence[bytes] | None = None,
+        streams: Mapping[int, int] | None = None,
+        directory: str | None = None,
         pause_seconds: float = 0.0,
         adopts_orphans: bool = False,
     ) -> None:
         self.command = command
         self.pause_seconds = pause_seconds
         self.adopts_orphans = adopts_orphans
-        self._environment = environment
-        self._program = find_program(command[0])
+        self._environment, self._streams, self._directory = environment, streams, directory
+        # As it is called from here, wherever it begins.
+        self._program = find_program(os.path.abspath(command[0]) if directory and "/" in command[0] else command[0])
 
     def enter(self, means: Means) -> LaunchedTarget:
         layout, heap_bytes = layout_for_limits(SharedLayout())
@@ -57,6 +61,8 @@ class Launch:
             environment,
             ignored_signals=guard.set_aside,
             default_signals=guard.muted,
+            streams=self._streams,
+            directory=self._directory,
             before_fork=guard.commit,
             is_given_up=lambda: guard.n_stop_requests > 0,
         ) as process:
