@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0xb7, 0x68, 0xb4, 0x46, 0x33, 0xf3, 0x63, 0xcc, 0x7b, 0x03, 0x59, 0x02, 0xf1, 0xe3, 0xbb, 0x43, 0x3d, 0x05, 0x23,
-    0xfe, 0x0e, 0x2a, 0x4c, 0x5f, 0xc4, 0x2b, 0xc8, 0x24, 0x81, 0x3b, 0xc4, 0xfc,
+    0x0f, 0x39, 0x4f, 0x36, 0x81, 0x28, 0xad, 0x32, 0xf3, 0x81, 0x71, 0xcb, 0xcc, 0x41, 0x55, 0xdc, 0x67, 0xc4, 0xeb,
+    0xea, 0x93, 0x35, 0x8e, 0xb2, 0x12, 0x3d, 0x33, 0xc5, 0x0a, 0xa7, 0x9b, 0x56,
 ];
 /// the least that is mapped at once
 pub const PAGE_BYTES: u64 = 0x1000;
@@ -427,12 +427,13 @@ pub mod hold_reason {
     pub const CAPTURE: u32 = 4;
 }
 
-/// What a thread that was stopped does next: it goes on, or executes one instruction and stops again. go_on_changed: it
-/// goes on with the registers that the slot has now.
+/// What a thread that was stopped does next: it goes on, or executes one instruction and stops again. go_on_changed,
+/// step_changed: it does so with the registers that the slot has now.
 pub mod hold_reply {
     pub const GO_ON: u32 = 0;
     pub const STEP: u32 = 1;
     pub const GO_ON_CHANGED: u32 = 2;
+    pub const STEP_CHANGED: u32 = 3;
 }
 
 /// Numbered errors on the status page; error_detail says more as each one tells.

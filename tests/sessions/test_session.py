@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import clew
-from clew.errors import ClewError, UsageError
+from clew.errors import ClewError, ControlError, UsageError
 
 
 def wait_until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
@@ -243,3 +243,29 @@ def test_what_is_no_stream_or_directory_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ClewError):
         clew.spawn(["/none/at/all"], stdin=subprocess.PIPE)
     assert set(os.listdir("/proc/self/fd")) == before
+
+
+def test_registers_of_a_stopped_thread_are_set(called: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with clew.spawn([called, "1"]) as session:
+        start = session.find("add")
+        session._target.ask({"command": "break", "address": start})
+        session.resume()
+        wait_until(lambda: session.state == "stopped")
+        thread = session.threads[0]
+        assert thread.registers is not None and thread.registers["rip"] == start
+        before = thread.registers["rdi"] + thread.registers["rsi"]
+        session.set_registers(thread.tid, {"rdi": 1000, "rsi": 2**64 - 1})
+        told = session.threads[0].registers
+        assert told is not None and (told["rdi"], told["rsi"]) == (1000, 2**64 - 1)
+        while session.threads[0].registers["rip"] - start < 16 and session.threads[0].registers["rax"] != 999:  # type: ignore[index]
+            session.step()
+        assert session.threads[0].registers["rax"] == 999, before  # type: ignore[index]
+        for name in ("rip", "none"):
+            with pytest.raises(ControlError, match="can't be set"):
+                session.set_registers(thread.tid, {name: 1})
+        session._target.ask({"command": "delete", "address": start})
+        session.set_registers(thread.tid, {"rax": 5})
+        session.resume()
+        session.wait(60)
+        with pytest.raises(ControlError):
+            session.set_registers(thread.tid, {"rax": 5})

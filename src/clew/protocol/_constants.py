@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("b768b44633f363cc7b035902f1e3bb433d0523fe0e2a4c5fc42bc824813bc4fc")
+SCHEMA_HASH: Final = bytes.fromhex("0f394f368128ad32f38171cbcc4155dc67c4ebea93358eb2123d33c50aa79b56")
 
 CONTAINER_MAGIC: Final = 3544686211845344323
 """what a container begins with: CLDATA11"""
@@ -527,13 +527,14 @@ class HoldReason(IntEnum):
 
 
 class HoldReply(IntEnum):
-    """What a thread that was stopped does next: it goes on, or executes one instruction and stops again. go_on_changed:
-    it goes on with the registers that the slot has now.
+    """What a thread that was stopped does next: it goes on, or executes one instruction and stops again. go_on_changed,
+    step_changed: it does so with the registers that the slot has now.
     """
 
     GO_ON = 0
     STEP = 1
     GO_ON_CHANGED = 2
+    STEP_CHANGED = 3
 
 
 class ErrorCode(IntEnum):

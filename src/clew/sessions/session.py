@@ -9,11 +9,12 @@ import contextlib
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Final, overload
 
+from clew.address import Tid
 from clew.dataclass import replace
 from clew.errors import ControlError, UsageError
 from clew.recording.control.commands import Control
@@ -147,6 +148,17 @@ class Session:
         if not moved:
             raise ControlError("no thread is stopped after the step")
         return moved[0]
+
+    def set_registers(self, tid: int, registers: Mapping[str, int]) -> None:
+        """Have a stopped thread go on with other registers, by their names; where it is can't be changed."""
+        changes = dict(registers)
+
+        def steps(control: Control) -> Iterator[bool]:
+            holding = control.processes.holdings.of(control.find({"pid": self.pid}))
+            holding.set_registers(Tid(tid), changes)
+            yield True
+
+        self._target.run(steps)
 
     def wait(self, timeout: float | None = None) -> int:
         """Wait until the process has ended; its `exit_code`.

@@ -52,7 +52,7 @@ def read_threads(
         for task in iter_threads(Pid(followed.memory_pid)):
             tid = followed.number_of(task)
             thread = holding.stopped.get(tid)
-            call = None if thread is not None else holding.system_call(task)
+            call = None if thread is not None else holding.calls.find(task)
             named = None if call is None or call < 0 else holding.processor.architecture.name_wait(call)
             state = "stopped" if thread is not None else "waiting" if named is not None else "running"
             registers = None if thread is None else thread.by_name

@@ -54,12 +54,12 @@ pub fn stop(context: &mut ThreadContext, shared: Shared, reason: u32) {
     crate::dispatch::flow::rseq::settle(context);
     let writer = writer_of(context, shared);
     let reply = writer.wait_stopped(reason, context.registers.held(), context.vector.held());
-    if reply == hold_reply::GO_ON_CHANGED {
+    if matches!(reply, hold_reply::GO_ON_CHANGED | hold_reply::STEP_CHANGED) {
         context.registers.set_held(&writer.told_registers());
     }
     context.hold.passed_pc = context.registers.pc;
     match reply {
-        hold_reply::STEP => context.hold.step = STEP_DUE,
+        hold_reply::STEP | hold_reply::STEP_CHANGED => context.hold.step = STEP_DUE,
         // A step on whose way something was captured is still to be made.
         _ if reason == hold_reason::CAPTURE => {}
         _ => context.hold.step = 0,

@@ -289,7 +289,7 @@ def _find_tasks(pid: Pid, holding: Holding) -> list[Answer]:
             tid = holding.followed.number_of(task)
             if tid in holding.stopped:
                 continue
-            found.append({"tid": tid, "system_call": holding.system_call(task)})
+            found.append({"tid": tid, "system_call": holding.calls.find(task)})
     return found
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from clew.address import RemoteAddress, Tid
 from clew.dataclass import dataclass, field, replace
@@ -22,6 +22,7 @@ from clew.process.identity import iter_threads
 from clew.process.processors.chosen import native_processor
 from clew.process.processors.processor import Processor
 from clew.protocol._constants import MAX_BREAKPOINTS, CaptureAction, HoldReason, HoldReply, RequestKind
+from clew.recording.following.held_calls import HeldCalls
 from clew.recording.following.visits import OnVisit, Visits
 
 if TYPE_CHECKING:
@@ -61,6 +62,9 @@ class StoppedThread:
         return self.by_name[self.definition.stack_pointer]
 
 
+_WORD_MASK: Final = (1 << 64) - 1
+
+
 @dataclass
 class _Over:
     """A call that a thread is stepping over: it is to stop at `return_pc` once its stack is as it was."""
@@ -92,8 +96,10 @@ class Holding:
     _replies: dict[Tid, HoldReply] = field(default_factory=dict)
     _wants_all: bool = False
     _moved: Tid | None = None
-    _calls_before: dict[Tid, int] = field(default_factory=dict)
-    """By thread, by the kernel's number, the system call that it was in when it was stopped last."""
+    _slots: dict[Tid, int] = field(default_factory=dict)
+    """By thread that is, or was, stopped."""
+    _changed: set[Tid] = field(default_factory=set)
+    """Stopped threads whose registers are others than those that they showed."""
 
     def answer(self, request: Request) -> int | None:
         """What a stopped thread is told; None: later."""
@@ -125,6 +131,7 @@ class Holding:
             self._forget_over()
             thread = replace(thread, reason=HoldReason.STEPPED)
         self.stopped[tid] = thread
+        self._slots[tid] = request.slot
         if thread.reason == HoldReason.BREAKPOINT:
             self._moved = tid
         if reason != HoldReason.ASKED and not self.is_held:
@@ -171,7 +178,7 @@ class Holding:
         Raises TargetError.
         """
         self.is_held = True
-        self._note_calls()
+        self.calls.note(self._tasks())
         self.followed.shared.set_status_ticket("hold_ticket", 1)
         try:
             self.bring_in()
@@ -185,15 +192,30 @@ class Holding:
         self._wants_all = False
         self.followed.shared.set_status_ticket("hold_ticket", 0)
         for tid in self.stopped:
-            self._replies[tid] = HoldReply.GO_ON
+            self._replies[tid] = HoldReply.GO_ON_CHANGED if tid in self._changed else HoldReply.GO_ON
         self.stopped.clear()
+        self._changed.clear()
 
     def step(self, tid: Tid) -> None:
         """Have a stopped thread execute one instruction; the others stay where they are. Raises ControlError."""
         self._find(tid)
         self._moved = tid
         del self.stopped[tid]
-        self._replies[tid] = HoldReply.STEP
+        self._replies[tid] = HoldReply.STEP_CHANGED if tid in self._changed else HoldReply.STEP
+        self._changed.discard(tid)
+
+    def set_registers(self, tid: Tid, changes: Mapping[str, int]) -> None:
+        """Have a stopped thread go on with other registers, by their names. Raises ControlError."""
+        thread, drain = self._find(tid), self.followed.drain
+        fixed = thread.definition.program_counter
+        for name in changes:
+            if name not in thread.by_name or name == fixed:
+                raise ControlError(f"register {name!r} of thread {tid} can't be set")
+        registers = tuple(changes.get(name, value) & _WORD_MASK for name, value in thread.by_name.items())
+        if drain is not None:
+            drain.write_held_registers(self._slots[tid], registers)
+        self.stopped[tid] = replace(thread, registers=registers)
+        self._changed.add(tid)
 
     def step_over(self, tid: Tid) -> None:
         """As `step`, but what the instruction calls runs to its end; the other threads run meanwhile.
@@ -285,6 +307,11 @@ class Holding:
         reasons = sorted(self.stopped.values(), key=lambda thread: thread.reason == HoldReason.ASKED)
         return reasons[0].tid if reasons else None
 
+    @cached_property
+    def calls(self) -> HeldCalls:
+        """The system calls that threads wait in."""
+        return HeldCalls(self.followed, self.processor.architecture.restart_call)
+
     @property
     def has_replies(self) -> bool:
         """Whether a thread was not told yet how to go on."""
@@ -300,47 +327,12 @@ class Holding:
         """Whether no thread is on its way: each is stopped, or sleeps in a system call."""
         if self._replies:
             return False
-        return all(self._is_stopped(self.followed.number_of(task)) or self.is_asleep(task) for task in self._tasks())
+        return all(
+            self._is_stopped(self.followed.number_of(task)) or self.calls.is_asleep(task) for task in self._tasks()
+        )
 
     def _is_stopped(self, tid: Tid) -> bool:
         return tid in self.stopped or self.visits.is_waiting(tid)
-
-    def is_asleep(self, task: Tid) -> bool:
-        """Whether a thread, by the kernel's number, waits in a system call of the program's, or is gone."""
-        return self._read_call(task) is not None
-
-    def system_call(self, task: Tid) -> int | None:
-        """The system call that a thread, by the kernel's number, waits in: -1 if it is gone, None if it runs.
-
-        The architecture's `restart_call` where it is not known which: the kernel goes on by that with some that a stop
-        interrupted.
-        """
-        call = self._read_call(task)
-        return self._calls_before.get(task, call) if call == self._restart_call else call
-
-    @property
-    def _restart_call(self) -> int:
-        return self.processor.architecture.restart_call
-
-    def _read_call(self, task: Tid) -> int | None:
-        """As the kernel tells it. What waits on the runtime's stack waits for this process."""
-        try:
-            with open(f"/proc/{self.followed.memory_pid}/task/{task}/syscall", "rb") as file:
-                words = file.read(256).split()
-            if len(words) < 3 or words[0] == b"running":
-                return None
-            return None if self.followed.plan.is_private(int(words[-2], 16)) else int(words[0])
-        except (OSError, ValueError):
-            return -1
-
-    def _note_calls(self) -> None:
-        """Note what system calls the threads are in, before they are stopped."""
-        known, self._calls_before = self._calls_before, {}
-        for task in self._tasks():
-            call = self._read_call(task)
-            call = known.get(task) if call == self._restart_call else call
-            if call is not None and call >= 0:
-                self._calls_before[task] = call
 
     def _tasks(self) -> list[Tid]:
         """Its threads, by the kernel's numbers; none if it is gone."""
@@ -357,7 +349,7 @@ class Holding:
             raise ControlError(f"process {self.followed.pid} has no thread {tid}")
         if not self.is_held:
             raise ControlError(f"thread {tid} runs: pause the process first")
-        what = "it waits in a system call" if self.is_asleep(task) else "it is on its way; try again"
+        what = "it waits in a system call" if self.calls.is_asleep(task) else "it is on its way; try again"
         raise ControlError(f"thread {tid} is not stopped: {what}")
 
     def _return_of_call(self, pc: RemoteAddress) -> RemoteAddress | None:
