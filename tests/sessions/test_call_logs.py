@@ -156,3 +156,29 @@ def test_what_there_is_no_room_for_is_refused(called: Path) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_random_captures_are_worth_what_the_interpreter_says(tmp_path: Path, seed: int) -> None:
     assert not random_captures.run_batch(random_captures.build(), tmp_path, seed)
+
+
+@pytest.mark.parametrize("mode", ["counts", "full"])
+def test_hot_code_counts_the_same_while_it_is_captured_and_held(mode: str) -> None:
+    program = build_plain(SOURCES / "sessions/hot_calls.c", "-O1", "-fno-inline")
+    n_calls = 400_000
+    with clew.spawn([program, str(n_calls)], mode=mode) as session:
+        inside = session.find("hot") + 4
+        log = session.log_calls("hot", capture=["arg1"])
+        session.resume()
+        n_read = 0
+        for turn in range(12):
+            # What stops and goes on comes to other fragments than it left.
+            session.pause()
+            if turn % 3 == 1:
+                extra = session.log_calls(inside - 4, capture=["arg1"], condition="arg1 % 1000 == 1")
+            if turn % 3 == 2:
+                extra.remove()
+            n_read += log.read().num_rows
+            session.resume()
+        assert session.wait(120) == 0
+        n_read += log.read().num_rows
+        assert n_read == n_calls
+        assert not session.trace.verify()
+        calls = {row["function"]: row["calls"] for row in session.trace.report(by="function")}
+    assert calls["hot"] == n_calls

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from clew.dataclass import dataclass
 from clew.protocol._generated import CAPTURE_RECORD, RECORD_BYTES, STATUS_PAGE, RecordKind
+from clew.recording.drain.capture_rows import split_captures
 from clew.recording.raw.ended_threads import ENDED_THREAD
 from clew.recording.sinks.sink import ProcessSink, ProcessStart, Sink
 from clew.sessions.live_clock import LiveClock
@@ -104,8 +105,9 @@ class _Process(ProcessSink):
     def take_ended(self, n_threads: int, packed: bytes) -> bool:
         rows = np.frombuffer(packed, ENDED_THREAD, n_threads)
         n_bytes = int(rows["n_records"].sum(dtype=np.int64)) * RECORD_BYTES
-        records = np.frombuffer(packed, np.uint8, n_bytes, rows.nbytes).reshape(-1, RECORD_BYTES)
-        self._sink.keep(self._pid, records)
+        captures, _ = split_captures(memoryview(packed)[rows.nbytes : rows.nbytes + n_bytes])
+        if captures is not None:
+            self._sink.keep(self._pid, captures)
         return True
 
     def take_status(self, page: bytes) -> None:

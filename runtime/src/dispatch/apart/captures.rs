@@ -9,7 +9,7 @@ use crate::cache::exit::{Exit, ExitType};
 use crate::context::addresses::{AppPc, CachePc};
 use crate::context::capture::UNPREPARED;
 use crate::context::layout::{CAPTURE_MISSING_OFFSET, CAPTURE_TEXTS_OFFSET, CAPTURE_VALUES_OFFSET};
-use crate::context::numbers::FragmentId;
+use crate::context::numbers::{CounterId, ExitId, FragmentId};
 use crate::context::ThreadContext;
 use crate::cpu::sys::clock::ticks;
 use crate::dispatch::life::detach;
@@ -17,6 +17,7 @@ use crate::dispatch::signals::masks;
 use crate::instrument::captures::form::Kind;
 use crate::instrument::captures::layout::{Program, COMM_BYTES};
 use crate::instrument::captures::places::{are_any, Guarded};
+use crate::instrument::indirect::pads::add_to_counter;
 use crate::instrument::{Engine, ENGINE};
 use crate::protocol::{
     capture_context, capture_operation as op, record_kind, CaptureRecord, CONTINUATION_PAYLOAD_BYTES,
@@ -64,6 +65,7 @@ pub fn take(context: &mut ThreadContext, exit: &Exit) {
     let Some(guarded) = engine.captures.of_fragment(exit.fragment).cloned() else {
         return;
     };
+    uncount_entry(&engine, context, exit.fragment);
     let is_worked_out = context.capture.outcome & UNPREPARED == 0;
     if is_worked_out && !context.is_signal_waiting() && context.signals.fault_pending == 0 {
         note(engine, context, &guarded);
@@ -85,12 +87,32 @@ pub fn entry_behind(engine: &Engine, context: &mut ThreadContext, id: FragmentId
         return None;
     }
     let behind = engine.captures.of_fragment(id).map(|guarded| guarded.behind)?;
+    count_entry(engine, context, id);
     if context.is_signal_waiting() {
         engine.cache.interrupt(id);
         context.signals.unlinked_fragment = id;
         context.capture.is_late = 1;
     }
     Some(behind)
+}
+
+/// Takes back that fragment `id` was entered, where its entry or its leader counts that: it is left before it ran, and the thread may
+/// come back to another one.
+fn uncount_entry(engine: &Engine, context: &ThreadContext, id: FragmentId) {
+    let fragment = engine.cache.fragment(id);
+    if fragment.leader != ExitId::NONE {
+        if let Some((counter, each)) = engine.cache.counted_too_early(fragment, fragment.app_pc) {
+            add_to_counter(context, counter, -each);
+        }
+    }
+}
+
+/// Counts that it is entered behind its entry, as that would.
+fn count_entry(engine: &Engine, context: &ThreadContext, id: FragmentId) {
+    let fragment = engine.cache.fragment(id);
+    if fragment.leader != ExitId::NONE && fragment.counter != CounterId::NONE {
+        add_to_counter(context, fragment.counter, 1);
+    }
 }
 
 /// Writes what was captured, or has the thread stop.

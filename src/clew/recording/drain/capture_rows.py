@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clew.protocol._generated import RECORD_BYTES, RecordKind
+from clew.recording.raw.ended_threads import find_path_records
 
 __all__ = ["split_captures"]
 
@@ -23,7 +24,11 @@ def split_captures(data: bytes | memoryview) -> tuple[Array | None, bytes | memo
     None: there are none, and `data` is given back as it is.
     """
     records: Array = np.frombuffer(data, np.uint8).reshape(-1, RECORD_BYTES)
-    kinds = np.ascontiguousarray(records[:, :2]).view("<u2")[:, 0]
+    kinds = records[:, :2].copy().view("<u2")[:, 0]
+    if not (kinds == RecordKind.CAPTURE).any():
+        return None, data
+    # What is in the rows of a chunk may look like a record.
+    kinds[find_path_records(records)] = RecordKind.PATH_CHUNK
     if not (kinds == RecordKind.CAPTURE).any():
         return None, data
     # What a continuation belongs to is the last record before it that is none.

@@ -23,7 +23,7 @@ from clew.recording.raw.process import Counters, RawThread
 if TYPE_CHECKING:
     from clew.recording.journal.frames import Frame
 
-__all__ = ["ENDED_THREAD", "EndedThreads", "pack_ended"]
+__all__ = ["ENDED_THREAD", "EndedThreads", "find_path_records", "pack_ended"]
 
 Array = npt.NDArray[Any]
 
@@ -85,7 +85,7 @@ class EndedThreads:
             frame,
             rows,
             records,
-            _find_path_records(records),
+            find_path_records(records),
             np.frombuffer(payload[indices:tails], "<u4").astype(np.int64),
             np.frombuffer(payload[values:indices], "<u8"),
             payload[tails:],
@@ -134,8 +134,8 @@ class EndedThreads:
             )
 
 
-def _find_path_records(records: Array) -> Array:
-    """Which of some records are of paths, with the rows that follow them; shape (n,), bool."""
+def find_path_records(records: Array) -> Array:
+    """Which of some whole records are of paths, with the rows that follow them; shape (n,), bool."""
     kinds = records[:, :2].copy().view("<u2")[:, 0]
     is_path: Array = kinds == int(RecordKind.PATH_EVENT)
     end = 0
