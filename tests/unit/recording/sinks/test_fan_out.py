@@ -16,6 +16,7 @@ CALLS: list[tuple[str, tuple[Any, ...]]] = [
     ("expect_paths", ()),
     ("begin_thread", (0, 1, 7)),
     ("take_records", (0, 1, memoryview(b"a"), memoryview(b"b"))),
+    ("take_captures", (b"rows",)),
     ("take_ended", (2, b"packed")),
     ("tell_position", (0, bytes)),
     ("take_path_tail", (0, 1, b"tail")),
