@@ -269,3 +269,18 @@ def test_registers_of_a_stopped_thread_are_set(called: Path, capfd: pytest.Captu
         session.wait(60)
         with pytest.raises(ControlError):
             session.set_registers(thread.tid, {"rax": 5})
+
+
+def test_calls_are_summed_up_from_one_time_to_the_next(called: Path) -> None:
+    with clew.spawn([called, "20"]) as session:
+        first = session.call_summary()
+        assert "called!add" not in first
+        session.on_call("add", lambda call: halves.append(session.call_summary()) if call.arguments[0] == 10 else None)
+        halves: list[dict[str, int]] = []
+        session.resume()
+        session.wait(60)
+        rest = session.call_summary()
+        assert session.call_summary() == {}
+    parts = [first, *halves, rest]
+    assert sum(part.get("called!add", 0) for part in parts) == 60
+    assert sum(part.get("called!descend", 0) for part in parts) == 80

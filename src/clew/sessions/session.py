@@ -33,6 +33,7 @@ from clew.sessions.worker import Worker
 
 if TYPE_CHECKING:
     from clew.sessions.call_logs import CallLog
+    from clew.sessions.call_summaries import CallSummaries
     from clew.trace import Trace
 
 __all__ = ["Session"]
@@ -81,6 +82,7 @@ class Session:
         self.pid = int(self._worker.pid)
         self._target = SessionTarget(self._worker)
         self._probes = CallProbes(self._target)
+        self._summaries: CallSummaries | None = None
         if is_spawned:
             self.pause()
 
@@ -234,6 +236,18 @@ class Session:
         take_snapshot(self._target, self._options.output, path)
         return Trace(path)
 
+    def call_summary(self) -> dict[str, int]:
+        """How often functions were called since this was asked for last, or since the beginning: by `IMAGE!FUNCTION`.
+
+        All that were called are there, with the most frequent first. Counts are exact where threads are stopped. Raises
+        ClewError.
+        """
+        if self._summaries is None:
+            from clew.sessions.call_summaries import CallSummaries
+
+            self._summaries = CallSummaries(self._recorded)
+        return self._summaries.take()
+
     def __enter__(self) -> Session:
         return self
 
@@ -360,6 +374,13 @@ class Session:
         if drain is not None:
             numbers.add(drain.status())
         yield numbers.totals
+
+    def _recorded(self) -> Trace:
+        """What was recorded so far, or all of it."""
+        if not self._worker.has_ended:
+            with contextlib.suppress(ControlError):
+                return self.snapshot()
+        return self.trace
 
     def _scratch(self) -> Path:
         """A folder that goes with the session."""
