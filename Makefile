@@ -101,6 +101,7 @@ test-python: build
 # What is held against limits of time runs alone.
 test-timing: build
 	$(PYTHON) -m pytest -m "timing and not stress" tests/web tests/e2e $(PYTEST) || [ $$? = $(NOTHING_CHOSEN) ]
+	cd web && CLEW_TIMING=1 npm run test
 
 test-rust: test-runtime test-pathcodec
 

@@ -1,9 +1,10 @@
 """Runs command lines of clew in forks of a process that has imported all of it, so that none waits for imports.
 
 A program by itself: `fork_server.py FD`, where FD is a socket of packets. Each request is the words, the working
-directory and whether addresses are randomised, with the three standard streams and a socket; on that the process says
-its number as soon as it is in a session of its own, and when it has ended its status follows. Any number of them run at
-the same time. Forks have the environment that this was started with, as any process would see it. Does not know who
+directory, whether addresses are randomised and the environment, if it is another one than this was started with; with
+them come the three standard streams and a socket. On that the process says its number as soon as it is in a session of
+its own, and when it has ended its status follows. Any number of them run at the same time. What is read from the
+environment at the start of a process, or while modules are imported, is what this was started with. Does not know who
 asks, or what is tested.
 """
 
@@ -47,6 +48,10 @@ def become_clew(request: dict[str, Any], fds: list[int], answers: int) -> None:
     for number, fd in enumerate(fds):
         os.dup2(fd, number)
     os.chdir(request["folder"])
+    if request["environ"] is not None:
+        # In the order given: it is handed on as it is.
+        os.environ.clear()
+        os.environ.update(request["environ"])
     os.write(answers, f"{BEGUN} {os.getpid()}".encode())
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
     if request["fixed_layout"]:

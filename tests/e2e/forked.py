@@ -23,6 +23,8 @@ from typing import IO, Any
 from tests.e2e.fork_server import BEGUN, ENDED, MAX_REQUEST_BYTES
 
 SERVER = Path(__file__).with_name("fork_server.py")
+READ_LATE = ("CLEW_", "TREE_")
+"""How variables begin that only clew reads, when it does what they are about, or only the programs that it records."""
 
 Stream = int | IO[Any] | None
 """What a process is given for a standard stream, as `subprocess` has it."""
@@ -148,26 +150,34 @@ Process = subprocess.Popen[bytes] | ForkedProcess
 
 
 class ForkServer:
-    """The process that forks; it ends with this one. Its forks have the environment that it is given."""
+    """The process that forks; it ends with this one. Its forks have the environment that it is given, or another."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
+        self.environ = dict(environ)
         ours, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with its:
             self._process = subprocess.Popen(
                 [sys.executable, SERVER, str(its.fileno())],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                env=dict(environ),
+                env=self.environ,
                 pass_fds=[its.fileno()],
                 start_new_session=True,
             )
         self._socket = ours
 
     def start(
-        self, words: Sequence[str], folder: Path, streams: Sequence[Stream], *, fixed_layout: bool
+        self,
+        words: Sequence[str],
+        folder: Path,
+        streams: Sequence[Stream],
+        environ: Mapping[str, str],
+        *,
+        fixed_layout: bool,
     ) -> ForkedProcess:
-        """Begin `clew WORDS`, with what it has for stdin, stdout and stderr."""
-        request = {"words": words, "folder": os.fspath(folder), "fixed_layout": fixed_layout}
+        """Begin `clew WORDS`, with what it has for stdin, stdout and stderr, and its environment."""
+        other = None if list(environ.items()) == list(self.environ.items()) else dict(environ)
+        request = {"words": words, "folder": os.fspath(folder), "fixed_layout": fixed_layout, "environ": other}
         answers, its_answers = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours: list[IO[bytes] | None] = []
         with its_answers, ExitStack() as its_streams:
@@ -203,6 +213,11 @@ def end_servers() -> None:
         _servers.popitem()[1].end()
 
 
+def is_read_late(name: str) -> bool:
+    """Whether nothing reads a variable of this name at the start of a process, or while modules are imported."""
+    return name.startswith(READ_LATE)
+
+
 def find_server(words: Sequence[str], environ: Mapping[str, str]) -> ForkServer | None:
     """Who runs these words of clew's; None where they have to be started anew."""
     if os.environ.get("CLEW_FORKED") == "0" or sum(map(len, words)) > MAX_REQUEST_BYTES // 8:
@@ -210,7 +225,8 @@ def find_server(words: Sequence[str], environ: Mapping[str, str]) -> ForkServer 
     # What is ignored is inherited, and by forks of another process is not.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         return None
-    key = tuple(environ.items())
+    # All that forks can be given afterwards is left to them, so that few processes have to import clew.
+    key = tuple((name, value) for name, value in environ.items() if not is_read_late(name))
     if key not in _servers:
         _servers[key] = ForkServer(environ)
     return _servers[key]

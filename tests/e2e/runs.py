@@ -20,7 +20,7 @@ from clew.analysis.invariants.check import check_invariants
 from clew.analysis.tables.arrays import TraceArrays
 from clew.analysis.tables.totals import summarize_trace
 from clew.store.trace import Trace
-from tests.e2e.forked import Process, Stream, find_server
+from tests.e2e.forked import Process, Stream, find_server, is_read_late
 
 ROOT = Path(__file__).resolve().parents[2]
 TIMEOUT_SECONDS = 60.0
@@ -104,26 +104,35 @@ def start(
 ) -> Process:
     """Begin a command, in a session of its own; its end is the caller's to wait for. `how` goes to `subprocess`.
 
-    One of clew's, with the usual environment and nothing else asked for, is a fork of a process that has imported it.
+    One of clew's, with nothing else asked for, is a fork of a process that has imported it. With an environment that
+    differs in what Python reads when it starts, that would be another process for each: it is started anew.
     """
     words = [os.fspath(word) for word in command]
     fixed_layout = tuple(words[: len(FIXED_LAYOUT)]) == FIXED_LAYOUT
     bare = words[len(FIXED_LAYOUT) :] if fixed_layout else words
-    is_usual = environ is None and not how and bare[: len(CLEW)] == CLEW
-    server = find_server(bare, environment()) if is_usual else None
+    given = environment() if environ is None else environ
+    is_usual = not how and bare[: len(CLEW)] == CLEW and _is_usual(given)
+    server = find_server(bare, given) if is_usual else None
     if server is not None:
         folder = Path.cwd() if cwd is None else cwd
-        return server.start(bare[len(CLEW) :], folder, (stdin, stdout, stderr), fixed_layout=fixed_layout)
+        return server.start(bare[len(CLEW) :], folder, (stdin, stdout, stderr), given, fixed_layout=fixed_layout)
     return subprocess.Popen(
         words,
         stdin=stdin,
         stdout=stdout,
         stderr=stderr,
         cwd=cwd,
-        env=environment() if environ is None else dict(environ),
+        env=dict(given),
         start_new_session=True,
         **how,
     )
+
+
+def _is_usual(environ: Mapping[str, str]) -> bool:
+    """Whether an environment is the usual one, but for what may be given to a fork."""
+    usual = environment()
+    names = {name for name in {*environ, *usual} if not is_read_late(name)}
+    return all(environ.get(name) == usual.get(name) for name in names)
 
 
 def too_late(words: Sequence[str], timeout_seconds: float, stdout: bytes, stderr: bytes) -> TimeoutError:

@@ -74,8 +74,8 @@ def test_threads_are_counted_apart(tmp_path: Path) -> None:
 def test_many_short_threads_are_all_kept(tmp_path: Path) -> None:
     recorded = record("thread_churn", tmp_path)
     threads = recorded.summary["processes"][0]["threads"]
-    assert len(threads) == 601
-    assert executions_by_symbol(recorded)["work"] == 600
+    assert len(threads) == 241
+    assert executions_by_symbol(recorded)["work"] == 240
 
 
 def test_every_abort_of_a_restartable_sequence_is_an_edge(tmp_path: Path) -> None:

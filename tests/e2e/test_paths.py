@@ -73,7 +73,7 @@ def test_paths_of_short_threads_share_files(tmp_path: Path) -> None:
     trace = tmp_path / "trace.clew"
     assert runs.record([find("thread_churn").path], trace, "--mode", "full").status == 0
     paths = runs.read(trace).trace.paths.to_pylist()
-    assert len({row["file"] for row in paths}) == len(paths) == 601
+    assert len({row["file"] for row in paths}) == len(paths) == 241
     files = {row["file"].partition("#")[0] for row in paths}
     # Those that were seen while they ran have files of their own.
     assert len(files) < len(paths)

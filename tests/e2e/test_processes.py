@@ -96,11 +96,11 @@ def test_the_statistics_of_a_forks_child_are_its_own(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("programs")
 def test_threads_learn_targets_from_the_table_of_all(tmp_path: Path) -> None:
-    """Each of 600 threads comes to returns that others made known, and misses in its own table first."""
+    """Each of 240 threads comes to returns that others made known, and misses in its own table first."""
     program = find("thread_churn").path
     run = runs.run(runs.clew_command("record", "-q", "--stats", "-o", tmp_path / "t", "--", program))
     lines = map(str.split, run.stderr.decode().splitlines())
-    assert next(int(words[2]) for words in lines if words[1] == "table_misses") > 600
+    assert next(int(words[2]) for words in lines if words[1] == "table_misses") > 240
 
 
 def test_a_child_that_a_signal_kills(tmp_path: Path) -> None:
@@ -146,13 +146,13 @@ SLEEPERS = """
 import os, resource, sys
 print(resource.getrlimit(resource.RLIMIT_NOFILE), flush=True)
 read_end, write_end = os.pipe()
-for _ in range(40):
+for _ in range(24):
     if os.fork() == 0:
         os.close(write_end)
         os.read(read_end, 1)
         os.execv("/bin/sh", ["sh", "-c", "ulimit -n; exec ls -m /proc/self/fd"])
 os.close(write_end)
-print([os.wait()[1] for _ in range(40)])
+print([os.wait()[1] for _ in range(24)])
 """
 
 
@@ -169,7 +169,7 @@ def test_descriptors_of_many_processes(tmp_path: Path, limits: str, is_enough: b
     assert b"Traceback" not in recorded.stderr
     assert (b"unfollowed" in recorded.stderr) == (not is_enough)
     if is_enough:
-        assert names_of(runs.read(tmp_path / "t")).count("ls") == 40
+        assert names_of(runs.read(tmp_path / "t")).count("ls") == 24
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import re
 import resource
 import statistics
 import subprocess
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from clew.analysis.tables.arrays import TraceArrays
 from clew.analysis.trace import Trace
 from clew.protocol._constants import ExitKind
 from clew.recording.assembly.records.records import ParsedRecords, parse_records
@@ -42,21 +43,17 @@ def record_with(relayout: str, program: str, trace: Path) -> int:
     return int(relaid[1])
 
 
-def rows_of(trace: Path, what: str) -> list[Any]:
-    run = runs.run(runs.clew_command("report", trace, "--by", what, "-n", "1000000", "--json"))
-    rows: list[Any] = json.loads(run.stdout)["rows"]
-    return rows
-
-
-def counts_of(trace: Path) -> dict[Any, int]:
-    """Executions by block, and by edge."""
-    rows = rows_of(trace, "block")
-    blocks = {row["block"]: (row["app_pc"], row["code_version"]) for row in rows}
-    counts: dict[Any, int] = {blocks[row["block"]]: row["executions"] for row in rows}
-    for row in rows_of(trace, "edge"):
-        edge = blocks.get(row["source_block"]), blocks[row["target_block"]], row["kind"]
-        counts[edge] = counts.get(edge, 0) + row["executions"]
-    return counts
+def counts_of(path: Path) -> dict[Any, int]:
+    """Executions by block, and by edge, of the trace's own tables: what reports make of those is tested elsewhere."""
+    trace = Trace(path)
+    arrays = TraceArrays(trace)
+    blocks = {row["block_id"]: (row["app_pc"], row["code_version"]) for row in trace.blocks.to_pylist()}
+    counts: Counter[Any] = Counter()
+    for block, executions in zip(arrays.block_id.tolist(), arrays.block_executions.tolist(), strict=True):
+        counts[blocks[block]] += executions
+    for row, executions in zip(trace.edges.to_pylist(), arrays.edge_executions.tolist(), strict=True):
+        counts[blocks.get(row["source_block_id"]), blocks[row["target_block_id"]], row["kind"]] += executions
+    return dict(counts)
 
 
 @pytest.mark.usefixtures("programs")

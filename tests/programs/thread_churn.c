@@ -1,4 +1,4 @@
-/* what: 600 threads, up to eight at a time, each short; some detached, some joined, thread-local data, thread names, few page faults
+/* what: 240 threads, up to eight at a time, each short; some detached, some joined, thread-local data, thread names, few page faults
  * build: -O2 -pthread
  */
 #define _GNU_SOURCE
@@ -28,7 +28,7 @@ int main(void)
     pthread_attr_t detached;
     pthread_attr_init(&detached);
     pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
-    for (long round = 0; round < 75; round++) {
+    for (long round = 0; round < 30; round++) {
         pthread_t threads[4], other;
         for (long i = 0; i < 4; i++)
             if (pthread_create(&threads[i], NULL, work, (void *)i) != 0)
@@ -45,6 +45,6 @@ int main(void)
     struct rusage used;
     getrusage(RUSAGE_SELF, &used);
     /* A thread's memory is that of one which ended, not new. */
-    puts(used.ru_minflt < 75 * 8 * 100 ? "few page faults" : "many page faults");
+    puts(used.ru_minflt < 30 * 8 * 100 ? "few page faults" : "many page faults");
     return 0;
 }

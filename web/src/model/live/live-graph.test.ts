@@ -82,7 +82,7 @@ test("functions follow one another, with their blocks by address, and callers be
   );
 });
 
-test("many thousand frames of a program that finds nothing new take no more room than the first", () => {
+test("two thousand frames of a program that finds nothing new take no more room than the first", () => {
   const graph = new LiveGraph();
   const activity = new LiveActivity();
   const some = Array.from({ length: 500 }, (_, i) => ({ function: i % 40, address: i, executions: 1, isGone: false }));
@@ -91,7 +91,7 @@ test("many thousand frames of a program that finds nothing new take no more room
     return { bytes: graph.bytes + activity.bytes, newest: activity.newest.length, names: graph.names.length };
   };
   let first: unknown = null;
-  for (let sequence = 2; sequence < 8000; sequence++) {
+  for (let sequence = 2; sequence <= 2000; sequence++) {
     const frame = makeFrame(some, [], sequence - 1, sequence, {
       counted: [sequence % 500, (7 * sequence) % 500],
       executions: sequence,
