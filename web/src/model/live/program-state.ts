@@ -17,6 +17,7 @@ const REASONS: Record<StoppedThread["reason"], string> = {
   asked: "paused",
   stepped: "stepped",
   breakpoint: "breakpoint",
+  capture: "captured",
 };
 
 /** How a program stands; `status` is undefined before it was asked. */
