@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -187,3 +189,35 @@ def executions_of_hot(program: Path, n_calls: int) -> dict[int, int]:
         session.wait(60)
         rows = session.trace.report(by="block", n=1 << 30)
     return {int(row["symbol_offset"]): row["executions"] for row in rows if row["symbol"] == "hot"}
+
+
+def test_a_program_that_steps_through_itself_sees_its_own_registers(tmp_path: Path) -> None:
+    program = build_plain(SOURCES / "sessions/stepped_calls.c", "-O1", "-fno-stack-protector")
+    subprocess.run([program, tmp_path / "native"], check=True)
+    with clew.spawn([program, tmp_path / "followed"]) as session:
+        log = session.log_calls("stepped_function", capture=["arg1", "rcx", 'str(rsp) == "no"', "1.5 * farg1", "rip"])
+        some = session.log_calls("stepped_function", capture=["arg1", "comm"], condition="arg1 % 2 == 1")
+        session.resume()
+        assert session.wait(60) == 0
+        assert log.read()["arg1"].to_pylist() == list(range(20))
+        assert some.read()["arg1"].to_pylist() == list(range(1, 20, 2))
+        assert not session.trace.verify()
+    assert (tmp_path / "followed").read_text() == (tmp_path / "native").read_text()
+
+
+def test_calls_of_a_process_that_runs_already(called: Path) -> None:
+    program = build_plain(SOURCES / "sessions/hot_calls.c", "-O1", "-fno-inline")
+    with subprocess.Popen([program, str(1 << 40)]) as process:
+        try:
+            with clew.attach_session(process.pid) as session:
+                log = session.log_calls("hot", capture=["arg1"], condition="arg1 % 1000 == 0")
+                numbers: list[int] = []
+                deadline = time.monotonic() + 60
+                while len(numbers) < 1000 and time.monotonic() < deadline:
+                    numbers += log.read()["arg1"].to_pylist()
+                session.detach()
+            assert len(numbers) >= 1000
+            assert numbers == list(range(numbers[0], numbers[0] + 1000 * len(numbers), 1000))
+            assert process.poll() is None
+        finally:
+            process.kill()

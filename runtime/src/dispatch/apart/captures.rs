@@ -45,9 +45,7 @@ pub fn take_alone(context: &mut ThreadContext) -> Option<CachePc> {
     }
     context.registers.pc = exit.target;
     let guarded = engine.captures.of_fragment(exit.fragment)?.clone();
-    let goes_on = engine.directives.count() == engine.shared.directive_count()
-        && engine.shared.hold_ticket() == 0
-        && !detach::is_asked(context);
+    let goes_on = goes_on(&engine, context);
     if context.capture.outcome == UNPREPARED {
         context.capture.outcome = 0;
         drop(engine);
@@ -66,14 +64,27 @@ pub fn take(context: &mut ThreadContext, exit: &Exit) {
         return;
     };
     uncount_entry(&engine, context, exit.fragment);
-    let is_worked_out = context.capture.outcome & UNPREPARED == 0;
-    if is_worked_out && !context.is_signal_waiting() && context.signals.fault_pending == 0 {
-        note(engine, context, &guarded);
-        return;
+    let comes_first = context.is_signal_waiting() || context.signals.fault_pending != 0;
+    match context.capture.outcome {
+        UNPREPARED if !comes_first && goes_on(&engine, context) => {
+            drop(engine);
+            context.capture.outcome = 0;
+            prepare(context, &guarded);
+        }
+        outcome if comes_first || outcome == UNPREPARED => {
+            drop(engine);
+            context.capture.outcome = 0;
+            end_preparation(context);
+        }
+        _ => note(engine, context, &guarded),
     }
-    context.capture.outcome = 0;
-    drop(engine);
-    end_preparation(context);
+}
+
+/// Whether nobody has anything for the thread to do before it executes code again.
+fn goes_on(engine: &Engine, context: &ThreadContext) -> bool {
+    engine.directives.count() == engine.shared.directive_count()
+        && engine.shared.hold_ticket() == 0
+        && !detach::is_asked(context)
 }
 
 /// Whether the thread is past what is captured in front of it.
@@ -88,6 +99,8 @@ pub fn entry_behind(engine: &Engine, context: &mut ThreadContext, id: FragmentId
     }
     let behind = engine.captures.of_fragment(id).map(|guarded| guarded.behind)?;
     count_entry(engine, context, id);
+    // Where the block begins a program that steps through itself has been already: the next trap is its first instruction's.
+    context.stepping.is_fresh = 0;
     if context.is_signal_waiting() {
         engine.cache.interrupt(id);
         context.signals.unlinked_fragment = id;
