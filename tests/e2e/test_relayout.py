@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import resource
-import statistics
 import subprocess
 from collections import Counter
 from pathlib import Path
@@ -137,13 +136,14 @@ def test_a_loop_in_a_loop_takes_hardly_longer_than_natively(tmp_path: Path, shif
     program, source = tmp_path / "nested", tmp_path / "nested.c"
     source.write_text(NESTED % shift_bytes)
     subprocess.run(["gcc", "-O1", "-o", program, source], check=True)
-    ratios = []
+    native_seconds, recorded_seconds = [], []
     for turn in range(3):
         before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
         subprocess.run([program], check=True, stdout=subprocess.DEVNULL)
-        native_seconds = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+        native_seconds.append(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before)
         environ = runs.environment() | {"CLEW_RELAYOUT": TIMED}
         run = runs.record([program], tmp_path / f"{turn}.clew", "--mode", mode, environ=environ)
         assert run.status == 0, run.stderr
-        ratios.append(Trace(tmp_path / f"{turn}.clew").manifest.cpu["target_seconds"] / native_seconds)
-    assert statistics.median(ratios) < 1.75, ratios
+        recorded_seconds.append(Trace(tmp_path / f"{turn}.clew").manifest.cpu["target_seconds"])
+    # What else the processor does adds to either, and takes nothing away.
+    assert min(recorded_seconds) < 1.75 * min(native_seconds), (recorded_seconds, native_seconds)
