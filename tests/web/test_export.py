@@ -227,7 +227,7 @@ def test_a_replay_as_a_video(viewer: Viewer) -> None:
     )
     player.close()
     assert 0.5 < played["duration"] < 20
-    # How many there are is the machine's business, which draws, records and plays them while others want its processors.
+    # How many there are is the machine's business, which draws, records and plays them while others want its time.
     assert played["frames"] > 2 and played["rises"] and played["width"] > 100
     assert played["last"] > played["duration"] / 2
     assert played["colors"] > 100 and played["changed"] > 100
