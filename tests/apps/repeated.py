@@ -16,8 +16,18 @@ REPEATS = 10
 TIMEOUT_SECONDS = 300.0
 
 
-def expect_same(command: runs.Command, tmp_path: Path, *, hide: str = r"(?!)", **how: Any) -> list[dict[str, Any]]:
-    """Run natively once and recorded often: the same, but for what matches `hide`. The processes of the last time."""
+def expect_same(
+    command: runs.Command,
+    tmp_path: Path,
+    *,
+    hide: str = r"(?!)",
+    lost: frozenset[str] = frozenset(),
+    **how: Any,
+) -> list[dict[str, Any]]:
+    """Run natively once and recorded often: the same, but for what matches `hide`. The processes of the last time.
+
+    Nothing is lost but `lost`, by the names of the summary.
+    """
 
     def blurred(run: runs.Run) -> tuple[int, bytes, bytes]:
         return run.status, re.sub(hide.encode(), b"*", run.stdout), re.sub(hide.encode(), b"*", run.stderr)
@@ -28,6 +38,6 @@ def expect_same(command: runs.Command, tmp_path: Path, *, hide: str = r"(?!)", *
         trace = tmp_path / f"{number}.clew"
         recorded = runs.record(command, trace, timeout_seconds=TIMEOUT_SECONDS, **how)
         assert blurred(recorded) == blurred(native), f"time {number}"
-        processes = runs.read(trace).summary["processes"]
+        processes = runs.read(trace, lost=lost).summary["processes"]
         shutil.rmtree(trace)
     return processes
