@@ -35,6 +35,7 @@ COMPILER_FLAGS = {
     "coroutines": ["-O2"],
     "nested_loops_static": ["-O1", "-static"],
     "signals": ["-O2"],
+    "probed": ["-O1"],
     "short_threads": ["-O2", "-pthread"],
     "first_instruction": ["-O1", "-static", "-nostdlib", "-fno-stack-protector"],
 }

@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0x0f, 0x39, 0x4f, 0x36, 0x81, 0x28, 0xad, 0x32, 0xf3, 0x81, 0x71, 0xcb, 0xcc, 0x41, 0x55, 0xdc, 0x67, 0xc4, 0xeb,
-    0xea, 0x93, 0x35, 0x8e, 0xb2, 0x12, 0x3d, 0x33, 0xc5, 0x0a, 0xa7, 0x9b, 0x56,
+    0x96, 0x0d, 0xe7, 0x47, 0x54, 0xfe, 0xb8, 0xc9, 0x7c, 0x09, 0x7e, 0x8b, 0xe2, 0xb7, 0x7e, 0x69, 0x2f, 0x8b, 0x7e,
+    0x54, 0xa6, 0x4e, 0xef, 0x92, 0xac, 0x68, 0x3d, 0xf7, 0x70, 0x3b, 0x8f, 0xd9,
 ];
 /// the least that is mapped at once
 pub const PAGE_BYTES: u64 = 0x1000;
@@ -43,6 +43,10 @@ pub const MAX_CAPTURE_VALUES: u64 = 0xc0;
 pub const MAX_CAPTURE_TEXT: u64 = 0x1000;
 /// bytes of the values that are bytes, of all forms at one address
 pub const MAX_CAPTURE_TEXTS: u64 = 0x10000;
+/// bytes of a thread's name, as the kernel keeps it
+pub const CAPTURE_NAME_BYTES: u64 = 0x10;
+/// CaptureForm.condition: there is none
+pub const NO_CONDITION: u16 = 0xffff;
 /// entries of StatusPage.changed_pages
 pub const MAX_CHANGED_PAGES: u64 = 0x20;
 /// entries in the filter table
@@ -559,7 +563,53 @@ const _: () = assert!(core::mem::offset_of!(FilterRange, start) == 0);
 const _: () = assert!(core::mem::offset_of!(FilterRange, end) == 8);
 const _: () = assert!(core::mem::offset_of!(FilterRange, included) == 16);
 
-/// What is captured in front of the instruction at pc. Replaced while all threads are stopped, with a directive.
+/// What a form begins with. Behind it: n_operations CaptureInstruction, n_fields u16, data_bytes of data.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CaptureForm {
+    /// how many operations there are (written by: controller:live)
+    pub n_operations: u16,
+    /// how many values are taken: each is the number of an operation (written by: controller:live)
+    pub n_fields: u16,
+    /// the operation where whose value is 0 or missing nothing is taken; no_condition: always (written by:
+    /// controller:live)
+    pub condition: u16,
+    /// bytes of literals (written by: controller:live)
+    pub data_bytes: u16,
+}
+const _: () = assert!(core::mem::size_of::<CaptureForm>() == 8);
+const _: () = assert!(core::mem::offset_of!(CaptureForm, n_operations) == 0);
+const _: () = assert!(core::mem::offset_of!(CaptureForm, n_fields) == 2);
+const _: () = assert!(core::mem::offset_of!(CaptureForm, condition) == 4);
+const _: () = assert!(core::mem::offset_of!(CaptureForm, data_bytes) == 6);
+
+/// One operation of a form.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CaptureInstruction {
+    /// enum CaptureOperation (written by: controller:live)
+    pub operation: u8,
+    /// enum CaptureType: what it works on (written by: controller:live)
+    pub value_type: u8,
+    /// the number of an operation before it (written by: controller:live)
+    pub a: u16,
+    /// the number of another one (written by: controller:live)
+    pub b: u16,
+    /// zero (written by: controller:live)
+    pub reserved: u16,
+    /// see enum CaptureOperation (written by: controller:live)
+    pub immediate: u64,
+}
+const _: () = assert!(core::mem::size_of::<CaptureInstruction>() == 16);
+const _: () = assert!(core::mem::offset_of!(CaptureInstruction, operation) == 0);
+const _: () = assert!(core::mem::offset_of!(CaptureInstruction, value_type) == 1);
+const _: () = assert!(core::mem::offset_of!(CaptureInstruction, a) == 2);
+const _: () = assert!(core::mem::offset_of!(CaptureInstruction, b) == 4);
+const _: () = assert!(core::mem::offset_of!(CaptureInstruction, reserved) == 6);
+const _: () = assert!(core::mem::offset_of!(CaptureInstruction, immediate) == 8);
+
+/// What is captured in front of the instruction at pc. Appended to while threads run, moved only while all are stopped;
+/// told with a directive.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CapturePlace {

@@ -169,6 +169,7 @@ def test_a_function_as_pictures(viewer: Viewer) -> None:
     assert count_colors(pixels) > 50
 
 
+@pytest.mark.timing
 def test_a_replay_as_a_video(viewer: Viewer) -> None:
     viewer.open("shapes-full", layout="circle", dimensions=2)
     GraphPage(viewer).wait_for_whole()
@@ -227,8 +228,7 @@ def test_a_replay_as_a_video(viewer: Viewer) -> None:
     )
     player.close()
     assert 0.5 < played["duration"] < 20
-    # How many there are is the machine's business, which draws, records and plays them while others want its time.
-    assert played["frames"] > 2 and played["rises"] and played["width"] > 100
+    assert played["frames"] > 5 and played["rises"] and played["width"] > 100
     assert played["last"] > played["duration"] / 2
     assert played["colors"] > 100 and played["changed"] > 100
 

@@ -14,14 +14,17 @@ from clew.capture.types import is_float
 from clew.dataclass import dataclass
 from clew.errors import CaptureError
 from clew.protocol._constants import (
+    CAPTURE_NAME_BYTES,
     MAX_CAPTURE_OPERATIONS,
     MAX_CAPTURE_TEXT,
     MAX_CAPTURE_TEXTS,
     MAX_CAPTURE_VALUES,
+    NO_CONDITION,
     CaptureContext,
     CaptureOperation,
     CaptureType,
 )
+from clew.protocol.layout import row_of
 
 __all__ = ["MAX_BYTES", "MAX_INSTRUCTIONS", "CaptureRoom", "Form", "Instruction", "check_form"]
 
@@ -29,9 +32,7 @@ MAX_INSTRUCTIONS: Final = MAX_CAPTURE_OPERATIONS
 MAX_BYTES: Final = MAX_CAPTURE_TEXT
 """Of one value that is bytes, and of the data."""
 
-_COMM_BYTES: Final = 16
-_PACKED: Final = struct.Struct("<BBHHHQ")
-_HEAD: Final = struct.Struct("<HHHH")
+_HEAD, _PACKED = row_of("CaptureForm"), row_of("CaptureInstruction")
 
 _Op = CaptureOperation
 _ARITHMETIC: Final = range(_Op.ADD, _Op.SHIFT_RIGHT + 1)
@@ -107,7 +108,7 @@ class Form:
 
     def pack(self) -> bytes:
         """As the runtime gets it."""
-        condition = 0xFFFF if self.condition is None else self.condition
+        condition = NO_CONDITION if self.condition is None else self.condition
         head = _HEAD.pack(len(self.instructions), len(self.fields), condition, len(self.data))
         body = b"".join(
             _PACKED.pack(one.operation, one.kind, one.a, one.b, 0, one.immediate) for one in self.instructions
@@ -129,7 +130,7 @@ class Form:
             data = packed[at + 2 * n_fields :]
         except (struct.error, ValueError) as error:
             raise CaptureError(f"not the form of a capture: {error}") from error
-        form = cls(instructions, list(fields), None if condition == 0xFFFF else condition, data)
+        form = cls(instructions, list(fields), None if condition == NO_CONDITION else condition, data)
         if len(data) != n_data:
             raise CaptureError(f"the form of a capture has {len(data)} bytes of data where it says {n_data}")
         check_form(form)
@@ -214,4 +215,4 @@ def _count_operands(operation: CaptureOperation) -> int:
 def _count_text_bytes(one: Instruction) -> int:
     if one.operation in (_Op.STRING, _Op.BYTES):
         return one.immediate + 7 & -8
-    return _COMM_BYTES if one.operation == _Op.CONTEXT and one.kind == CaptureType.TEXT else 0
+    return CAPTURE_NAME_BYTES if one.operation == _Op.CONTEXT and one.kind == CaptureType.TEXT else 0

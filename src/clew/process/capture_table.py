@@ -42,9 +42,6 @@ class CaptureTable:
         self._n_bytes = 0
         self._n_written = 0
 
-    def __len__(self) -> int:
-        return len(self.rows)
-
     def append(self, row: CaptureRow) -> None:
         """Have one more row. Raises UsageError: there is no room."""
         is_new = row.form not in self._starts

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import mmap
 import os
 from collections.abc import Sequence
 from functools import cache
@@ -76,8 +77,6 @@ _FALLOC_FL_KEEP_SIZE_AND_PUNCH_HOLE: Final = 3
 _STATFS_BYTES: Final = 120
 _PR_SET_CHILD_SUBREAPER: Final = 36
 
-_PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
-
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
 libc.process_vm_readv.restype = ctypes.c_ssize_t
@@ -136,7 +135,7 @@ def read_as_program(pid: int, address: int, size_bytes: int) -> bytes:
     buffer = ctypes.create_string_buffer(size_bytes)
     # A piece that lies on two pages is read whole or not at all (process_vm_readv(2)).
     end = address + size_bytes
-    edges = [address, *range((address // _PAGE_BYTES + 1) * _PAGE_BYTES, end, _PAGE_BYTES), end]
+    edges = [address, *range((address // mmap.PAGESIZE + 1) * mmap.PAGESIZE, end, mmap.PAGESIZE), end]
     remote = (ctypes.c_size_t * (2 * (len(edges) - 1)))()
     for index, (start, stop) in enumerate(pairwise(edges)):
         remote[2 * index : 2 * index + 2] = [start, stop - start]

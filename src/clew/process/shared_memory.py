@@ -259,7 +259,8 @@ class SharedMemory:
         child._tell_order(self._records_order)
         child._tell_written(self._is_written)
         child._inherit_changed(self)
-        child._put_captures(self._captures.rows)
+        child._captures.replace(self._captures.rows)
+        child._write_captures()
         child.set_breakpoints(self._breakpoints)
         return child
 
@@ -331,20 +332,19 @@ class SharedMemory:
 
     def set_captures(self, captures: Sequence[CaptureRow]) -> None:
         """Replace what is captured by this; all threads are stopped, and see to it. Raises UsageError: too much."""
-        self._put_captures(captures)
+        self._captures.replace(captures)
+        self._write_captures()
         self.give_directive()
 
     def append_capture(self, one: CaptureRow) -> None:
         """Capture something more; threads that run see to it when they come next. Raises UsageError: no room."""
         self._captures.append(one)
-        self._put_captures()
+        self._write_captures()
         self.give_directive()
 
-    def _put_captures(self, others: Sequence[CaptureRow] | None = None) -> None:
-        if others is not None:
-            self._captures.replace(others)
+    def _write_captures(self) -> None:
         self._captures.write(self.map, self.layout.captures_offset)
-        self.set_status_ticket("capture_count", len(self._captures))
+        self.set_status_ticket("capture_count", len(self._captures.rows))
 
     def tell_changed(self, pages: Sequence[int]) -> None:
         """Say which pages of code changed behind the process' back; threads see to it when they come next."""

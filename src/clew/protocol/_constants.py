@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("0f394f368128ad32f38171cbcc4155dc67c4ebea93358eb2123d33c50aa79b56")
+SCHEMA_HASH: Final = bytes.fromhex("960de74754feb8c97c097e8be2b77e692f8b7e54a64eef92ac683df7703b8fd9")
 
 CONTAINER_MAGIC: Final = 3544686211845344323
 """what a container begins with: CLDATA11"""
@@ -58,6 +58,10 @@ MAX_CAPTURE_TEXT: Final = 4096
 """bytes of one value that is bytes, and of the data of all forms at one address"""
 MAX_CAPTURE_TEXTS: Final = 65536
 """bytes of the values that are bytes, of all forms at one address"""
+CAPTURE_NAME_BYTES: Final = 16
+"""bytes of a thread's name, as the kernel keeps it"""
+NO_CONDITION: Final = 65535
+"""CaptureForm.condition: there is none"""
 MAX_CHANGED_PAGES: Final = 32
 """entries of StatusPage.changed_pages"""
 MAX_FILTER_RANGES: Final = 4096
@@ -586,6 +590,8 @@ class FunctionFlag(IntEnum):
 
 SESSION_HEADER_BYTES: Final = 256
 FILTER_RANGE_BYTES: Final = 24
+CAPTURE_FORM_BYTES: Final = 8
+CAPTURE_INSTRUCTION_BYTES: Final = 16
 CAPTURE_PLACE_BYTES: Final = 24
 STATUS_PAGE_BYTES: Final = 4096
 THREAD_SLOT_BYTES: Final = 512
@@ -644,6 +650,26 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "start": (0, "<Q"),
             "end": (8, "<Q"),
             "included": (16, "<Q"),
+        },
+    ),
+    "CaptureForm": (
+        8,
+        {
+            "n_operations": (0, "<H"),
+            "n_fields": (2, "<H"),
+            "condition": (4, "<H"),
+            "data_bytes": (6, "<H"),
+        },
+    ),
+    "CaptureInstruction": (
+        16,
+        {
+            "operation": (0, "<B"),
+            "value_type": (1, "<B"),
+            "a": (2, "<H"),
+            "b": (4, "<H"),
+            "reserved": (6, "<H"),
+            "immediate": (8, "<Q"),
         },
     ),
     "CapturePlace": (

@@ -12,6 +12,9 @@ import numpy as np
 from clew.protocol._constants import (
     ARCHITECTURES,
     BUFFER_GUARD_BYTES,
+    CAPTURE_FORM_BYTES,
+    CAPTURE_INSTRUCTION_BYTES,
+    CAPTURE_NAME_BYTES,
     CAPTURE_PLACE_BYTES,
     CAPTURE_RECORD_BYTES,
     CONTAINER_MAGIC,
@@ -51,6 +54,7 @@ from clew.protocol._constants import (
     NOTE_NAME,
     NOTE_TYPE,
     NOWHERE_PC,
+    NO_CONDITION,
     NO_INDEX,
     NO_SYMBOL,
     PATH_BUFFER_BYTES,
@@ -122,6 +126,11 @@ from clew.protocol._constants import (
 __all__ = [
     "ARCHITECTURES",
     "BUFFER_GUARD_BYTES",
+    "CAPTURE_FORM",
+    "CAPTURE_FORM_BYTES",
+    "CAPTURE_INSTRUCTION",
+    "CAPTURE_INSTRUCTION_BYTES",
+    "CAPTURE_NAME_BYTES",
     "CAPTURE_PLACE",
     "CAPTURE_PLACE_BYTES",
     "CAPTURE_RECORD",
@@ -172,6 +181,7 @@ __all__ = [
     "NOTE_NAME",
     "NOTE_TYPE",
     "NOWHERE_PC",
+    "NO_CONDITION",
     "NO_INDEX",
     "NO_SYMBOL",
     "PATH_BUFFER_BYTES",
@@ -356,6 +366,26 @@ FILTER_RANGE: Final[np.dtype[np.void]] = np.dtype(
 )
 """Code from start up to end is recorded or not; of several ranges that hold an address the last counts."""
 
+CAPTURE_FORM: Final[np.dtype[np.void]] = np.dtype(
+    {
+        "names": ["n_operations", "n_fields", "condition", "data_bytes"],
+        "formats": ["<u2", "<u2", "<u2", "<u2"],
+        "offsets": [0, 2, 4, 6],
+        "itemsize": 8,
+    }
+)
+"""What a form begins with. Behind it: n_operations CaptureInstruction, n_fields u16, data_bytes of data."""
+
+CAPTURE_INSTRUCTION: Final[np.dtype[np.void]] = np.dtype(
+    {
+        "names": ["operation", "value_type", "a", "b", "reserved", "immediate"],
+        "formats": ["<u1", "<u1", "<u2", "<u2", "<u2", "<u8"],
+        "offsets": [0, 1, 2, 4, 6, 8],
+        "itemsize": 16,
+    }
+)
+"""One operation of a form."""
+
 CAPTURE_PLACE: Final[np.dtype[np.void]] = np.dtype(
     {
         "names": ["pc", "number", "action", "form_start", "form_bytes"],
@@ -364,7 +394,9 @@ CAPTURE_PLACE: Final[np.dtype[np.void]] = np.dtype(
         "itemsize": 24,
     }
 )
-"""What is captured in front of the instruction at pc. Replaced while all threads are stopped, with a directive."""
+"""What is captured in front of the instruction at pc. Appended to while threads run, moved only while all are stopped;
+told with a directive.
+"""
 
 STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
     {

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from clew.protocol._constants import LAYOUTS
 
-__all__ = ["field_offset", "pack_struct", "unpack_number"]
+__all__ = ["field_offset", "pack_struct", "row_of", "unpack_number"]
 
 
 def pack_struct(name: str, **values: int | bytes | Sequence[int]) -> bytes:
@@ -34,6 +34,11 @@ def pack_struct(name: str, **values: int | bytes | Sequence[int]) -> bytes:
 def field_offset(name: str, field: str) -> int:
     """Offset of `field` in struct `name`, in bytes."""
     return LAYOUTS[name][1][field][0]
+
+
+def row_of(name: str) -> struct.Struct:
+    """All fields of struct `name`, in their order: it has no arrays and no gaps."""
+    return struct.Struct("<" + "".join(layout.removeprefix("<") for _, layout in LAYOUTS[name][1].values()))
 
 
 def unpack_number(data: bytes, name: str, field: str) -> int:

@@ -6,7 +6,7 @@ Runs in the controller: what is asked in any thread, callbacks in one of their o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from clew.capture.compiler import compile_capture
 from clew.sessions.calls import Call
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CallProbe", "CallProbes", "Callback"]
 
+T = TypeVar("T")
 Callback = Callable[[Call], object]
 
 
@@ -67,11 +68,15 @@ class CallProbes:
         self, where: str | int, capture: Iterable[str], condition: str | None, *, is_return: bool
     ) -> Callable[[Callback], CallProbe]:
         """What makes a probe of a callback. Raises CaptureError, UsageError."""
-        texts = [capture] if isinstance(capture, str) else list(capture)
-        place, form = parse_where(where), compile_capture(texts, self._target.machine(), condition)
+        place, form, texts = self._read(where, capture, condition)
+        wish = Wish.RETURN if is_return else Wish.CALL
 
         def make(callback: Callback) -> CallProbe:
-            return self._target.run(lambda control: self._add(control, place, callback, form, texts, is_return))
+            def note(number: int) -> CallProbe:
+                self._by_number[number] = CallProbe(self, number, place.text, callback, form, texts)
+                return self._by_number[number]
+
+            return self._target.run(lambda control: self._arm(control, place, form, wish, note))
 
         return make
 
@@ -79,20 +84,29 @@ class CallProbes:
         """Record calls of a function, which `sink` takes. Raises CaptureError, UsageError, ControlError."""
         from clew.sessions.call_logs import CallLog
 
-        texts = [capture] if isinstance(capture, str) else list(capture)
-        place, form = parse_where(where), compile_capture(texts, self._target.machine(), condition)
-        number = self._target.run(lambda control: self._add_log(control, sink, place, form))
-        return CallLog(self._target, sink, number, place.text, form, texts, lambda: self.remove(number))
+        place, form, texts = self._read(where, capture, condition)
 
-    def _add_log(self, control: Control, sink: CaptureSink, where: Where, form: Form) -> Iterator[int | None]:
+        def note(number: int) -> CallLog:
+            sink.watch(number)
+            return CallLog(self._target, sink, number, place.text, form, texts, lambda: self.remove(number))
+
+        return self._target.run(lambda control: self._arm(control, place, form, Wish.LOG, note))
+
+    def _read(self, where: str | int, capture: Iterable[str], condition: str | None) -> tuple[Where, Form, list[str]]:
+        texts = [capture] if isinstance(capture, str) else list(capture)
+        return parse_where(where), compile_capture(texts, self._target.machine(), condition), texts
+
+    def _arm(
+        self, control: Control, where: Where, form: Form, wish: Wish, note: Callable[[int], T]
+    ) -> Iterator[T | None]:
+        """Have something done about a function; what `note` makes of its number."""
         places = self._open_places(control)
-        made = []
+        made: list[T] = []
 
         def change() -> None:
-            mappings, pid = self._target.read_maps(), self._target.pid
-            made.append(places.add(where, form, mappings, pid, Wish.LOG))
+            number = places.add(where, form, self._target.read_maps(), self._target.pid, wish)
             # Before any thread goes on: it may come there at once.
-            sink.watch(made[0])
+            made.append(note(number))
 
         yield from self._target.while_stopped(control, change)
         yield made[0]
@@ -128,21 +142,6 @@ class CallProbes:
 
         self._target.run(steps)
         self._by_number.pop(number, None)
-
-    def _add(
-        self, control: Control, where: Where, callback: Callback, form: Form, texts: list[str], is_return: bool
-    ) -> Iterator[CallProbe | None]:
-        places, made = self._open_places(control), []
-
-        def change() -> None:
-            mappings, pid = self._target.read_maps(), self._target.pid
-            number = places.add(where, form, mappings, pid, Wish.RETURN if is_return else Wish.CALL)
-            # Before any thread goes on: it may come there at once.
-            made.append(CallProbe(self, number, where.text, callback, form, texts))
-            self._by_number[number] = made[0]
-
-        yield from self._target.while_stopped(control, change)
-        yield made[0]
 
     def _handle(self, stop: Stop) -> None:
         """Call the callbacks that a thread waits for."""

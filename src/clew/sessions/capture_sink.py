@@ -14,7 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from clew.dataclass import dataclass
-from clew.protocol._generated import CAPTURE_RECORD, RECORD_BYTES, STATUS_PAGE, RecordKind
+from clew.protocol._generated import (
+    CAPTURE_RECORD,
+    CONTINUATION_PAYLOAD_BYTES,
+    RECORD_BYTES,
+    STATUS_PAGE,
+    RecordKind,
+)
 from clew.recording.drain.capture_rows import split_captures
 from clew.recording.raw.ended_threads import ENDED_THREAD
 from clew.recording.sinks.sink import ProcessSink, ProcessStart, Sink
@@ -24,8 +30,7 @@ __all__ = ["CaptureSink", "Captured"]
 
 Array = npt.NDArray[Any]
 
-_CONTINUATION_HEAD: Final = 4
-_PAYLOAD_BYTES: Final = RECORD_BYTES - _CONTINUATION_HEAD
+_CONTINUATION_HEAD: Final = RECORD_BYTES - CONTINUATION_PAYLOAD_BYTES
 
 
 @dataclass(frozen=True)
@@ -84,30 +89,41 @@ class CaptureSink(Sink):
         n_parts = heads["continuations"].astype(np.int64)
         follows = np.concatenate([[0], np.cumsum(kinds == RecordKind.CONTINUATION)])
         ends = np.minimum(at + 1 + n_parts, len(records))
-        is_sound = (follows[ends] - follows[at + 1] == n_parts) & (heads["payload_bytes"] <= n_parts * _PAYLOAD_BYTES)
+        is_sound = (follows[ends] - follows[at + 1] == n_parts) & (
+            heads["payload_bytes"] <= n_parts * CONTINUATION_PAYLOAD_BYTES
+        )
         self.n_damaged += int((~is_sound).sum())
         for n in np.unique(n_parts[is_sound]).tolist():
             own = is_sound & (n_parts == n)
             parts = records[at[own][:, None] + 1 + np.arange(n)][:, :, _CONTINUATION_HEAD:]
-            yield Captured(pid, heads[own], parts.reshape(len(parts), n * _PAYLOAD_BYTES))
+            yield Captured(pid, heads[own], parts.reshape(len(parts), n * CONTINUATION_PAYLOAD_BYTES))
 
 
 class _Process(ProcessSink):
     def __init__(self, sink: CaptureSink) -> None:
-        self._sink, self._pid = sink, 0
+        self._sink = sink
+        self._pid: int | None = None
+        self._early: list[Array] = []
 
     def begin(self, start: ProcessStart) -> None:
         self._pid = int(start.who.pid)
+        for records in self._early:
+            self._sink.keep(self._pid, records)
+        self._early.clear()
 
     def take_captures(self, records: Array) -> None:
-        self._sink.keep(self._pid, records)
+        if self._pid is None:
+            # A fork's child may show its first thread before it begins.
+            self._early.append(records)
+        else:
+            self._sink.keep(self._pid, records)
 
     def take_ended(self, n_threads: int, packed: bytes) -> bool:
         rows = np.frombuffer(packed, ENDED_THREAD, n_threads)
         n_bytes = int(rows["n_records"].sum(dtype=np.int64)) * RECORD_BYTES
         captures, _ = split_captures(memoryview(packed)[rows.nbytes : rows.nbytes + n_bytes])
         if captures is not None:
-            self._sink.keep(self._pid, captures)
+            self.take_captures(captures)
         return True
 
     def take_status(self, page: bytes) -> None:

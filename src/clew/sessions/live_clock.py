@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from clew.recording.assembly.clock import find_rate
+
 __all__ = ["LiveClock"]
 
 Array = npt.NDArray[Any]
@@ -27,11 +29,10 @@ class LiveClock:
 
     def note(self, status: np.void) -> None:
         """Take over the pairs of a status page, of dtype STATUS_PAGE: those that lie further apart count."""
-        start, last = int(status["start_tsc"]), int(status["last_tsc"])
-        ticks, nanoseconds = last - start, int(status["last_ns"]) - int(status["start_ns"])
-        if ticks > 0 and 0 < nanoseconds < 1 << 62:
-            self._start_tsc, self._start_ns = start, int(status["start_ns"])
-            self._ns_per_tick = nanoseconds / ticks
+        rate = find_rate(status)
+        if rate and int(status["last_ns"]) - int(status["start_ns"]) < 1 << 62:
+            self._start_tsc, self._start_ns = int(status["start_tsc"]), int(status["start_ns"])
+            self._ns_per_tick = rate
 
     def to_time(self, tsc: Array) -> pa.Array:
         """Nanoseconds since 1970, i64, of time stamps (u64); null before there are two pairs."""

@@ -1,7 +1,7 @@
 """Functions at which a session's threads stop to tell somebody: found in what is loaded, and in what is loaded later.
 
-Runs in the controller, in the one thread that owns the target. Who comes to a function, or back from it, waits there
-alone; the others run on.
+Runs in the controller, in the thread that owns the target, and in the one that waits for who comes. Who comes to a
+function, or back from it, waits there alone; the others run on.
 """
 
 from __future__ import annotations

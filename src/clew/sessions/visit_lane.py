@@ -42,18 +42,21 @@ class VisitLane:
         self.is_working = True
         """The kernel can wait for several processes (since Linux 5.16)."""
         self._own = ctypes.c_uint32(0)
+        self._lock = threading.Lock()
+        """Of the list, which grows where processes begin, and shrinks where they are waited for."""
         self._heard: list[_Heard] = []
         self._is_closing = False
         self._thread: threading.Thread | None = None
 
     def hear(self, holding: Holding) -> bool:
         """Wait for the threads of a process, too; False: there is no room, or it can't be done."""
-        if not self.is_working or len(self._heard) >= MAX_WORDS - 1:
-            return False
         shared = holding.followed.shared
         offset = shared.layout.status_offset + field_offset("StatusPage", "visit_bell")
-        # The thread sees the list before, or this one, whole.
-        self._heard = [*self._heard, _Heard(holding, ctypes.c_uint32.from_buffer(shared.map, offset))]
+        with self._lock:
+            if not self.is_working or len(self._heard) >= MAX_WORDS - 1:
+                return False
+            # The thread sees the list before, or this one, whole.
+            self._heard = [*self._heard, _Heard(holding, ctypes.c_uint32.from_buffer(shared.map, offset))]
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="clew-callbacks", daemon=True)
             self._thread.start()
@@ -91,7 +94,7 @@ class VisitLane:
                 self._give_up()
                 return
             del words
-            if any(one.holding.followed.has_ended for one in heard):
+            with self._lock:
                 self._heard = [one for one in self._heard if not one.holding.followed.has_ended]
 
     def _meet_visitors(self, holding: Holding) -> None:
@@ -101,9 +104,12 @@ class VisitLane:
             # A process that ends takes with it what is looked at.
             if not holding.followed.has_ended:
                 self._fail(error)
+                holding.be_unheard()
 
     def _give_up(self) -> None:
         """The recording's own thread waits for all of them from now on."""
-        self.is_working = False
-        for one in self._heard:
-            one.holding.visits.is_heard = False
+        with self._lock:
+            self.is_working = False
+            heard, self._heard = self._heard, []
+        for one in heard:
+            one.holding.be_unheard()

@@ -15,7 +15,7 @@ use crate::cpu::sys::clock::ticks;
 use crate::dispatch::life::detach;
 use crate::dispatch::signals::masks;
 use crate::instrument::captures::form::Kind;
-use crate::instrument::captures::layout::{Program, COMM_BYTES};
+use crate::instrument::captures::layout::Program;
 use crate::instrument::captures::places::{are_any, Guarded};
 use crate::instrument::indirect::pads::add_to_counter;
 use crate::instrument::{Engine, ENGINE};
@@ -45,13 +45,13 @@ pub fn take_alone(context: &mut ThreadContext) -> Option<CachePc> {
     }
     context.registers.pc = exit.target;
     let guarded = engine.captures.of_fragment(exit.fragment)?.clone();
-    let goes_on = goes_on(&engine, context);
     if context.capture.outcome == UNPREPARED {
         context.capture.outcome = 0;
         drop(engine);
         prepare(context, &guarded);
         return Some(guarded.start);
     }
+    let goes_on = goes_on(&engine, context);
     note(engine, context, &guarded);
     (goes_on && context.capture.stops == 0 && context.pending_word().load(Ordering::Relaxed) == 0)
         .then_some(guarded.behind)
@@ -174,7 +174,7 @@ fn prepare(context: &mut ThreadContext, guarded: &Guarded) {
                 _ => {
                     let name = thread_name();
                     let size = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
-                    values.set_text(program, index, &name[..size.min(COMM_BYTES as usize)]);
+                    values.set_text(program, index, &name[..size]);
                 }
             }
         }

@@ -5,15 +5,13 @@
 
 extern crate alloc;
 use crate::protocol::{
-    capture_context, capture_operation as op, capture_type, MAX_CAPTURE_OPERATIONS, MAX_CAPTURE_TEXT,
+    capture_context, capture_operation as op, capture_type, CaptureForm, CaptureInstruction, MAX_CAPTURE_OPERATIONS,
+    MAX_CAPTURE_TEXT, NO_CONDITION,
 };
 use alloc::vec::Vec;
 
-/// Bytes of a form's head, and of one operation: as src/clew/capture/form.py packs them.
-const HEAD_BYTES: usize = 8;
-const OPERATION_BYTES: usize = 16;
-/// In the head: there is no condition.
-const NO_CONDITION: u16 = 0xffff;
+const HEAD_BYTES: usize = size_of::<CaptureForm>();
+const OPERATION_BYTES: usize = size_of::<CaptureInstruction>();
 /// Numbers of registers end here.
 const MAX_REGISTERS: u64 = 64;
 
@@ -106,23 +104,24 @@ pub struct Form {
 impl Form {
     /// Reads what the controller packed; `None`: it is no form.
     pub fn parse(bytes: &[u8]) -> Option<Form> {
-        let number = |at: usize| Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
-        let (n_operations, n_fields) = (usize::from(number(0)?), usize::from(number(2)?));
+        // SAFETY: any bytes are one.
+        let head: CaptureForm = unsafe { read(bytes, 0) }?;
+        let (n_operations, n_fields) = (usize::from(head.n_operations), usize::from(head.n_fields));
         if n_operations as u64 > MAX_CAPTURE_OPERATIONS || n_fields as u64 > MAX_CAPTURE_OPERATIONS {
             return None;
         }
         let fields_at = HEAD_BYTES + n_operations * OPERATION_BYTES;
-        let data_at = fields_at + 2 * n_fields;
-        let data = bytes.get(data_at..)?;
-        if data.len() != usize::from(number(6)?) || data.len() as u64 > MAX_CAPTURE_TEXT {
+        let data = bytes.get(fields_at + n_fields * size_of::<u16>()..)?;
+        if data.len() != usize::from(head.data_bytes) || data.len() as u64 > MAX_CAPTURE_TEXT {
             return None;
         }
+        let operation = |index: usize| read_operation(bytes, HEAD_BYTES + index * OPERATION_BYTES);
+        // SAFETY: as above.
+        let field = |index: usize| unsafe { read::<u16>(bytes, fields_at + index * size_of::<u16>()) };
         let form = Form {
-            operations: (0..n_operations)
-                .map(|index| read_operation(bytes, HEAD_BYTES + index * OPERATION_BYTES))
-                .collect::<Option<_>>()?,
-            fields: (0..n_fields).map(|index| number(fields_at + 2 * index)).collect::<Option<_>>()?,
-            condition: Some(number(4)?).filter(|condition| *condition != NO_CONDITION),
+            operations: (0..n_operations).map(operation).collect::<Option<_>>()?,
+            fields: (0..n_fields).map(field).collect::<Option<_>>()?,
+            condition: Some(head.condition).filter(|condition| *condition != NO_CONDITION),
             data: data.to_vec(),
         };
         form.is_sound().then_some(form)
@@ -188,15 +187,20 @@ impl Form {
 }
 
 fn read_operation(bytes: &[u8], at: usize) -> Option<Operation> {
-    let row: &[u8; OPERATION_BYTES] = bytes.get(at..)?.first_chunk()?;
-    let [code, kind, a0, a1, b0, b1, _, _, immediate @ ..] = *row;
-    Some(Operation {
-        code,
-        kind: Kind(kind),
-        a: u16::from_le_bytes([a0, a1]),
-        b: u16::from_le_bytes([b0, b1]),
-        immediate: u64::from_le_bytes(immediate),
-    })
+    // SAFETY: any bytes are one.
+    let one: CaptureInstruction = unsafe { read(bytes, at) }?;
+    let CaptureInstruction { operation, value_type, a, b, immediate, .. } = one;
+    Some(Operation { code: operation, kind: Kind(value_type), a, b, immediate })
+}
+
+/// What lies at a place of some bytes; `None`: they end before.
+///
+/// # Safety
+/// Any bytes are a `T`.
+unsafe fn read<T: Copy>(bytes: &[u8], at: usize) -> Option<T> {
+    let place = bytes.get(at..)?.get(..size_of::<T>())?;
+    // SAFETY: as many bytes are there, wherever they lie; the caller promises that they are one.
+    Some(unsafe { place.as_ptr().cast::<T>().read_unaligned() })
 }
 
 #[cfg(test)]
@@ -210,23 +214,25 @@ pub mod samples {
 
     /// A form as the controller packs it.
     pub fn pack(form: &Form) -> Vec<u8> {
-        let head = [
-            form.operations.len() as u16,
-            form.fields.len() as u16,
-            form.condition.unwrap_or(NO_CONDITION),
-            form.data.len() as u16,
-        ];
-        let mut bytes: Vec<u8> = head.iter().flat_map(|number| number.to_le_bytes()).collect();
+        let head = CaptureForm {
+            n_operations: form.operations.len() as u16,
+            n_fields: form.fields.len() as u16,
+            condition: form.condition.unwrap_or(NO_CONDITION),
+            data_bytes: form.data.len() as u16,
+        };
+        let mut bytes = bytes_of(&head);
         for one in &form.operations {
-            bytes.extend([one.code, one.kind.0]);
-            for number in [one.a, one.b, 0] {
-                bytes.extend(number.to_le_bytes());
-            }
-            bytes.extend(one.immediate.to_le_bytes());
+            let Operation { code: operation, kind: Kind(value_type), a, b, immediate } = *one;
+            bytes.extend(bytes_of(&CaptureInstruction { operation, value_type, a, b, reserved: 0, immediate }));
         }
         bytes.extend(form.fields.iter().flat_map(|field| field.to_le_bytes()));
         bytes.extend(&form.data);
         bytes
+    }
+
+    fn bytes_of<T: Copy>(row: &T) -> Vec<u8> {
+        // SAFETY: the rows above have no gaps.
+        unsafe { core::slice::from_raw_parts((row as *const T).cast::<u8>(), size_of::<T>()) }.to_vec()
     }
 }
 

@@ -7,12 +7,10 @@ extern crate alloc;
 use super::form::{Form, Kind, Operation};
 use crate::cpu::captured::{N_REGISTERS, N_VECTORS};
 use crate::protocol::{
-    capture_action, capture_context, capture_operation as op, MAX_CAPTURE_TEXT, MAX_CAPTURE_TEXTS, MAX_CAPTURE_VALUES,
+    capture_action, capture_context, capture_operation as op, CAPTURE_NAME_BYTES, MAX_CAPTURE_TEXT, MAX_CAPTURE_TEXTS,
+    MAX_CAPTURE_VALUES,
 };
 use alloc::vec::Vec;
-
-/// Bytes of a thread's name, as the kernel keeps it.
-pub const COMM_BYTES: u32 = 16;
 
 /// A capture, and where its values are.
 #[derive(Clone, Debug)]
@@ -101,7 +99,7 @@ fn text_bytes(one: &Operation) -> u32 {
     match one.code {
         // Words of it are compared, and the program may have alignment checks on.
         op::STRING | op::BYTES => (one.immediate as u32).next_multiple_of(8),
-        op::CONTEXT if one.kind == Kind::TEXT => COMM_BYTES,
+        op::CONTEXT if one.kind == Kind::TEXT => CAPTURE_NAME_BYTES as u32,
         _ => 0,
     }
 }
@@ -113,22 +111,13 @@ fn find_needed(form: &Form, takes_fields: bool) -> Vec<bool> {
     for root in fields.chain(form.condition.iter()) {
         is_needed[usize::from(*root)] = true;
     }
-    for index in (0..form.operations.len()).rev().filter(|index| is_needed[*index]).collect::<Vec<_>>() {
-        mark_operands(form, index, &mut is_needed);
-    }
-    is_needed
-}
-
-/// Marks what an operation is made of, and what that is.
-fn mark_operands(form: &Form, index: usize, is_needed: &mut [bool]) {
-    let mut open = alloc::vec![index];
-    while let Some(index) = open.pop() {
-        for operand in
-            form.operations[index].operands().filter(|operand| !core::mem::replace(&mut is_needed[*operand], true))
-        {
-            open.push(operand);
+    // What an operation is made of comes before it.
+    for (index, one) in form.operations.iter().enumerate().rev() {
+        if is_needed[index] {
+            one.operands().for_each(|operand| is_needed[operand] = true);
         }
     }
+    is_needed
 }
 
 /// Which operations may be missing.

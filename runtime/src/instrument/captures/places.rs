@@ -23,9 +23,6 @@ pub fn are_any() -> bool {
     ARE_ANY.load(Ordering::Relaxed)
 }
 
-/// The bytes that forms have in the shared memory.
-pub type Heap<'a> = &'a [u8];
-
 /// What is captured at one address, in the order in which it was asked for.
 #[derive(Debug, Default)]
 pub struct Place {
@@ -77,8 +74,8 @@ impl Captures {
         self.by_fragment.get(&id)
     }
 
-    /// Takes over what the controller asks for now: the addresses where that is other than before, and how many entries are none.
-    pub fn replace(&mut self, asked: &[CapturePlace], heap: Heap) -> (Vec<AppPc>, u32) {
+    /// Takes over what the controller asks for now, by the bytes of all forms: the addresses where that is other than before, and how many entries are none.
+    pub fn replace(&mut self, asked: &[CapturePlace], heap: &[u8]) -> (Vec<AppPc>, u32) {
         let mut places: BTreeMap<AppPc, (Place, Room)> = BTreeMap::new();
         let mut n_refused = 0;
         for one in asked {

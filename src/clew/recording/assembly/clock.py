@@ -12,9 +12,16 @@ import numpy.typing as npt
 
 from clew.recording.raw.process import RawProcess
 
-__all__ = ["Clock"]
+__all__ = ["Clock", "find_rate"]
 
 Array = npt.NDArray[Any]
+
+
+def find_rate(status: np.void) -> float:
+    """Nanoseconds of a tick, by the two pairs that a status page (dtype STATUS_PAGE) has; 0.0: there are none."""
+    ticks = int(status["last_tsc"]) - int(status["start_tsc"])
+    nanoseconds = int(status["last_ns"]) - int(status["start_ns"])
+    return nanoseconds / ticks if ticks > 0 and nanoseconds > 0 else 0.0
 
 
 class Clock:
@@ -23,8 +30,7 @@ class Clock:
     def __init__(self, process: RawProcess) -> None:
         status = process.status
         self.start_tsc = int(status["start_tsc"])
-        ticks, nanoseconds = int(status["last_tsc"]) - self.start_tsc, int(status["last_ns"]) - int(status["start_ns"])
-        self.ns_per_tick = nanoseconds / ticks if ticks > 0 and nanoseconds > 0 else 0.0
+        self.ns_per_tick = find_rate(status)
         self.start_ns = process.start_ns
         self.duration_ns = max(process.end_ns - process.start_ns, 0)
 

@@ -268,7 +268,8 @@ class Drain:
                 first, second = memoryview(b"".join((first, second))), second[:0]
                 self._slots.free_room(slot, head)
             if self._shared.has_captures:
-                first, second = self._take_captures(memoryview(b"".join((first, second)))), second[:0]
+                whole = memoryview(b"".join((first, second))) if len(second) else first
+                first, second = self._take_captures(whole), second[:0]
             self._sink.take_records(stream.number, slot, first, second)
             self.drained_bytes += size_bytes
         self._slots.free_room(slot, head)

@@ -1,6 +1,7 @@
 """Threads of one followed process that are stopped: held, stepped, or come to a breakpoint.
 
-Runs in the controller, in its one thread. The threads wait in the runtime and ask how to go on (RequestKind.HOLD); no
+Runs in the controller, in the recording's thread; captures and those who stop at them also in the thread that waits for
+them (clew.sessions.visit_lane). The threads wait in the runtime and ask how to go on (RequestKind.HOLD); no
 tracer is attached. What they tell of themselves is the target's word, and is shown, never believed: addresses are only
 ever given back to it.
 """
@@ -163,6 +164,11 @@ class Holding:
         if not self.visits.is_heard and hear(self):
             self.visits.is_heard = True
             self.followed.shared.set_status_ticket("hears_visits", 1)
+
+    def be_unheard(self) -> None:
+        """The recording's own thread waits for them again, and meets those who wait now when it looks next."""
+        self.followed.shared.set_status_ticket("hears_visits", 0)
+        self.visits.is_heard = False
 
     def advance(self) -> None:
         """Do what came up while the rings were emptied. Raises TargetError."""

@@ -1,8 +1,8 @@
 """Places in one followed process at which a thread that comes there waits alone, while the others run on.
 
-Runs in the controller, in its one thread. A place is a capture that stops to the runtime: its condition is asked where
-the thread is. Who asked for it is told of each thread that comes, and says when it is to go on; a thread that is
-forgotten goes on by itself.
+Runs in the controller, in the recording's thread, or in the one that waits for them. A place is a capture that stops to
+the runtime: its condition is asked where the thread is. Who asked for it is told of each thread that comes, and says
+when it is to go on; a thread that is forgotten goes on by itself.
 """
 
 from __future__ import annotations

@@ -159,66 +159,12 @@ fn emit_program(code: &mut Code, bit: u32) {
 
 /// Emits one operation; `ends` lead to where its value is missing.
 fn emit_operation(code: &mut Code, index: usize, one: &Operation, mut ends: Vec<CachePc>) {
-    let (a, b) = (usize::from(one.a), usize::from(one.b));
-    let is_float = one.kind.is_float();
     let is_there = match one.code {
-        op::CONSTANT => {
-            code.emitter.load_immediate(RAX, integers::constant(one.immediate, one.kind));
-            true
-        }
         op::REGISTER => emit_register(code, one.immediate),
         op::VECTOR => code.load_vector(one.immediate),
         op::CONTEXT => emit_context(code, one.immediate),
-        op::LOAD => {
-            integers::emit_load(code, a, one.kind, &mut ends);
-            true
-        }
-        op::STRING => {
-            texts::emit_string(code, index, one, &mut ends);
-            true
-        }
-        op::BYTES => {
-            texts::emit_bytes(code, index, one, &mut ends);
-            true
-        }
-        op::TEXT_EQUAL => {
-            texts::emit_equal(code, a, b);
-            true
-        }
-        op::CONVERT => {
-            floats::emit_conversion(code, a, Kind(one.immediate as u8), one.kind);
-            true
-        }
-        op::LOGICAL_AND | op::LOGICAL_OR => {
-            integers::emit_logical(code, one, &mut ends);
-            true
-        }
-        op::LOGICAL_NOT => {
-            integers::emit_not(code, a);
-            true
-        }
-        op::NEGATE if is_float => {
-            floats::emit_negation(code, a, one.kind);
-            true
-        }
-        op::NEGATE | op::COMPLEMENT => {
-            integers::emit_unary(code, one.code, a, one.kind);
-            true
-        }
-        op::EQUAL | op::NOT_EQUAL | op::LESS | op::LESS_EQUAL if is_float => {
-            floats::emit_comparison(code, one);
-            true
-        }
-        op::EQUAL | op::NOT_EQUAL | op::LESS | op::LESS_EQUAL => {
-            integers::emit_comparison(code, one);
-            true
-        }
-        _ if is_float => {
-            floats::emit_arithmetic(code, one);
-            true
-        }
         _ => {
-            integers::emit_arithmetic(code, one, &mut ends);
+            emit_value(code, index, one, &mut ends);
             true
         }
     };
@@ -230,6 +176,28 @@ fn emit_operation(code: &mut Code, index: usize, one: &Operation, mut ends: Vec<
     }
     for place in ends {
         code.emitter.bind(place);
+    }
+}
+
+/// Emits what an operation makes of values before it to rax; `ends` get where it goes on if there is none.
+fn emit_value(code: &mut Code, index: usize, one: &Operation, ends: &mut Vec<CachePc>) {
+    let (a, b) = (usize::from(one.a), usize::from(one.b));
+    let is_float = one.kind.is_float();
+    match one.code {
+        op::CONSTANT => code.emitter.load_immediate(RAX, integers::constant(one.immediate, one.kind)),
+        op::LOAD => integers::emit_load(code, a, one.kind, ends),
+        op::STRING => texts::emit_string(code, index, one, ends),
+        op::BYTES => texts::emit_bytes(code, index, one, ends),
+        op::TEXT_EQUAL => texts::emit_equal(code, a, b),
+        op::CONVERT => floats::emit_conversion(code, a, Kind(one.immediate as u8), one.kind),
+        op::LOGICAL_AND | op::LOGICAL_OR => integers::emit_logical(code, one, ends),
+        op::LOGICAL_NOT => integers::emit_not(code, a),
+        op::NEGATE if is_float => floats::emit_negation(code, a, one.kind),
+        op::NEGATE | op::COMPLEMENT => integers::emit_unary(code, one.code, a, one.kind),
+        op::EQUAL..=op::LESS_EQUAL if is_float => floats::emit_comparison(code, one),
+        op::EQUAL..=op::LESS_EQUAL => integers::emit_comparison(code, one),
+        _ if is_float => floats::emit_arithmetic(code, one),
+        _ => integers::emit_arithmetic(code, one, ends),
     }
 }
 
