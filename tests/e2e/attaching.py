@@ -21,7 +21,8 @@ from clew.address import Pid
 from clew.process.attach import Attachment
 from clew.process.attach import attach as attach_runtime
 from clew.process.runtime_image import load_runtime_image
-from clew.process.shared_memory import HeaderSettings, SharedFile, SharedLayout, SharedMemory
+from clew.process.shared_layout import SharedLayout
+from clew.process.shared_memory import HeaderSettings, SharedFile, SharedMemory
 from clew.protocol._constants import Mode
 from tests.e2e import runs
 from tests.e2e.forked import Process

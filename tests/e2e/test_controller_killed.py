@@ -19,7 +19,7 @@ from clew.process import ptrace
 from clew.process.injection_plan import layout_for_limits
 from clew.process.maps import read_maps
 from clew.process.refuge import refuge
-from clew.process.shared_memory import SharedLayout
+from clew.process.shared_layout import SharedLayout
 from clew.process.stopped_process import StoppedProcess
 from clew.process.waiting import wait_stop
 from clew.protocol._constants import FULL_WAIT_SECONDS

@@ -8,7 +8,8 @@ import subprocess
 import time
 from pathlib import Path
 
-from clew.process.shared_memory import MEMFD_NAME, SharedLayout
+from clew.process.shared_layout import SharedLayout
+from clew.process.shared_memory import MEMFD_NAME
 from clew.protocol._constants import FULL_WAIT_SECONDS
 from clew.protocol.layout import field_offset
 from clew.recording.options.record_options import RecordOptions

@@ -23,7 +23,8 @@ from clew.process.launch import launch_stopped
 from clew.process.processors.chosen import PROCESSORS, native_processor, processor_named
 from clew.process.program import find_program
 from clew.process.runtime_image import load_runtime_image
-from clew.process.shared_memory import HeaderSettings, SharedFile, SharedLayout, SharedMemory
+from clew.process.shared_layout import SharedLayout
+from clew.process.shared_memory import HeaderSettings, SharedFile, SharedMemory
 from clew.protocol._constants import Mode
 
 __all__ = ["Check", "command", "run_checks"]

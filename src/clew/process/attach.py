@@ -27,7 +27,8 @@ from clew.process.maps import Mapping, read_maps
 from clew.process.processors.processor import Processor, Registers
 from clew.process.refuge import refuge
 from clew.process.runtime_image import RuntimeImage
-from clew.process.shared_memory import SharedLayout, SharedMemory
+from clew.process.shared_layout import SharedLayout
+from clew.process.shared_memory import SharedMemory
 from clew.process.stopped_process import StoppedProcess
 from clew.process.thread_state import ThreadState, give_back, read_state
 from clew.protocol._constants import CONTROL_BLOCK_BYTES, LAYOUTS, THREAD_STATE_BYTES, RuntimeState, Stage

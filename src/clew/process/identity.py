@@ -17,7 +17,8 @@ from typing import Final
 
 from clew.address import Pid, RemoteAddress, Tid
 from clew.process.maps import Mapping, parse_maps, read_maps
-from clew.process.shared_memory import MEMFD_NAME, PAGE_BYTES, SharedFile, SharedMemory
+from clew.process.shared_layout import PAGE_BYTES
+from clew.process.shared_memory import MEMFD_NAME, SharedFile, SharedMemory
 
 __all__ = [
     "find_ended_children",

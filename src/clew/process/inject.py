@@ -36,14 +36,8 @@ from clew.process.maps import Mapping
 from clew.process.processors.processor import Registers
 from clew.process.refuge import refuge
 from clew.process.runtime_image import RuntimeImage
-from clew.process.shared_memory import (
-    MEMFD_NAME,
-    PAGE_BYTES,
-    HeaderSettings,
-    SharedFile,
-    SharedLayout,
-    SharedMemory,
-)
+from clew.process.shared_layout import PAGE_BYTES, SharedLayout
+from clew.process.shared_memory import MEMFD_NAME, HeaderSettings, SharedFile, SharedMemory
 from clew.process.stopped_process import StoppedProcess
 from clew.protocol.layout import pack_struct
 

@@ -19,7 +19,7 @@ from clew.address import Pid, RemoteAddress
 from clew.dataclass import dataclass, replace
 from clew.errors import InjectionError
 from clew.process.maps import Mapping, read_address_space_limit
-from clew.process.shared_memory import PAGE_BYTES, SharedLayout
+from clew.process.shared_layout import PAGE_BYTES, SharedLayout
 from clew.protocol._constants import (
     CONTROL_BLOCK_BYTES,
     START_BLOCK_BYTES,

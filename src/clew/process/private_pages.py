@@ -16,7 +16,7 @@ from typing import Final
 
 from clew.address import Pid
 from clew.process.maps import Mapping, parse_maps
-from clew.process.shared_memory import PAGE_BYTES
+from clew.process.shared_layout import PAGE_BYTES
 
 __all__ = ["PrivatePages"]
 

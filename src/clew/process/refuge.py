@@ -17,7 +17,7 @@ from clew.process import ptrace
 from clew.process.linux import MAP_ANONYMOUS, MAP_PRIVATE, PROT_EXEC, PROT_READ
 from clew.process.maps import Mapping
 from clew.process.processors.processor import Registers
-from clew.process.shared_memory import PAGE_BYTES
+from clew.process.shared_layout import PAGE_BYTES
 from clew.process.stopped_process import StoppedProcess
 from clew.process.thread_state import ThreadState, apply_state
 

@@ -15,7 +15,7 @@ from clew.binary.architectures.known import native_architecture
 from clew.dataclass import dataclass, field
 from clew.errors import RuntimeImageError
 from clew.process.linux import PROT_EXEC, PROT_READ, PROT_WRITE
-from clew.process.shared_memory import PAGE_BYTES
+from clew.process.shared_layout import PAGE_BYTES
 from clew.protocol._constants import NOTE_NAME, NOTE_TYPE, SCHEMA_HASH, VERSION
 
 __all__ = ["RuntimeImage", "Segment", "default_runtime_path", "load_runtime_image", "parse_runtime_image"]

@@ -1,4 +1,4 @@
-"""The memory that the runtime and the controller share: its sizes, its layout, its creation.
+"""The memory that the runtime and the controller share: regions of a file, their headers, and what is told through them.
 
 Runs in the controller. What is in the rings and counters is not known here. The target can write everywhere in it, so
 that nothing read from it may be trusted; it can't change its size, which is sealed.
@@ -18,8 +18,9 @@ from typing import Final
 
 from clew.dataclass import dataclass, replace
 from clew.errors import ClewError, UsageError
-from clew.process.capture_table import CAPTURE_TABLE_BYTES, CaptureRow, CaptureTable
+from clew.process.capture_table import CaptureRow, CaptureTable
 from clew.process.linux import F_ADD_SEALS, MFD_ALLOW_SEALING, MFD_CLOEXEC, futex_wake, punch_hole
+from clew.process.shared_layout import SharedLayout
 from clew.protocol._constants import (
     FILTER_RANGE_BYTES,
     MAGIC,
@@ -28,8 +29,6 @@ from clew.protocol._constants import (
     PATH_UNLIMITED,
     SCHEMA_HASH,
     SESSION_HEADER_BYTES,
-    STATUS_PAGE_BYTES,
-    THREAD_SLOT_BYTES,
     VERSION,
     Mode,
 )
@@ -37,11 +36,9 @@ from clew.protocol.layout import field_offset, pack_struct
 
 __all__ = [
     "MEMFD_NAME",
-    "PAGE_BYTES",
     "FilterRow",
     "HeaderSettings",
     "SharedFile",
-    "SharedLayout",
     "SharedMemory",
     "read_relayout_executions",
 ]
@@ -53,48 +50,10 @@ MAX_REGIONS: Final = 4096
 RELAYOUT_EXECUTIONS: Final = 16384
 MAX_RELAYOUT_EXECUTIONS: Final = 65535
 
-PAGE_BYTES: Final = mmap.PAGESIZE
 _SEAL_SEAL, _SEAL_SHRINK, _SEAL_GROW = 1, 2, 4
 
 FilterRow = tuple[int, int, bool]
 """Of a range of code: first address, first address past it, whether it is recorded."""
-
-
-@dataclass(frozen=True)
-class SharedLayout:
-    """Sizes of the shared memory. All of it is sparse: what is not touched costs nothing."""
-
-    max_threads: int = 4096
-    ring_bytes: int = 1 << 20
-    counter_bytes: int = 32 << 20
-
-    @property
-    def status_offset(self) -> int:
-        return PAGE_BYTES
-
-    @property
-    def slots_offset(self) -> int:
-        return self.status_offset + STATUS_PAGE_BYTES
-
-    @property
-    def filters_offset(self) -> int:
-        return _page_up(self.slots_offset + self.max_threads * THREAD_SLOT_BYTES)
-
-    @property
-    def captures_offset(self) -> int:
-        return _page_up(self.filters_offset + MAX_FILTER_RANGES * FILTER_RANGE_BYTES)
-
-    @property
-    def rings_offset(self) -> int:
-        return _page_up(self.captures_offset + CAPTURE_TABLE_BYTES)
-
-    @property
-    def counters_offset(self) -> int:
-        return self.rings_offset + self.max_threads * self.ring_bytes
-
-    @property
-    def total_bytes(self) -> int:
-        return self.counters_offset + self.max_threads * self.counter_bytes
 
 
 def read_relayout_executions() -> int:
@@ -396,7 +355,3 @@ def _no_memory(layout: SharedLayout, error: Exception) -> ClewError:
     return ClewError(
         f"can't set up {layout.total_bytes >> 20} MiB of shared memory ({error}); look at {limits}, or at `clew doctor`"
     )
-
-
-def _page_up(value: int) -> int:
-    return -(-value // PAGE_BYTES) * PAGE_BYTES

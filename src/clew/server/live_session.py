@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from clew.errors import ClewError
-from clew.process.shared_memory import SharedLayout
+from clew.process.shared_layout import SharedLayout
 from clew.protocol._constants import Mode
 from clew.recording.assembly.images.images import ImageFiles
 from clew.recording.assembly.tables.tables import clean_text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from clew.process.shared_memory import SharedLayout
+from clew.process.shared_layout import SharedLayout
 from clew.protocol import _constants as constants
 from clew.protocol.layout import field_offset
 

@@ -22,7 +22,8 @@ from clew.process.maps import Mapping, read_maps
 from clew.process.processors.chosen import native_processor
 from clew.process.program import Program, find_program
 from clew.process.runtime_image import load_runtime_image
-from clew.process.shared_memory import HeaderSettings, SharedFile, SharedLayout, SharedMemory
+from clew.process.shared_layout import SharedLayout
+from clew.process.shared_memory import HeaderSettings, SharedFile, SharedMemory
 from clew.process.stopped_process import StoppedProcess
 from clew.protocol._constants import Mode, RuntimeState
 from clew.protocol.layout import field_offset

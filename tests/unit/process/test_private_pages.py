@@ -12,7 +12,7 @@ import pytest
 
 from clew.address import Pid
 from clew.process.private_pages import PrivatePages
-from clew.process.shared_memory import PAGE_BYTES
+from clew.process.shared_layout import PAGE_BYTES
 
 N_PAGES = 6
 

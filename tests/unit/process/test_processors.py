@@ -18,7 +18,7 @@ from clew.process.injection_plan import HEAP_BYTES, plan_injection
 from clew.process.linux import PROT_EXEC, PROT_READ, number_of_call
 from clew.process.maps import Mapping
 from clew.process.processors.chosen import PROCESSORS, native_processor, processor_named
-from clew.process.shared_memory import SharedLayout
+from clew.process.shared_layout import SharedLayout
 from clew.process.stopped_process import StoppedProcess
 from clew.process.thread_state import ThreadState, call_to_make_again, give_back, parse_state, read_state
 from clew.protocol._constants import ARCHITECTURES, LAYOUTS, HoldReason

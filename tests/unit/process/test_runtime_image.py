@@ -14,7 +14,7 @@ from clew.errors import RuntimeImageError
 from clew.process import runtime_image
 from clew.process.linux import PROT_EXEC, PROT_WRITE
 from clew.process.runtime_image import load_runtime_image, parse_runtime_image
-from clew.process.shared_memory import PAGE_BYTES
+from clew.process.shared_layout import PAGE_BYTES
 from tests.unit.process.fake_runtime import build_fake_runtime
 
 

@@ -14,7 +14,8 @@ import pytest
 from clew.address import Pid, Tid
 from clew.process.identity import maps_region
 from clew.process.linux import libc
-from clew.process.shared_memory import HeaderSettings, SharedFile, SharedLayout, SharedMemory
+from clew.process.shared_layout import SharedLayout
+from clew.process.shared_memory import HeaderSettings, SharedFile, SharedMemory
 from clew.process.tasks import find_child_inside, find_group_inside, find_process, find_task
 from clew.protocol._constants import Mode
 

@@ -23,7 +23,8 @@ from clew.process.injection_plan import layout_for_limits
 from clew.process.linux import PROT_EXEC
 from clew.process.maps import read_maps
 from clew.process.runtime_image import RuntimeImage
-from clew.process.shared_memory import HeaderSettings, SharedLayout
+from clew.process.shared_layout import SharedLayout
+from clew.process.shared_memory import HeaderSettings
 from clew.process.stopped_process import StoppedProcess
 from clew.process.waiting import wait_stop
 from clew.recording.following.executions import Executions

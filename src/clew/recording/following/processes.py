@@ -18,7 +18,8 @@ from clew.process.identity import maps_file, maps_region, read_parent
 from clew.process.linux import PROT_EXEC
 from clew.process.maps import Mapping, read_maps
 from clew.process.runtime_image import RuntimeImage
-from clew.process.shared_memory import HeaderSettings, SharedLayout
+from clew.process.shared_layout import SharedLayout
+from clew.process.shared_memory import HeaderSettings
 from clew.process.stopped_process import StoppedProcess
 from clew.process.waiting import release_abandoned
 from clew.protocol._constants import Mode, ReleaseReason, RequestKind

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clew.dataclass import dataclass, field
-from clew.process.shared_memory import SharedLayout
+from clew.process.shared_layout import SharedLayout
 from clew.protocol._generated import (
     PATH_WINDOW_BYTES,
     STATUS_PAGE,

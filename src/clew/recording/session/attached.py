@@ -18,7 +18,8 @@ from clew.process.attachable import check_attachable, find_living_task
 from clew.process.identity import read_cpu_seconds, read_parent
 from clew.process.leftover import take_out_leftover
 from clew.process.maps import Mapping
-from clew.process.shared_memory import SharedFile, SharedLayout, SharedMemory
+from clew.process.shared_layout import SharedLayout
+from clew.process.shared_memory import SharedFile, SharedMemory
 from clew.recording.following.filters_live import LiveFilters
 from clew.recording.following.followed import read_identity
 from clew.recording.following.processes import Processes

@@ -13,7 +13,7 @@ from clew.errors import KilledAtStartError, TargetGoneError
 from clew.process.injection_plan import layout_for_limits
 from clew.process.launch import launch_stopped
 from clew.process.program import find_program
-from clew.process.shared_memory import SharedLayout
+from clew.process.shared_layout import SharedLayout
 from clew.process.stopped_process import StoppedProcess
 from clew.recording.following.processes import Processes
 from clew.recording.session.interrupts import InterruptGuard

@@ -19,7 +19,8 @@ from clew.errors import OutputError
 from clew.process.linux import become_subreaper
 from clew.process.reaper import find_reaper
 from clew.process.runtime_image import load_runtime_image
-from clew.process.shared_memory import HeaderSettings, SharedLayout
+from clew.process.shared_layout import SharedLayout
+from clew.process.shared_memory import HeaderSettings
 from clew.protocol._constants import PATH_UNLIMITED
 from clew.recording.following.processes import Processes
 from clew.recording.following.snapshot import Snapshots

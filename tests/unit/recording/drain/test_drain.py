@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clew.address import Pid
-from clew.process.shared_memory import HeaderSettings, SharedFile, SharedLayout, SharedMemory
+from clew.process.shared_layout import SharedLayout
+from clew.process.shared_memory import HeaderSettings, SharedFile, SharedMemory
 from clew.protocol._generated import (
     PATH_WINDOW_BYTES,
     STATUS_PAGE,

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from clew.address import Pid
-from clew.process.shared_memory import HeaderSettings, SharedFile, SharedLayout, SharedMemory
+from clew.process.shared_layout import SharedLayout
+from clew.process.shared_memory import HeaderSettings, SharedFile, SharedMemory
 from clew.protocol._constants import Mode
 from clew.recording.following.followed import FollowedProcess
 from clew.recording.following.region import FollowedRegion

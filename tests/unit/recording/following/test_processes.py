@@ -15,7 +15,8 @@ import pytest
 from clew.address import Pid
 from clew.process.injection_plan import InjectionPlan, plan_injection
 from clew.process.processors.chosen import native_processor
-from clew.process.shared_memory import FilterRow, HeaderSettings, SharedFile, SharedLayout, SharedMemory
+from clew.process.shared_layout import SharedLayout
+from clew.process.shared_memory import FilterRow, HeaderSettings, SharedFile, SharedMemory
 from clew.protocol._constants import Mode, ReleaseReason
 from clew.protocol.layout import field_offset
 from clew.recording.following import entering

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from clew.process.linux import punch_hole
-from clew.process.shared_memory import HeaderSettings, SharedFile, SharedLayout, SharedMemory
+from clew.process.shared_layout import SharedLayout
+from clew.process.shared_memory import HeaderSettings, SharedFile, SharedMemory
 from clew.protocol._generated import PATH_WINDOW_BYTES, STATUS_PAGE, THREAD_SLOT, Mode, SlotState
 from clew.protocol.layout import field_offset
 from clew.recording.live.counters import LiveCounters

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from clew.process.shared_memory import HeaderSettings, SharedFile, SharedLayout, SharedMemory
+from clew.process.shared_layout import SharedLayout
+from clew.process.shared_memory import HeaderSettings, SharedFile, SharedMemory
 from clew.protocol._constants import Mode
 from clew.recording.live.feed import LiveFeed, iter_told
 

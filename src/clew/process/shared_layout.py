@@ -1,0 +1,58 @@
+"""Where what lies in the memory that the runtime and the controller share: the sizes of one region of it.
+
+Runs in the controller. Pure.
+"""
+
+from __future__ import annotations
+
+import mmap
+from typing import Final
+
+from clew.dataclass import dataclass
+from clew.process.capture_table import CAPTURE_TABLE_BYTES
+from clew.protocol._constants import FILTER_RANGE_BYTES, MAX_FILTER_RANGES, STATUS_PAGE_BYTES, THREAD_SLOT_BYTES
+
+__all__ = ["PAGE_BYTES", "SharedLayout"]
+
+PAGE_BYTES: Final = mmap.PAGESIZE
+
+
+@dataclass(frozen=True)
+class SharedLayout:
+    """Sizes of the shared memory. All of it is sparse: what is not touched costs nothing."""
+
+    max_threads: int = 4096
+    ring_bytes: int = 1 << 20
+    counter_bytes: int = 32 << 20
+
+    @property
+    def status_offset(self) -> int:
+        return PAGE_BYTES
+
+    @property
+    def slots_offset(self) -> int:
+        return self.status_offset + STATUS_PAGE_BYTES
+
+    @property
+    def filters_offset(self) -> int:
+        return _page_up(self.slots_offset + self.max_threads * THREAD_SLOT_BYTES)
+
+    @property
+    def captures_offset(self) -> int:
+        return _page_up(self.filters_offset + MAX_FILTER_RANGES * FILTER_RANGE_BYTES)
+
+    @property
+    def rings_offset(self) -> int:
+        return _page_up(self.captures_offset + CAPTURE_TABLE_BYTES)
+
+    @property
+    def counters_offset(self) -> int:
+        return self.rings_offset + self.max_threads * self.ring_bytes
+
+    @property
+    def total_bytes(self) -> int:
+        return self.counters_offset + self.max_threads * self.counter_bytes
+
+
+def _page_up(value: int) -> int:
+    return -(-value // PAGE_BYTES) * PAGE_BYTES
