@@ -1,4 +1,4 @@
-"""The memory that the runtime and the controller share: regions of a file, their headers, and what is told through them.
+"""The memory that the runtime and the controller share: regions of a file, headers, and what is told through them.
 
 Runs in the controller. What is in the rings and counters is not known here. The target can write everywhere in it, so
 that nothing read from it may be trusted; it can't change its size, which is sealed.
