@@ -41,7 +41,7 @@ RUNTIME_FLOORS: Floors = (
 PATHCODEC_FLOORS: Floors = (
     frozenset({"tests"}),
     frozenset({"ffi"}),
-    frozenset({"advance", "recode"}),
+    frozenset({"advance", "flow", "recode"}),
     frozenset({"predictor"}),
     frozenset({"history", "mixer", "slots"}),
     frozenset({"counter", "logistic", "range_coder"}),

@@ -4,8 +4,9 @@
 //! `clew_path_walk_bytes` of its memory, aligned to 16, which may be copied as long as it does.
 
 use crate::code::Code;
+use crate::flow::{read_flow, Details, Progress as FlowProgress, Question};
 use crate::predictor::MEMORY_WORDS;
-use crate::protocol::{stop, Coded, Encoded, Event, Limit, Position, Progress, Tables};
+use crate::protocol::{stop, Coded, Encoded, Event, FlowReading, Limit, Position, Progress, Tables};
 use crate::recode::{decode, encode, Reading, Start};
 use crate::shadow::ShadowStack;
 use crate::source::{Path, Stop};
@@ -124,6 +125,32 @@ pub unsafe extern "C" fn clew_path_advance(state: *mut u8, limit: *const Limit, 
         let (progress, stop) = (*state.cast::<Walker>()).advance(&*limit);
         done.write(progress);
         number_of(stop)
+    }
+}
+
+/// Writes what the thread did next as events, as many as there is room for, and returns how many; `stop` says why there
+/// are no more: `ASKED` if there was no room, `CUT` if no more is known, `DAMAGED` also where code is not known.
+///
+/// # Safety
+/// `state` is an open walk; what `reading` names has as many rows as it says; `stop` is valid.
+#[no_mangle]
+pub unsafe extern "C" fn clew_path_read_flow(state: *mut u8, reading: *mut FlowReading, stop: *mut u32) -> u64 {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let reading = &mut *reading;
+        let details = Details {
+            blocks: slice::from_raw_parts(reading.details, reading.n_details as usize),
+            starts: slice::from_raw_parts(reading.starts, reading.n_starts as usize),
+            times: slice::from_raw_parts(reading.times, reading.n_times as usize),
+        };
+        let FlowReading { begun, sequence, time, thread, kinds, .. } = *reading;
+        let question = Question { thread, kinds, known: (reading.surprise_bytes, reading.decisions) };
+        let mut progress = FlowProgress { begun, sequence, time };
+        let rows = slice::from_raw_parts_mut(reading.rows, reading.n_rows as usize);
+        let (n, reason) = read_flow(&mut *state.cast::<Walker>(), details, question, &mut progress, rows);
+        (reading.begun, reading.sequence, reading.time) = (progress.begun, progress.sequence, progress.time);
+        stop.write(number_of(reason));
+        n as u64
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Pure: no allocation, no system, no panic on any input. The runtime links it for the rules that both sides keep, the
 //! controller loads it to read and re-code paths. Modules are floors; each may use only those named after it: ffi >
-//! advance > walk, fold > shadow, surprises, symbols, code > protocol.
+//! advance, flow > walk, fold > shadow, surprises, symbols, code > protocol.
 #![cfg_attr(not(test), no_std)]
 
 pub mod advance;
@@ -10,6 +10,7 @@ pub mod code;
 pub mod counter;
 #[cfg(feature = "loaded")]
 pub mod ffi;
+pub mod flow;
 pub mod fold;
 pub mod history;
 pub mod logistic;

@@ -57,6 +57,16 @@ pub mod stop {
     pub const NO_ROOM: u32 = 4;
 }
 
+/// What a thread did, as events tell it. call: an instruction called. ret: one returned. block: the thread left a basic
+/// block as it ran: from where the thread came to, up to the instruction that led elsewhere, calls the kernel, or was
+/// as far as it came. exec: it executed an instruction.
+pub mod flow_kind {
+    pub const CALL: u8 = 0;
+    pub const RET: u8 = 1;
+    pub const BLOCK: u8 = 2;
+    pub const EXEC: u8 = 3;
+}
+
 /// A basic block.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -237,6 +247,137 @@ const _: () = assert!(core::mem::offset_of!(Tables, depth) == 112);
 const _: () = assert!(core::mem::offset_of!(Tables, forgotten) == 120);
 const _: () = assert!(core::mem::offset_of!(Tables, start) == 128);
 const _: () = assert!(core::mem::offset_of!(Tables, block) == 160);
+
+/// What a thread did, in its own order. What is of one block comes so: its instructions, it, the call or return at its
+/// end.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlowEvent {
+    /// the thread's events are numbered from 0 on
+    pub sequence: u64,
+    /// of the instruction, or of the block's first one
+    pub address: u64,
+    /// the address that it leads to, though a signal or the end may come first; 0 where that is not known
+    pub target: u64,
+    /// the last time stamp that was told before it: of a checkpoint, a system call, a signal
+    pub time: u64,
+    /// the thread's number (tid)
+    pub thread: u32,
+    /// calls that were open when it began
+    pub depth: u32,
+    /// bytes of the instruction, or of the block
+    pub size: u32,
+    /// 1, or the block's instructions; more than 65,535 are told as so many
+    pub n_instructions: u16,
+    /// enum FlowKind
+    pub kind: u8,
+    /// zero
+    pub reserved: u8,
+}
+const _: () = assert!(core::mem::size_of::<FlowEvent>() == 48);
+const _: () = assert!(core::mem::offset_of!(FlowEvent, sequence) == 0);
+const _: () = assert!(core::mem::offset_of!(FlowEvent, address) == 8);
+const _: () = assert!(core::mem::offset_of!(FlowEvent, target) == 16);
+const _: () = assert!(core::mem::offset_of!(FlowEvent, time) == 24);
+const _: () = assert!(core::mem::offset_of!(FlowEvent, thread) == 32);
+const _: () = assert!(core::mem::offset_of!(FlowEvent, depth) == 36);
+const _: () = assert!(core::mem::offset_of!(FlowEvent, size) == 40);
+const _: () = assert!(core::mem::offset_of!(FlowEvent, n_instructions) == 44);
+const _: () = assert!(core::mem::offset_of!(FlowEvent, kind) == 46);
+const _: () = assert!(core::mem::offset_of!(FlowEvent, reserved) == 47);
+
+/// What events say of a block beside what its path says of it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BlockDetail {
+    /// address of its last instruction
+    pub branch_pc: u64,
+    /// its instructions begin at so many bytes behind its first one: starts\[first_start..\]\[..n_instructions\]
+    pub first_start: u32,
+    /// 1: it is told of
+    pub is_wanted: u8,
+    /// 1: it was cut where nothing leads elsewhere, so what is behind it is of the same block
+    pub goes_on: u8,
+    /// zero
+    pub reserved: [u8; 2],
+}
+const _: () = assert!(core::mem::size_of::<BlockDetail>() == 16);
+const _: () = assert!(core::mem::offset_of!(BlockDetail, branch_pc) == 0);
+const _: () = assert!(core::mem::offset_of!(BlockDetail, first_start) == 8);
+const _: () = assert!(core::mem::offset_of!(BlockDetail, is_wanted) == 12);
+const _: () = assert!(core::mem::offset_of!(BlockDetail, goes_on) == 13);
+const _: () = assert!(core::mem::offset_of!(BlockDetail, reserved) == 14);
+
+/// A block of which the thread executed a part, when there was no more to read.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BegunBlock {
+    /// of its first instruction
+    pub address: u64,
+    /// address behind the part; 0: none was begun
+    pub end: u64,
+    /// of the part
+    pub n_instructions: u64,
+    /// calls that were open when it began
+    pub depth: u64,
+}
+const _: () = assert!(core::mem::size_of::<BegunBlock>() == 32);
+const _: () = assert!(core::mem::offset_of!(BegunBlock, address) == 0);
+const _: () = assert!(core::mem::offset_of!(BegunBlock, end) == 8);
+const _: () = assert!(core::mem::offset_of!(BegunBlock, n_instructions) == 16);
+const _: () = assert!(core::mem::offset_of!(BegunBlock, depth) == 24);
+
+/// What is read of a path as events, and how far that has come.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct FlowReading {
+    /// of each block of the code
+    pub details: *const BlockDetail,
+    /// so many
+    pub n_details: u64,
+    /// where instructions begin
+    pub starts: *const u16,
+    /// so many
+    pub n_starts: u64,
+    /// of each event of the path its time stamp, or 0
+    pub times: *const u64,
+    /// so many
+    pub n_times: u64,
+    /// where events go
+    pub rows: *mut FlowEvent,
+    /// so many have room
+    pub n_rows: u64,
+    /// all that the thread did is known up to so many bytes of surprises, and decisions made behind the last one
+    pub surprise_bytes: u64,
+    /// these decisions
+    pub decisions: u64,
+    /// what was begun
+    pub begun: BegunBlock,
+    /// the next event's number
+    pub sequence: u64,
+    /// the last time stamp
+    pub time: u64,
+    /// the thread's number
+    pub thread: u32,
+    /// which events are told: bits by enum FlowKind
+    pub kinds: u32,
+}
+const _: () = assert!(core::mem::size_of::<FlowReading>() == 136);
+const _: () = assert!(core::mem::offset_of!(FlowReading, details) == 0);
+const _: () = assert!(core::mem::offset_of!(FlowReading, n_details) == 8);
+const _: () = assert!(core::mem::offset_of!(FlowReading, starts) == 16);
+const _: () = assert!(core::mem::offset_of!(FlowReading, n_starts) == 24);
+const _: () = assert!(core::mem::offset_of!(FlowReading, times) == 32);
+const _: () = assert!(core::mem::offset_of!(FlowReading, n_times) == 40);
+const _: () = assert!(core::mem::offset_of!(FlowReading, rows) == 48);
+const _: () = assert!(core::mem::offset_of!(FlowReading, n_rows) == 56);
+const _: () = assert!(core::mem::offset_of!(FlowReading, surprise_bytes) == 64);
+const _: () = assert!(core::mem::offset_of!(FlowReading, decisions) == 72);
+const _: () = assert!(core::mem::offset_of!(FlowReading, begun) == 80);
+const _: () = assert!(core::mem::offset_of!(FlowReading, sequence) == 112);
+const _: () = assert!(core::mem::offset_of!(FlowReading, time) == 120);
+const _: () = assert!(core::mem::offset_of!(FlowReading, thread) == 128);
+const _: () = assert!(core::mem::offset_of!(FlowReading, kinds) == 132);
 
 /// What was encoded.
 #[repr(C)]

@@ -8,6 +8,7 @@ use crate::source::{Path, Stop};
 use crate::surprises::{read_surprise, write_surprise};
 use crate::walk::Walker;
 
+mod flow;
 mod recode;
 
 /// The numbers of `n` examples, or of many times as many from elsewhere: `make fuzz` says so by CLEW_FUZZ_FACTOR and

@@ -36,6 +36,19 @@ impl<'a> Walker<'a> {
         self.source.limit().saturating_sub(made).min(event_at.saturating_sub(made + 1))
     }
 
+    /// Whether what the thread did next is known, if all is up to so many bytes of surprises, and decisions behind the last
+    /// one: it is if something that comes later is.
+    #[inline]
+    pub fn is_known(&self, known: (u64, u64)) -> bool {
+        self.next_event < self.events.len() || (self.position.surprise_bytes, self.position.decisions) < known
+    }
+
+    /// The address of what would run next; 0 if that is not known.
+    #[inline]
+    pub fn next_pc(&self) -> u64 {
+        self.code.block(self.block).map_or(0, |block| block.pc)
+    }
+
     /// Where the next event is.
     pub fn event_ahead(&self) -> Option<Position> {
         self.events.get(self.next_event).map(|event| event.at)
@@ -137,6 +150,13 @@ impl<'a, S: Source> Walker<'a, S> {
     pub fn step_settled(&mut self) -> Result<u32, Stop> {
         let (index, block) = self.code.block_at(self.block).ok_or(self.stop_nowhere())?;
         let block = *block;
+        self.execute(index, &block)?;
+        Ok(index)
+    }
+
+    /// Executes the block that would run next, number `index`; `settle` was called.
+    #[inline]
+    pub fn execute(&mut self, index: u32, block: &Block) -> Result<(), Stop> {
         self.block = match block.ending {
             ending::FALL_THROUGH => block.next,
             ending::JUMP => block.target,
@@ -145,7 +165,7 @@ impl<'a, S: Source> Walker<'a, S> {
                 block.target
             }
             ending::CONDITIONAL => {
-                let is_taken = self.decide(index, &block)? == (block.is_taken != 0);
+                let is_taken = self.decide(index, block)? == (block.is_taken != 0);
                 if is_taken {
                     block.target
                 } else {
@@ -194,7 +214,7 @@ impl<'a, S: Source> Walker<'a, S> {
         {
             self.n_steps += 1;
         }
-        Ok(index)
+        Ok(())
     }
 
     /// Why there is no block: where a thread is killed nothing says what would have come.

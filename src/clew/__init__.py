@@ -20,14 +20,20 @@ if TYPE_CHECKING:
 
     from clew.analysis.comparison.trace_diff import TraceDiff
     from clew.errors import ClewError
+    from clew.protocol.codec import FlowKind
     from clew.recording.options.arguments import Text
     from clew.recording.options.record_options import RecordOptions
+    from clew.sessions.events.event_stream import EventStream
+    from clew.sessions.events.events import FollowedThread
     from clew.sessions.session import Session
     from clew.sessions.streams import Stream
     from clew.trace import Trace
 
 __all__ = [
     "ClewError",
+    "EventStream",
+    "FlowKind",
+    "FollowedThread",
     "Session",
     "Trace",
     "TraceDiff",
@@ -252,20 +258,21 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    if name == "Trace":
-        from clew.trace import Trace
+    module = _LATE.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
 
-        return Trace
-    if name == "Session":
-        from clew.sessions.session import Session
+    return getattr(import_module(module), name)
 
-        return Session
-    if name == "TraceDiff":
-        from clew.analysis.comparison.trace_diff import TraceDiff
 
-        return TraceDiff
-    if name == "ClewError":
-        from clew.errors import ClewError
-
-        return ClewError
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+_LATE = {
+    "ClewError": "clew.errors",
+    "EventStream": "clew.sessions.events.event_stream",
+    "FlowKind": "clew.protocol.codec",
+    "FollowedThread": "clew.sessions.events.events",
+    "Session": "clew.sessions.session",
+    "Trace": "clew.trace",
+    "TraceDiff": "clew.analysis.comparison.trace_diff",
+}
+"""Where what is imported when it is first asked for is."""

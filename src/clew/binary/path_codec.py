@@ -76,6 +76,7 @@ _FUNCTIONS: Final = {
     "clew_path_walk_bytes": ctypes.c_uint64,
     "clew_path_open": ctypes.c_uint32,
     "clew_path_walk": ctypes.c_uint64,
+    "clew_path_read_flow": ctypes.c_uint64,
     "clew_path_advance": ctypes.c_uint32,
     "clew_path_place": None,
     "clew_path_open_calls": ctypes.c_uint64,

@@ -19,6 +19,7 @@ __all__ = [
     "WIDE_SURPRISE_BYTES",
     "Action",
     "Ending",
+    "FlowKind",
     "Stop",
 ]
 
@@ -84,3 +85,15 @@ class Stop(IntEnum):
     CUT = 2
     DAMAGED = 3
     NO_ROOM = 4
+
+
+class FlowKind(IntEnum):
+    """What a thread did, as events tell it. call: an instruction called. ret: one returned. block: the thread left a
+    basic block as it ran: from where the thread came to, up to the instruction that led elsewhere, calls the kernel,
+    or was as far as it came. exec: it executed an instruction.
+    """
+
+    CALL = 0
+    RET = 1
+    BLOCK = 2
+    EXEC = 3

@@ -12,9 +12,13 @@ import numpy as np
 
 __all__ = [
     "BLOCK",
+    "BLOCK_DETAIL",
     "EVENT",
+    "FLOW_EVENT",
+    "BegunBlock",
     "Coded",
     "Encoded",
+    "FlowReading",
     "Limit",
     "Position",
     "Progress",
@@ -192,6 +196,120 @@ class Tables(ctypes.Structure):
         ("forgotten", ctypes.c_uint64),
         ("start", Position),
         ("block", ctypes.c_uint64),
+    )
+
+
+FLOW_EVENT: Final[np.dtype[np.void]] = np.dtype(
+    {
+        "names": [
+            "sequence",
+            "address",
+            "target",
+            "time",
+            "thread",
+            "depth",
+            "size",
+            "n_instructions",
+            "kind",
+            "reserved",
+        ],
+        "formats": ["<u8", "<u8", "<u8", "<u8", "<u4", "<u4", "<u4", "<u2", "<u1", "V1"],
+        "offsets": [0, 8, 16, 24, 32, 36, 40, 44, 46, 47],
+        "itemsize": 48,
+    }
+)
+"""What a thread did, in its own order. What is of one block comes so: its instructions, it, the call or return at its
+end. sequence: the thread's events are numbered from 0 on; address: of the instruction, or of the block's first one;
+target: the address that it leads to, though a signal or the end may come first; 0 where that is not known; time: the
+last time stamp that was told before it: of a checkpoint, a system call, a signal; thread: the thread's number (tid);
+depth: calls that were open when it began; size: bytes of the instruction, or of the block; n_instructions: 1, or the
+block's instructions; more than 65,535 are told as so many; kind: enum FlowKind; reserved: zero.
+"""
+
+
+BLOCK_DETAIL: Final[np.dtype[np.void]] = np.dtype(
+    {
+        "names": ["branch_pc", "first_start", "is_wanted", "goes_on", "reserved"],
+        "formats": ["<u8", "<u4", "<u1", "<u1", "V2"],
+        "offsets": [0, 8, 12, 13, 14],
+        "itemsize": 16,
+    }
+)
+"""What events say of a block beside what its path says of it. branch_pc: address of its last instruction; first_start:
+its instructions begin at so many bytes behind its first one: starts[first_start..][..n_instructions]; is_wanted: 1:
+it is told of; goes_on: 1: it was cut where nothing leads elsewhere, so what is behind it is of the same block;
+reserved: zero.
+"""
+
+
+class BegunBlock(ctypes.Structure):
+    """A block of which the thread executed a part, when there was no more to read."""
+
+    address: int
+    """of its first instruction"""
+    end: int
+    """address behind the part; 0: none was begun"""
+    n_instructions: int
+    """of the part"""
+    depth: int
+    """calls that were open when it began"""
+    _fields_ = (
+        ("address", ctypes.c_uint64),
+        ("end", ctypes.c_uint64),
+        ("n_instructions", ctypes.c_uint64),
+        ("depth", ctypes.c_uint64),
+    )
+
+
+class FlowReading(ctypes.Structure):
+    """What is read of a path as events, and how far that has come."""
+
+    details: int
+    """of each block of the code"""
+    n_details: int
+    """so many"""
+    starts: int
+    """where instructions begin"""
+    n_starts: int
+    """so many"""
+    times: int
+    """of each event of the path its time stamp, or 0"""
+    n_times: int
+    """so many"""
+    rows: int
+    """where events go"""
+    n_rows: int
+    """so many have room"""
+    surprise_bytes: int
+    """all that the thread did is known up to so many bytes of surprises, and decisions made behind the last one"""
+    decisions: int
+    """these decisions"""
+    begun: BegunBlock
+    """what was begun"""
+    sequence: int
+    """the next event's number"""
+    time: int
+    """the last time stamp"""
+    thread: int
+    """the thread's number"""
+    kinds: int
+    """which events are told: bits by enum FlowKind"""
+    _fields_ = (
+        ("details", ctypes.c_void_p),
+        ("n_details", ctypes.c_uint64),
+        ("starts", ctypes.c_void_p),
+        ("n_starts", ctypes.c_uint64),
+        ("times", ctypes.c_void_p),
+        ("n_times", ctypes.c_uint64),
+        ("rows", ctypes.c_void_p),
+        ("n_rows", ctypes.c_uint64),
+        ("surprise_bytes", ctypes.c_uint64),
+        ("decisions", ctypes.c_uint64),
+        ("begun", BegunBlock),
+        ("sequence", ctypes.c_uint64),
+        ("time", ctypes.c_uint64),
+        ("thread", ctypes.c_uint32),
+        ("kinds", ctypes.c_uint32),
     )
 
 

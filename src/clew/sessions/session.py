@@ -9,10 +9,10 @@ import contextlib
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Final, overload
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from clew.address import Tid
 from clew.dataclass import replace
@@ -22,17 +22,20 @@ from clew.recording.following.statistics import Statistics
 from clew.recording.options.arguments import Text, parse_output
 from clew.recording.options.record_options import RecordOptions
 from clew.recording.session.target import Origin
-from clew.sessions.call_probes import Callback, CallProbe, CallProbes
+from clew.sessions.call_probes import CallProbes
 from clew.sessions.capture_sink import CaptureSink
 from clew.sessions.ends import FirstEnd
-from clew.sessions.memory import Image
+from clew.sessions.events.event_sink import EventSink
+from clew.sessions.events.events import Events
+from clew.sessions.facets.following import FollowingFacet
+from clew.sessions.facets.memory import MemoryFacet
+from clew.sessions.facets.probes import ProbesFacet
 from clew.sessions.streams import Streams
 from clew.sessions.target import SessionTarget
 from clew.sessions.threads import SessionThread, read_threads
 from clew.sessions.worker import Worker
 
 if TYPE_CHECKING:
-    from clew.sessions.call_logs import CallLog
     from clew.sessions.call_summaries import CallSummaries
     from clew.trace import Trace
 
@@ -41,7 +44,7 @@ __all__ = ["Session"]
 END_SECONDS: Final = 60.0
 
 
-class Session:
+class Session(FollowingFacet, ProbesFacet, MemoryFacet):
     """A program that clew follows. Leaving its `with` block ends it: a program that it spawned is killed if it runs
     still, a process that it attached to goes on natively, as after `detach`.
 
@@ -68,8 +71,9 @@ class Session:
         self._folder = None if options.output.name else Path(tempfile.mkdtemp(prefix="clew-session-"))
         self._first_end = FirstEnd()
         output = options.output if self._folder is None else self._folder / "session.clew"
-        self._captures = CaptureSink()
-        self._options = replace(options, output=output, sinks=[*options.sinks, self._first_end, self._captures])
+        self._captures, event_sink = CaptureSink(), EventSink()
+        sinks = [*options.sinks, self._first_end, self._captures, event_sink]
+        self._options = replace(options, output=output, sinks=sinks)
         self._is_spawned = is_spawned
         self._is_closed = False
         try:
@@ -82,6 +86,7 @@ class Session:
         self.pid = int(self._worker.pid)
         self._target = SessionTarget(self._worker)
         self._probes = CallProbes(self._target)
+        self._events = Events(self._target, event_sink, self._probes.delivery.fail)
         self._summaries: CallSummaries | None = None
         if is_spawned:
             self.pause()
@@ -193,6 +198,7 @@ class Session:
     def detach(self) -> None:
         """Leave everything that is followed; it goes on natively. Comes back when that is so."""
         if not self._worker.has_ended:
+            self._events.let_go()
             self._worker.leave()
             self._worker.result(END_SECONDS)
 
@@ -209,6 +215,7 @@ class Session:
                     self._first_end.exit_code.result(END_SECONDS)
             self.detach()
         finally:
+            self._events.close()
             self._probes.close()
             self._target.close()
             self._streams.close()
@@ -260,108 +267,6 @@ class Session:
 
     def __repr__(self) -> str:
         return f"<session of process {self.pid}, {'closed' if self._is_closed else self.state}>"
-
-    # ------------------------------------------------------------------------------------------------ what is recorded
-
-    def include(self, what: str) -> None:
-        """Follow an image, symbol or range of addresses from now on, as `--include` takes it."""
-        self._target.ask({"command": "include", "what": what})
-
-    def exclude(self, what: str) -> None:
-        """No longer record that."""
-        self._target.ask({"command": "exclude", "what": what})
-
-    def only(self, what: str) -> None:
-        """Record nothing but that from now on."""
-        self._target.ask({"command": "only", "what": what})
-
-    # ------------------------------------------------------------------------------------------------ memory and names
-
-    @property
-    def images(self) -> list[Image]:
-        """The files whose code is loaded, by their addresses."""
-        return self._target.loaded()
-
-    def find(self, name: str) -> int:
-        """The address of `main`, `libc.so.6!malloc`, or either with a distance (`main+0x10`).
-
-        Raises ControlError if there is none, or several.
-        """
-        return self._target.find(name)
-
-    def name(self, address: int) -> str:
-        """`IMAGE!SYMBOL+0x10` for an address, as much of it as is known."""
-        return self._target.name(address)
-
-    def read(self, address: int, size_bytes: int) -> bytes:
-        """Memory of the process: as much from `address` on as can be read."""
-        return self._target.read(address, size_bytes)
-
-    def write(self, address: int, data: bytes) -> None:
-        """Change memory of the process, whatever is protected. Of code that is changed the new one is executed."""
-        self._target.write(address, data)
-
-    # ------------------------------------------------------------------------------------------------ call probes
-
-    @overload
-    def on_call(
-        self, where: str | int, callback: Callback, *, capture: Iterable[str] = ..., condition: str | None = ...
-    ) -> CallProbe: ...
-
-    @overload
-    def on_call(
-        self, where: str | int, *, capture: Iterable[str] = ..., condition: str | None = ...
-    ) -> Callable[[Callback], CallProbe]: ...
-
-    def on_call(
-        self,
-        where: str | int,
-        callback: Callback | None = None,
-        *,
-        capture: Iterable[str] = (),
-        condition: str | None = None,
-    ) -> CallProbe | Callable[[Callback], CallProbe]:
-        """Call `callback` whenever a followed thread comes to the function `where`, however it is called.
-
-        The thread waits meanwhile, two seconds at most, the others run on. `capture` are expressions, whose values the
-        call has; where `condition` is 0 or can't be had nobody is called. What nothing that is loaded has is looked for
-        in what will be loaded. Without `callback` it is a decorator. Raises CaptureError, UsageError.
-        """
-        add = self._probes.add(where, capture, condition, is_return=False)
-        return add if callback is None else add(callback)
-
-    @overload
-    def on_return(
-        self, where: str | int, callback: Callback, *, capture: Iterable[str] = ..., condition: str | None = ...
-    ) -> CallProbe: ...
-
-    @overload
-    def on_return(
-        self, where: str | int, *, capture: Iterable[str] = ..., condition: str | None = ...
-    ) -> Callable[[Callback], CallProbe]: ...
-
-    def on_return(
-        self,
-        where: str | int,
-        callback: Callback | None = None,
-        *,
-        capture: Iterable[str] = (),
-        condition: str | None = None,
-    ) -> CallProbe | Callable[[Callback], CallProbe]:
-        """As `on_call`, whenever a call of the function returns: `retval` is its result, which can be changed.
-
-        A call that is left otherwise, by longjmp or an exception, does not return.
-        """
-        add = self._probes.add(where, capture, condition, is_return=True)
-        return add if callback is None else add(callback)
-
-    def log_calls(self, where: str | int, *, capture: Iterable[str] = (), condition: str | None = None) -> CallLog:
-        """Record the calls of the function `where`, with the values of expressions: no thread stops for it.
-
-        Calls where `condition` is 0 or can't be had are not recorded. What nothing that is loaded has is looked for in
-        what will be loaded. Raises CaptureError, UsageError.
-        """
-        return self._probes.log(self._captures, where, capture, condition)
 
     # ------------------------------------------------------------------------------------------------ inside
 

@@ -15,7 +15,7 @@ from clew.process.identity import iter_threads
 from clew.recording.control.commands import Control
 from clew.sessions.backtrace import Frame
 
-__all__ = ["SessionThread", "read_threads"]
+__all__ = ["SessionThread", "read_name", "read_threads"]
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,12 @@ def read_threads(
             named = None if call is None or call < 0 else holding.processor.architecture.name_wait(call)
             state = "stopped" if thread is not None else "waiting" if named is not None else "running"
             registers = None if thread is None else thread.by_name
-            threads.append(SessionThread(tid, _name_of(followed.memory_pid, task), state, named, registers, unwind))
+            threads.append(SessionThread(tid, read_name(followed.memory_pid, task), state, named, registers, unwind))
     yield sorted(threads, key=lambda thread: thread.tid)
 
 
-def _name_of(pid: Pid, task: Tid) -> str:
+def read_name(pid: Pid, task: Tid) -> str:
+    """What the kernel calls a thread; empty if it is gone."""
     with contextlib.suppress(OSError):
         return Path(f"/proc/{pid}/task/{task}/comm").read_text(errors="replace").rstrip("\n")
     return ""

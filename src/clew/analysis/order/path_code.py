@@ -23,7 +23,7 @@ from clew.protocol.words import ENDING_WORDS
 from clew.store.columns import to_numpy
 from clew.store.trace import Trace
 
-__all__ = ["ProcessCode", "load_process_code", "read_process_rows"]
+__all__ = ["BlockRows", "ProcessCode", "build_process_code", "load_process_code", "read_process_rows"]
 
 Array = npt.NDArray[Any]
 
@@ -86,12 +86,7 @@ class ProcessCode:
 
     def find_ids(self, block_id: Array) -> tuple[Array, Array]:
         """The blocks (i64) that ids mean, and which of the ids these are."""
-        known, order = self._by_id
-        if not len(known):
-            return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        at = np.minimum(np.searchsorted(known, block_id), len(known) - 1)
-        inside = np.flatnonzero(known[at] == block_id)
-        return order[at[inside]], inside
+        return _find_ids(*self._by_id, block_id)
 
     def find_around(self, address: Array) -> Array:
         """The blocks (u32) that have code at addresses; NOWHERE where none has."""
@@ -124,10 +119,13 @@ class ProcessCode:
             value=np.concatenate([turned[2], held[2]])[order],
         )
 
-    def convert_events(self, records: Array, blocks: Array) -> tuple[Array, Array]:
-        """Events of dtype PATH_EVENT_RECORD as the codec wants them, and which record (i64) each comes from; in front
-        of them the code has `blocks`."""
-        numbers = np.flatnonzero(np.isin(records["event_kind"], list(_ACTIONS)))
+    def convert_events(self, records: Array, blocks: Array, *, has_checkpoints: bool = False) -> tuple[Array, Array]:
+        """Events of dtype PATH_EVENT_RECORD as the codec wants them, and which record (i64) each comes from.
+
+        In front of them the code has `blocks`. Checkpoints are left out unless they are asked for: they change nothing.
+        """
+        kinds = [*_ACTIONS, PathEventKind.CHECKPOINT] if has_checkpoints else list(_ACTIONS)
+        numbers = np.flatnonzero(np.isin(records["event_kind"], kinds))
         records = records[numbers]
         kind = records["event_kind"]
         table = np.zeros(len(records), EVENT)
@@ -153,60 +151,63 @@ class ProcessCode:
         return table, np.repeat(numbers, times)
 
 
-def load_process_code(trace: Trace, process_id: int) -> ProcessCode:
-    """The code of a process that was recorded in mode full. Raises TraceDamagedError."""
-    columns = ["block_id", "app_pc", "size_bytes", "n_instructions", "code_version"]
-    blocks = read_process_rows(trace, "blocks", columns, process_id)
-    ends = read_process_rows(
-        trace, "path_blocks", ["block_id", "ending", "branch_pc", "target_pc", "is_taken"], process_id
-    )
-    targets = read_process_rows(trace, "path_targets", ["block_id", "number", "target_pc"], process_id)
-    block_id, pcs, sizes, n_instructions, versions = (to_numpy(blocks[name]) for name in columns)
-    order = np.lexsort((versions, pcs))
+@dataclass(frozen=True)
+class BlockRows:
+    """Blocks as they are known, one element each, in any order.
+
+    `pc`, `end_pc`, `branch_pc` (of the last instruction) and `target_pc` (of a direct branch) are u64, `block_id` and
+    `n_instructions` i64, `code_version` u32, `ending` (of Ending) u8; `is_taken`: what ends it is expected to be.
+    """
+
+    block_id: Array
+    pc: Array
+    end_pc: Array
+    branch_pc: Array
+    target_pc: Array
+    n_instructions: Array
+    code_version: Array
+    ending: Array
+    is_taken: Array
+
+
+def build_process_code(
+    rows: BlockRows, targets: tuple[Array, Array, Array], later: tuple[Array, Array, Array, Array]
+) -> ProcessCode:
+    """The code of a process.
+
+    `targets` of indirect branches: of which of the rows (an index), by which number (i64), at which address (u64).
+    `later` are those of ProcessCode, in any order.
+    """
+    order = np.lexsort((rows.code_version, rows.pc))
     n = len(order)
-    block_id, versions = block_id[order].astype(np.int64), versions[order].astype(np.uint32)
-    n_instructions = n_instructions[order].astype(np.int64)
-    starts = pcs[order]
+    starts = rows.pc[order]
     is_again = np.zeros(n, bool)
     is_again[1:] = starts[1:] == starts[:-1]
     slot_pc = np.unique(starts[is_again])
     table = np.zeros(n + len(slot_pc), BLOCK)
     table["pc"][:n], table["pc"][n:] = starts, slot_pc
-    table["end_pc"][:n] = starts + sizes[order].astype(np.uint64)
-    table["n_instructions"][:n] = n_instructions
-    table["ending"][:n], table["ending"][n:] = Ending.STOP, Ending.SLOT
+    table["ending"][n:] = Ending.SLOT
     table["target"], table["next"] = NOWHERE, NOWHERE
+    for name in ("end_pc", "n_instructions", "ending", "is_taken"):
+        table[name][:n] = getattr(rows, name)[order]
     # At first each holds what was there first.
     table["target"][n:] = np.searchsorted(starts, slot_pc)
-    branch_pc = starts.copy()
-    later = read_process_rows(trace, "path_code", ["fragment_id", "start_pc", "end_pc", "code_version"], process_id)
-    rows = [to_numpy(later[name]) for name in ("fragment_id", "start_pc", "end_pc", "code_version")]
-    by_fragment = np.argsort(rows[0], kind="stable")
-    fragment, start, end, version = (row[by_fragment] for row in rows)
+    by_fragment = np.argsort(later[0], kind="stable")
+    fragment, start, end, version = (row[by_fragment] for row in later)
     code = ProcessCode(
         PathCode(table, np.zeros(0, np.uint32)),
-        block_id,
-        n_instructions,
-        branch_pc,
-        versions,
+        rows.block_id[order],
+        rows.n_instructions[order],
+        rows.branch_pc[order],
+        rows.code_version[order],
         (fragment, start, end, version),
     )
     table["next"][:n] = code.find(table["end_pc"][:n])
+    table["target"][:n] = code.find(rows.target_pc[order])
 
-    row, known = code.find_ids(to_numpy(ends["block_id"]).astype(np.int64))
-    ending = ends["ending"].combine_chunks()
-    if isinstance(ending, pa.ChunkedArray):
-        ending = ending.chunk(0) if ending.num_chunks else pa.array([], pa.string()).dictionary_encode()
-    names = [_ENDINGS.get(name, Ending.STOP) for name in ending.dictionary.to_pylist()]
-    table["ending"][row] = np.array([*names, Ending.STOP], np.uint8)[to_numpy(ending.indices)[known]]
-    target_pc = to_numpy(pc.fill_null(ends["target_pc"], 0)).astype(np.uint64)
-    table["target"][row] = code.find(target_pc[known])
-    table["is_taken"][row] = to_numpy(ends["is_taken"])[known]
-    branch_pc[row] = to_numpy(ends["branch_pc"])[known]
-
-    row, known = code.find_ids(to_numpy(targets["block_id"]).astype(np.int64))
-    number = to_numpy(targets["number"]).astype(np.int64)[known]
-    target = code.find(to_numpy(targets["target_pc"]).astype(np.uint64)[known])
+    place = np.empty(n, np.int64)
+    place[order] = np.arange(n)
+    row, number, target = place[targets[0]], targets[1], code.find(targets[2])
     inside = (number >= 0) & (number < MAX_TARGETS)
     row, number, target = row[inside], number[inside], target[inside]
     n_targets = np.zeros(len(table), np.int64)
@@ -218,10 +219,67 @@ def load_process_code(trace: Trace, process_id: int) -> ProcessCode:
     return replace(code, code=PathCode(table, all_targets))
 
 
+def load_process_code(trace: Trace, process_id: int) -> ProcessCode:
+    """The code of a process that was recorded in mode full. Raises TraceDamagedError."""
+    columns = ["block_id", "app_pc", "size_bytes", "n_instructions", "code_version"]
+    blocks = read_process_rows(trace, "blocks", columns, process_id)
+    ends = read_process_rows(
+        trace, "path_blocks", ["block_id", "ending", "branch_pc", "target_pc", "is_taken"], process_id
+    )
+    block_id, pc_of, sizes, n_instructions, versions = (to_numpy(blocks[name]) for name in columns)
+    block_id, n = block_id.astype(np.int64), len(block_id)
+    by_id = np.argsort(block_id, kind="stable")
+    row, known = _find_ids(block_id[by_id], by_id, to_numpy(ends["block_id"]).astype(np.int64))
+    rows = BlockRows(
+        block_id=block_id,
+        pc=pc_of,
+        end_pc=pc_of + sizes.astype(np.uint64),
+        branch_pc=pc_of.copy(),
+        target_pc=np.zeros(n, np.uint64),
+        n_instructions=n_instructions.astype(np.int64),
+        code_version=versions.astype(np.uint32),
+        ending=np.full(n, Ending.STOP, np.uint8),
+        is_taken=np.zeros(n, np.uint8),
+    )
+    rows.ending[row] = _read_endings(ends)[known]
+    rows.target_pc[row] = to_numpy(pc.fill_null(ends["target_pc"], 0)).astype(np.uint64)[known]
+    rows.is_taken[row] = to_numpy(ends["is_taken"])[known]
+    rows.branch_pc[row] = to_numpy(ends["branch_pc"])[known]
+
+    targets = read_process_rows(trace, "path_targets", ["block_id", "number", "target_pc"], process_id)
+    row, known = _find_ids(block_id[by_id], by_id, to_numpy(targets["block_id"]).astype(np.int64))
+    number = to_numpy(targets["number"]).astype(np.int64)[known]
+    target_pc = to_numpy(targets["target_pc"]).astype(np.uint64)[known]
+    later = read_process_rows(trace, "path_code", ["fragment_id", "start_pc", "end_pc", "code_version"], process_id)
+    fragment, start, end, version = (
+        to_numpy(later[name]) for name in ("fragment_id", "start_pc", "end_pc", "code_version")
+    )
+    return build_process_code(rows, (row, number, target_pc), (fragment, start, end, version))
+
+
+def _read_endings(ends: pa.Table) -> Array:
+    """The endings (u8, of Ending) of rows of `path_blocks`."""
+    ending = ends["ending"].combine_chunks()
+    if isinstance(ending, pa.ChunkedArray):
+        ending = ending.chunk(0) if ending.num_chunks else pa.array([], pa.string()).dictionary_encode()
+    names = [_ENDINGS.get(name, Ending.STOP) for name in ending.dictionary.to_pylist()]
+    found: Array = np.array([*names, Ending.STOP], np.uint8)[to_numpy(ending.indices)]
+    return found
+
+
 def read_process_rows(trace: Trace, table: str, columns: list[str], process_id: int) -> pa.Table:
     """Columns of the rows of a process."""
     found = trace.read(table, [*columns, "process_id"])
     return found.filter(pc.equal(found["process_id"], process_id))
+
+
+def _find_ids(known: Array, order: Array, block_id: Array) -> tuple[Array, Array]:
+    """As `find_ids`; `known` are ids, rising, and `order` which block each is of."""
+    if not len(known):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    at = np.minimum(np.searchsorted(known, block_id), len(known) - 1)
+    inside = np.flatnonzero(known[at] == block_id)
+    return order[at[inside]], inside
 
 
 def _find(places: Array, index: Array, address: Array) -> Array:

@@ -85,8 +85,10 @@ class Drain:
 
     def poll(self) -> int:
         """Take what is there; how many bytes of records came."""
-        if self._has_paths:
-            self._sample_paths()
+        open_tails = self._sample_paths() if self._has_paths else {}
+        if not self._sink.has_room:
+            self._answer_all()
+            return 0
         moved = self._take_ended()
         busy = self._slots.find_busy()
         states = self._slots.states
@@ -95,7 +97,14 @@ class Drain:
         if late:
             moved += self._take_ended()
             busy = [slot for slot in busy if slot not in late or states[slot] == SlotState.ENDED]
-        return moved + sum(self._poll_slot(slot) for slot in busy)
+        moved += sum(self._poll_slot(slot) for slot in busy)
+        still = {stream.number for stream in self._streams.values()} if open_tails else set()
+        for number, readings in open_tails.items():
+            if number in still:
+                self._sink.take_open_tail(number, readings)
+        if moved or open_tails:
+            self._sink.end_round()
+        return moved
 
     def finish(self) -> None:
         """Take everything, the counters too. The target has ended."""
@@ -191,16 +200,33 @@ class Drain:
         """Let go of the shared memory, so that it can be closed."""
         self._slots.close()
 
-    def _sample_paths(self) -> None:
+    def sample_soon(self) -> None:
+        """Look with the next poll how far paths have come."""
+        self._sample_at = 0.0
+
+    def _sample_paths(self) -> dict[int, tuple[bytes, bytes, bytes]]:
+        """Tell how far paths have come; what is in the buffers of each stream if that is asked for."""
         now = time.monotonic()
         if now < self._sample_at:
-            return
-        from clew.recording.raw.path_tail import CELLS_BYTES
+            return {}
+        from clew.recording.raw.path_tail import CELLS_BYTES, cut_tail
 
         self._sample_at = now + SAMPLE_SECONDS
+        wants_tails, tails = self._sink.wants_tails, {}
         for slot, stream in self._streams.items():
             if self._slots.states[slot] == SlotState.RUNNING:
-                self._sink.tell_position(stream.number, partial(self._slots.read_window, slot, 0, CELLS_BYTES))
+                read_cells = partial(self._slots.read_window, slot, 0, CELLS_BYTES)
+                self._sink.tell_position(stream.number, read_cells)
+                if wants_tails:
+                    tails[stream.number] = read_cells(), cut_tail(partial(self._slots.read_window, slot)), read_cells()
+        return tails
+
+    def _answer_all(self) -> None:
+        """Answer what threads ask; whoever has no room in its ring waits on."""
+        for slot in self._slots.find_busy():
+            if self._slots.asks(slot):
+                self.take_birth(slot)
+                self._answer_request(slot)
 
     def _take_ended(self) -> int:
         """Take what threads left that ended before anything of them was taken; how many bytes of records that were."""

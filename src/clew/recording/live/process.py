@@ -30,7 +30,7 @@ from clew.recording.raw.process import Counters, RawImage, RawThread, count_coun
 from clew.recording.reading.inherit import Announced
 from clew.recording.reading.journal_reader import join_counters, read_counters
 
-__all__ = ["LiveCode", "LiveProcess"]
+__all__ = ["CodeRecords", "LiveCode", "LiveProcess"]
 
 Records = npt.NDArray[np.uint8]
 
@@ -58,7 +58,7 @@ class LiveCode:
     threads: list[RawThread]
 
 
-class _Records:
+class CodeRecords:
     """The records of one thread that tell of code, as they come."""
 
     __slots__ = ("_is_kept", "parts")
@@ -104,7 +104,7 @@ class LiveProcess:
         """Rises with what the journal tells."""
         self._parents = parents
         self._parent: LiveProcess | None = None
-        self._records: dict[int, _Records] = defaultdict(_Records)
+        self._records: dict[int, CodeRecords] = defaultdict(CodeRecords)
         self._parts: dict[int, list[tuple[Any, Any]]] = defaultdict(list)
         self._ended: list[RawThread] = []
         self.n_ended_threads = 0

@@ -41,6 +41,7 @@ __all__ = [
     "cut_tail",
     "find_position",
     "left_bytes",
+    "read_open_tail",
     "read_tail",
     "used_bytes",
 ]
@@ -98,6 +99,33 @@ def read_tail(tail: bytes) -> PathTail:
         decisions=0 if begun else decisions,
         is_lost=bool(are_lost(rows)[0]),
         is_thinned=cells[PATH_LOST_CELL] == PathGap.LEFT_OUT,
+    )
+
+
+def read_open_tail(before: bytes, tail: bytes, after: bytes) -> PathTail | None:
+    """The same of a thread that goes on, whose cells were read before and after that; None if its buffers were emptied
+    meanwhile, or it wrote no path.
+
+    What is in them is only added to. Of its decisions no more are told than were made, as in `find_position`.
+    """
+    if min(len(before), len(tail), len(after)) < CELLS_BYTES:
+        raise ValueError("a path's tail is cut off")
+    first, rows, last = (_cells_of(data[:CELLS_BYTES]) for data in (before, tail, after))
+    lefts = [PATH_SURPRISES_LEFT_CELL, PATH_SYMBOLS_LEFT_CELL]
+    is_whole = (first[0, lefts] == rows[0, lefts]).all() and (rows[0, lefts] == last[0, lefts]).all()
+    if not is_whole or are_lost(rows)[0] or are_lost(last)[0] or not rows.any():
+        return None
+    surprises, symbols = used_bytes(rows)[0].tolist()
+    content = tail[CELLS_BYTES:]
+    has_moved = first[0, PATH_SURPRISES_CELL] != last[0, PATH_SURPRISES_CELL]
+    left = left_bytes(rows)[0].tolist()
+    return PathTail(
+        surprises_left=left[0],
+        surprises=content[:surprises],
+        symbols_left=left[1],
+        symbols=content[surprises : surprises + symbols],
+        decisions=0 if has_moved else int(count_decisions(rows)[0]),
+        is_lost=False,
     )
 
 

@@ -46,6 +46,14 @@ class FanOut(ProcessSink):
     def is_slow(self) -> bool:
         return self._are_slow or self._first.is_slow
 
+    @property
+    def has_room(self) -> bool:
+        return self._first.has_room and all(sink.has_room for sink in self._others)
+
+    @property
+    def wants_tails(self) -> bool:
+        return any(sink.wants_tails for sink in self._others)
+
     def begin(self, start: ProcessStart) -> None:
         self._first.begin(start)
         self._tell(lambda sink: sink.begin(start))
@@ -76,6 +84,14 @@ class FanOut(ProcessSink):
     def tell_position(self, stream: int, read_cells: Callable[[], bytes]) -> None:
         self._first.tell_position(stream, read_cells)
         self._tell(lambda sink: sink.tell_position(stream, read_cells))
+
+    def take_open_tail(self, stream: int, readings: tuple[bytes, bytes, bytes]) -> None:
+        self._first.take_open_tail(stream, readings)
+        self._tell(lambda sink: sink.take_open_tail(stream, readings))
+
+    def end_round(self) -> None:
+        self._first.end_round()
+        self._tell(lambda sink: sink.end_round())
 
     def take_path_tail(self, stream: int, slot: int, tail: bytes) -> None:
         self._first.take_path_tail(stream, slot, tail)

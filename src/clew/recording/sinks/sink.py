@@ -108,6 +108,16 @@ class ProcessSink:
         """
         return False
 
+    @property
+    def has_room(self) -> bool:
+        """Whether more can be taken now. Else it stays in the rings, and threads that have no room there wait."""
+        return True
+
+    @property
+    def wants_tails(self) -> bool:
+        """Whether `take_open_tail` is to be told now and then of threads that go on (mode full)."""
+        return False
+
     def begin(self, start: ProcessStart) -> None:
         """It is followed from now on, or its end comes at once."""
 
@@ -132,6 +142,15 @@ class ProcessSink:
 
     def tell_position(self, stream: int, read_cells: Callable[[], bytes]) -> None:
         """A thread goes on, in mode full: `read_cells` reads how far its path has come, as `path_tail` has it."""
+
+    def take_open_tail(self, stream: int, readings: tuple[bytes, bytes, bytes]) -> None:
+        """What is in the buffers of a thread that goes on, as `read_open_tail` of `path_tail` has it.
+
+        All that its ring had then has been taken.
+        """
+
+    def end_round(self) -> None:
+        """All rings have been looked at once more, if there was anything in one of them."""
 
     def take_path_tail(self, stream: int, slot: int, tail: bytes) -> None:
         """What of a thread's path had not left the target, as `path_tail` has it."""

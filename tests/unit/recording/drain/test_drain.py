@@ -34,6 +34,7 @@ from clew.recording.journal.sink import ProcessJournal
 from clew.recording.journal.writer import JournalWriter
 from clew.recording.raw.ended_threads import EndedThreads
 from clew.recording.reading.journal_reader import read_counters
+from clew.recording.sinks.sink import ProcessSink
 
 FIRST_COUNTER = PATH_WINDOW_BYTES // 8
 LAYOUT = SharedLayout(max_threads=4, ring_bytes=1024, counter_bytes=512 << 10)
@@ -130,6 +131,38 @@ def test_records_come_in_order_round_the_ring(target: Target) -> None:
         assert target.drain.poll() == 0
     target.finish()
     assert target.streams() == {0: list(range(110))}
+
+
+class Sometimes(ProcessSink):
+    """Has room when it is told so; keeps which records came."""
+
+    has_room = False
+
+    def __init__(self) -> None:
+        self.taken: list[int] = []
+        self.n_rounds = 0
+
+    def take_records(self, stream: int, slot: int, first: memoryview, second: memoryview) -> None:
+        self.taken += np.frombuffer(b"".join((first, second)), np.uint64)[::8].tolist()
+
+    def end_round(self) -> None:
+        self.n_rounds += 1
+
+
+def test_what_there_is_no_room_for_stays_in_the_rings(target: Target) -> None:
+    sink = Sometimes()
+    drain = Drain(target.shared, sink, Pid(os.getpid()), answer=lambda request: 7)
+    target.start(0, 100)
+    target.write(0, [1, 2])
+    target.slots["request_kind"][0] = RequestKind.IMAGE_FILTERS
+    assert drain.poll() == 0
+    assert (sink.taken, sink.n_rounds, int(target.slots["ring_tail"][0])) == ([], 0, 0)
+    assert target.slots["request_kind"][0] == RequestKind.NONE, "who asks is answered all the same"
+    sink.has_room = True
+    assert drain.poll() == 2 * 64
+    assert (sink.taken, sink.n_rounds) == ([1, 2], 1)
+    assert drain.poll() == 0 and sink.n_rounds == 1
+    drain.close()
 
 
 def test_positions_wrap_at_the_end_of_64_bits(target: Target) -> None:

@@ -15,7 +15,7 @@ from clew.protocol._generated import (
     PATH_SYMBOLS_CELL,
     PATH_WINDOW_BYTES,
 )
-from clew.recording.raw.path_tail import CELLS_BYTES, cut_tail, find_position, read_tail
+from clew.recording.raw.path_tail import CELLS_BYTES, cut_tail, find_position, read_open_tail, read_tail
 
 
 def test_what_is_in_the_buffers_is_cut_out_and_read() -> None:
@@ -78,3 +78,19 @@ def test_a_surprise_that_a_thread_was_killed_in_counts_where_all_of_it_is_there(
     assert _killed(long, 0x20010, 1) == (long, 0)
     assert _killed(long, 0) == (long, 0)
     assert _killed(long[:4], 0x20011) == (b"", 0x20011)
+
+
+def test_of_a_thread_that_goes_on_no_more_is_taken_than_it_did() -> None:
+    tail = _cells(3, 7, 2, left=100) + b"abc" + b"what it writes next"
+    found = read_open_tail(_cells(3, 6, left=100), tail, _cells(3, 9, 2, left=100))
+    assert found is not None
+    assert (found.surprises_left, found.surprises, found.symbols, found.decisions) == (100, b"abc", b"", 9)
+    # It wrote a surprise meanwhile: those before it count, but no decisions.
+    found = read_open_tail(_cells(2, 6, left=100), tail, _cells(4, left=100))
+    assert found is not None and (found.surprises, found.decisions) == (b"abc", 0)
+    # The buffer left, what is in it belongs to nothing, or no path began.
+    assert read_open_tail(_cells(3, left=100), tail, _cells(3, left=103)) is None
+    assert read_open_tail(_cells(3), tail, _cells(3, left=100)) is None
+    lost = _cells(3, 7, 2, left=100, lost=1)
+    assert read_open_tail(_cells(3, left=100), lost + b"abc", lost) is None
+    assert read_open_tail(bytes(CELLS_BYTES), bytes(CELLS_BYTES), bytes(CELLS_BYTES)) is None

@@ -19,6 +19,8 @@ CALLS: list[tuple[str, tuple[Any, ...]]] = [
     ("take_captures", (b"rows",)),
     ("take_ended", (2, b"packed")),
     ("tell_position", (0, bytes)),
+    ("take_open_tail", (0, (b"before", b"tail", b"after"))),
+    ("end_round", ()),
     ("take_path_tail", (0, 1, b"tail")),
     ("take_counters", (0, 1, 5, b"values")),
     ("tell_thread", (0, 1, ROW)),
@@ -26,6 +28,9 @@ CALLS: list[tuple[str, tuple[Any, ...]]] = [
     ("take_status", (b"page",)),
     ("end", (END,)),
 ]
+
+
+ASKED = {"is_slow", "has_room", "wants_tails"}
 
 
 class Noting(ProcessSink):
@@ -62,7 +67,7 @@ def test_all_are_given_all_the_first_one_first() -> None:
     give(fan_out(Noting(log, "first"), [Opens(Noting(log, "second")), Opens(ProcessSink())], 0, warnings.append))
     assert log == [(name, call, given) for call, given in CALLS for name in ("first", "second")]
     assert warnings == []
-    assert {call for call, _ in CALLS} == {name for name in vars(ProcessSink) if name[0] != "_"} - {"is_slow"}
+    assert {call for call, _ in CALLS} == {name for name in vars(ProcessSink) if name[0] != "_"} - ASKED
 
 
 @pytest.mark.parametrize("failing", [call for call, _ in CALLS])
@@ -82,6 +87,15 @@ def test_what_the_first_one_has_no_room_for_nobody_is_given_yet() -> None:
     full = Noting(log, "full")
     assert not fan_out(full, [Opens(Noting(log, "second"))], 0, log.append).take_ended(1, b"x")  # type: ignore[arg-type]
     assert [name for name, *_ in log] == ["full"]
+
+
+def test_whoever_has_no_room_keeps_all_from_being_given_more() -> None:
+    class Full(ProcessSink):
+        has_room = False
+
+    assert fan_out(ProcessSink(), [Opens(ProcessSink())], 0, print).has_room
+    assert not fan_out(ProcessSink(), [Opens(ProcessSink()), Opens(Full())], 0, print).has_room
+    assert not fan_out(Full(), [Opens(ProcessSink())], 0, print).has_room
 
 
 def test_with_the_first_one_alone_nothing_is_between() -> None:

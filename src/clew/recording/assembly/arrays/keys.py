@@ -12,7 +12,16 @@ import numpy.typing as npt
 
 from clew.protocol._constants import ARCHITECTURES
 
-__all__ = ["VSYSCALL_END", "VSYSCALL_START", "KeySpace", "gather", "is_vsyscall", "sorted_unique", "spans"]
+__all__ = [
+    "VSYSCALL_END",
+    "VSYSCALL_START",
+    "KeySpace",
+    "gather",
+    "is_kernel_call",
+    "is_vsyscall",
+    "sorted_unique",
+    "spans",
+]
 
 Array = npt.NDArray[Any]
 
@@ -29,6 +38,11 @@ def is_vsyscall(pc: Array) -> Array:
     """Whether a call of `pc` is one of the old system calls; any other address of their page faults."""
     entries: Array = np.isin(pc, np.uint64(VSYSCALL_START) + np.array([0, 0x400, 0x800], np.uint64))
     return entries
+
+
+def is_kernel_call(pc: Array) -> Array:
+    """Whether the kernel executes what a program calls at `pc` by itself, and returns."""
+    return is_vsyscall(pc)
 
 
 class KeySpace:

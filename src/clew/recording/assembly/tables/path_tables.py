@@ -26,7 +26,7 @@ from clew.recording.raw.process import RawProcess
 from clew.store.columns import booleans, numbers, texts, words
 from clew.store.schema import SCHEMAS
 
-__all__ = ["build_path_tables"]
+__all__ = ["build_path_tables", "find_last_instructions"]
 
 Array = npt.NDArray[Any]
 
@@ -139,7 +139,7 @@ def _targets(
     source = Rows(fragments.fragment_id).find_first(rows["source_fragment_id"])
     rows, source = rows[source >= 0], source[source >= 0]
     # Of the branch at a fragment's end: every block that ends with it has the same targets.
-    branch = _find_last_instructions(fragments, source, fragments.end_pc[source])
+    branch = find_last_instructions(fragments, source, fragments.end_pc[source])
     takes_symbols = np.isin(blocks.exit_kind, (ExitKind.INDIRECT_JUMP, ExitKind.INDIRECT_CALL, ExitKind.RETURN))
     ending = np.flatnonzero(takes_symbols & (block_id[: len(blocks)] >= 0))
     order = ending[np.argsort(branch_pc[ending], kind="stable")]
@@ -181,12 +181,12 @@ def _find_branches(cut: CutBlocks, fragments: Fragments) -> tuple[Array, Array]:
     has_code = np.flatnonzero(cut.part_first[1:] > cut.part_first[:-1])
     last_part = cut.parts[cut.part_first[1:][has_code] - 1]
     fragment = cut.code.fragment[last_part]
-    branch_pc[has_code] = _find_last_instructions(fragments, fragment, blocks.end_pc[has_code])
+    branch_pc[has_code] = find_last_instructions(fragments, fragment, blocks.end_pc[has_code])
     target_pc[has_code] = fragments.target_pc[fragment]
     return branch_pc, target_pc
 
 
-def _find_last_instructions(fragments: Fragments, fragment: Array, end_pc: Array) -> Array:
+def find_last_instructions(fragments: Fragments, fragment: Array, end_pc: Array) -> Array:
     """Where the instruction of each fragment starts that ends at `end_pc`; its start if none does."""
     found = fragments.app_pc[fragment].copy()
     waiting = np.ones(len(fragment), bool)

@@ -1,0 +1,193 @@
+//! Events out of a path: what the thread did, block by block, as rows. The path may still grow: what is known of it ends
+//! somewhere, and reading goes on from there when more is.
+
+use crate::protocol::{ending, flow_kind, BegunBlock, BlockDetail, FlowEvent};
+use crate::source::Stop;
+use crate::walk::Walker;
+
+/// What events say of blocks. It comes from the target as much as the code does: every number is checked where it is used.
+#[derive(Clone, Copy)]
+pub struct Details<'a> {
+    pub blocks: &'a [BlockDetail],
+    pub starts: &'a [u16],
+    /// Time stamps of the path's events.
+    pub times: &'a [u64],
+}
+
+/// How far a reading has come, beside where its walk is.
+#[derive(Clone, Copy)]
+pub struct Progress {
+    pub begun: BegunBlock,
+    pub sequence: u64,
+    pub time: u64,
+}
+
+/// What is asked for.
+#[derive(Clone, Copy)]
+pub struct Question {
+    pub thread: u32,
+    /// Bits by kind.
+    pub kinds: u32,
+    /// The path is known up to so many bytes of surprises, and decisions behind the last one.
+    pub known: (u64, u64),
+}
+
+impl Question {
+    fn wants(&self, kind: u8) -> bool {
+        self.kinds >> kind & 1 != 0
+    }
+}
+
+/// Rows that one block takes beside its instructions': a block that was left behind, it, a call or return.
+const MOST_ROWS: usize = 3;
+
+/// Reads on along `walker` into `rows`. How many were written, and why there are no more; `None`: there was no room.
+pub fn read_flow(
+    walker: &mut Walker,
+    details: Details,
+    question: Question,
+    progress: &mut Progress,
+    rows: &mut [FlowEvent],
+) -> (usize, Option<Stop>) {
+    let mut out = Rows { rows, n: 0, question, sequence: progress.sequence, time: progress.time };
+    let stop = read_into(walker, details, progress, &mut out);
+    (progress.sequence, progress.time) = (out.sequence, out.time);
+    (out.n, stop)
+}
+
+fn read_into(walker: &mut Walker, details: Details, progress: &mut Progress, out: &mut Rows) -> Option<Stop> {
+    let question = out.question;
+    let tells_instructions = question.wants(flow_kind::EXEC);
+    let mut n_events = walker.next_event();
+    // Kept apart from what it is copied to: rows are written in between.
+    let mut begun = progress.begun;
+    let stop = loop {
+        if out.left() < MOST_ROWS {
+            break None;
+        }
+        if !walker.is_known(question.known) {
+            break Some(Stop::Cut);
+        }
+        let settled = walker.settle();
+        if walker.next_event() != n_events {
+            let passed = details.times.get(n_events..walker.next_event()).unwrap_or(&[]);
+            out.time = passed.iter().rfind(|time| **time != 0).copied().unwrap_or(out.time);
+            n_events = walker.next_event();
+        }
+        if let Err(stop) = settled {
+            out.end_block(&mut begun);
+            break Some(stop);
+        }
+        let Some((index, block)) = walker.code().block_at(walker.block()) else {
+            break Some(Stop::Damaged);
+        };
+        let block = *block;
+        let (pc, end_pc, n_instructions, ending) = (block.pc, block.end_pc, block.n_instructions, block.ending);
+        let Some(detail) = details.blocks.get(index as usize).copied() else {
+            break Some(Stop::Damaged);
+        };
+        let is_wanted = detail.is_wanted != 0;
+        if begun.end != 0 && (begun.end != pc || !is_wanted) {
+            out.end_block(&mut begun);
+        }
+        let starts = match tells_instructions && is_wanted {
+            true => details.starts_of(&detail, n_instructions),
+            false => &[],
+        };
+        if out.left() < MOST_ROWS + starts.len() {
+            break None;
+        }
+        let depth = walker.stack().depth();
+        if let Err(stop) = walker.execute(index, &block) {
+            break Some(stop);
+        }
+        let next = walker.next_pc();
+        if tells_instructions {
+            out.add_instructions(pc, end_pc, starts, next, depth);
+        }
+        if !is_wanted {
+            continue;
+        }
+        if begun.end == 0 {
+            begun = BegunBlock { address: pc, end: 0, n_instructions: 0, depth };
+        }
+        begun.end = end_pc;
+        begun.n_instructions += u64::from(n_instructions);
+        if detail.goes_on != 0 {
+            continue;
+        }
+        out.leave_block(&mut begun, next);
+        let kind = match ending {
+            ending::CALL | ending::INDIRECT_CALL => flow_kind::CALL,
+            ending::RETURN => flow_kind::RET,
+            _ => continue,
+        };
+        if question.wants(kind) {
+            out.add(kind, detail.branch_pc, next, end_pc.wrapping_sub(detail.branch_pc) as u32, 1, depth);
+        }
+    };
+    progress.begun = begun;
+    stop
+}
+
+impl<'a> Details<'a> {
+    fn starts_of(&self, detail: &BlockDetail, n_instructions: u32) -> &'a [u16] {
+        let (first, n) = (detail.first_start as usize, n_instructions as usize);
+        first.checked_add(n).and_then(|end| self.starts.get(first..end)).unwrap_or(&[])
+    }
+}
+
+struct Rows<'a> {
+    rows: &'a mut [FlowEvent],
+    n: usize,
+    question: Question,
+    sequence: u64,
+    time: u64,
+}
+
+impl Rows<'_> {
+    fn left(&self) -> usize {
+        self.rows.len() - self.n
+    }
+
+    #[inline]
+    fn add(&mut self, kind: u8, address: u64, target: u64, size: u32, n_instructions: u16, depth: u64) {
+        let (sequence, time, thread) = (self.sequence, self.time, self.question.thread);
+        let depth = u32::try_from(depth).unwrap_or(u32::MAX);
+        if let Some(row) = self.rows.get_mut(self.n) {
+            *row =
+                FlowEvent { sequence, address, target, time, thread, depth, size, n_instructions, kind, reserved: 0 };
+            self.n += 1;
+            self.sequence += 1;
+        }
+    }
+
+    /// Adds the instructions of the block from `pc` up to `end`, which begin at `starts` in it.
+    #[inline]
+    fn add_instructions(&mut self, pc: u64, end: u64, starts: &[u16], next: u64, depth: u64) {
+        for (at, start) in starts.iter().enumerate() {
+            let address = pc.wrapping_add(u64::from(*start));
+            let behind = starts.get(at + 1).map_or(end, |start| pc.wrapping_add(u64::from(*start)));
+            let target = if at + 1 == starts.len() { next } else { behind };
+            self.add(flow_kind::EXEC, address, target, behind.wrapping_sub(address) as u32, 1, depth);
+        }
+    }
+
+    /// The block that was begun, if there is one, goes no further.
+    fn end_block(&mut self, begun: &mut BegunBlock) {
+        if begun.end != 0 {
+            self.leave_block(begun, begun.end);
+        }
+    }
+
+    /// The block that was begun is left for `next`.
+    #[inline]
+    fn leave_block(&mut self, begun: &mut BegunBlock, next: u64) {
+        if self.question.wants(flow_kind::BLOCK) {
+            let BegunBlock { address, end, n_instructions, depth } = *begun;
+            let n_instructions = u16::try_from(n_instructions).unwrap_or(u16::MAX);
+            self.add(flow_kind::BLOCK, address, next, end.wrapping_sub(address) as u32, n_instructions, depth);
+        }
+        begun.end = 0;
+    }
+}

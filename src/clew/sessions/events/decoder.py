@@ -1,0 +1,252 @@
+"""Makes events of what threads wrote of their paths, in a thread of its own.
+
+Runs in the controller. What the target wrote is not believed: whatever does not fit ends the events of its thread.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from clew.binary.path_codec import read_time_stamp
+from clew.protocol._constants import RECORD_BYTES
+from clew.recording.journal.frames import Frame, FrameKind
+from clew.recording.raw.ended_threads import EndedThreads
+from clew.recording.raw.path_records import PathRecords
+from clew.recording.raw.path_tail import CELLS_BYTES, read_open_tail, read_tail
+from clew.recording.sinks.sink import ProcessStart
+from clew.sessions.events.event_sink import Told, ToldQueue, What
+from clew.sessions.events.event_stream import EventStream
+from clew.sessions.events.live_code import LiveCode
+from clew.sessions.events.row_pool import RowPool
+from clew.sessions.events.thread_flow import ThreadFlow
+
+__all__ = ["Decoder"]
+
+Array = npt.NDArray[Any]
+
+ROUND_SECONDS: Final = 0.02
+"""What came is gathered for so long before it is read."""
+ROUND_BYTES: Final = 1 << 20
+"""Or until it is so much."""
+
+
+class _Thread:
+    """What is known of a thread's path."""
+
+    def __init__(self, pid: int, flow: ThreadFlow) -> None:
+        self.pid, self.flow = pid, flow
+        self.records = PathRecords(flow)
+        self.name = ""
+        """What it told when it ended."""
+
+
+class Decoder:
+    """Reads what comes through `told`; `stream` is given the events of one thread at a time."""
+
+    def __init__(self, told: ToldQueue, stream: EventStream, *, has_time: bool) -> None:
+        self._told, self._stream, self._has_time = told, stream, has_time
+        self._codes: dict[int, LiveCode] = {}
+        self._pids: dict[int, int] = {}
+        self._threads: dict[tuple[int, int], _Thread] = {}
+        self._waiting: dict[tuple[int, int], _Thread] = {}
+        """Those of which something came that was not read yet."""
+        self._clock, self._pool = _StampClock(), RowPool()
+        self._thread = threading.Thread(target=self._run, name="clew-events", daemon=True)
+        self._thread.start()
+
+    def flush(self) -> threading.Event:
+        """Set once all that was told until now has been read."""
+        done = threading.Event()
+
+        def read() -> None:
+            self._read_all()
+            done.set()
+
+        self._told.put(read)
+        return done
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it has not ended."""
+        return self._thread.is_alive()
+
+    def join(self) -> None:
+        """Wait until it has ended."""
+        if threading.current_thread() is not self._thread:
+            self._thread.join()
+
+    def _run(self) -> None:
+        failure: BaseException | None = None
+        try:
+            while self._round() and not self._stream.is_closed:
+                pass
+        except BaseException as error:
+            failure = error
+        self._told.close()
+        self._stream.end(failure)
+
+    def _round(self) -> bool:
+        """Take what comes for a while, then read it; whether more may come."""
+        deadline, n_bytes, goes_on = None, 0, True
+        while goes_on and n_bytes < ROUND_BYTES:
+            try:
+                left = None if deadline is None else max(deadline - time.monotonic(), 0)
+                told = self._told.get(left)
+            except queue.Empty:
+                break
+            if deadline is None:
+                deadline = time.monotonic() + ROUND_SECONDS
+            if told is None:
+                goes_on = False
+            elif isinstance(told, Told):
+                self._take(told)
+                n_bytes += len(told.content) if isinstance(told.content, bytes) else 0
+            else:
+                told()
+        self._read_all()
+        self._told.note_taken(n_bytes)
+        return goes_on
+
+    def _read_all(self) -> None:
+        """Read of all threads what came."""
+        self._clock.note()
+        waiting, self._waiting = self._waiting, {}
+        for key, thread in waiting.items():
+            if not self._stream.is_closed:
+                self._read(key, thread)
+
+    def _read(self, key: tuple[int, int], thread: _Thread) -> None:
+        flow = thread.flow
+        if not flow.tid and not self._code_of(key[0]).is_complete:
+            self._waiting[key] = thread
+            return
+        flow.kinds = self._stream.wanted.kinds_of(thread.pid, flow.tid, thread.name)
+        n_gaps, was_damaged = flow.n_gaps, flow.is_damaged
+        try:
+            for rows in flow.read(self._pool.take):
+                if self._has_time:
+                    rows["time"] = self._clock.to_ns(rows["time"])
+                self._stream.deliver(rows)
+                if self._stream.is_closed:
+                    return
+        except (ValueError, IndexError, KeyError, OverflowError):
+            flow.is_damaged = True
+        self._stream.n_gaps += flow.n_gaps - n_gaps
+        self._stream.n_damaged += flow.is_damaged and not was_damaged
+        if flow.waits_for_code:
+            self._waiting[key] = thread
+        elif flow.is_over:
+            self._threads.pop(key, None)
+
+    def _take(self, told: Told) -> None:
+        key = told.process, told.stream
+        match told.what:
+            case What.BEGIN:
+                self._begin(told.process, *told.content)
+            case What.THREAD:
+                self._thread_of(key, told.content)
+            case What.ENDED:
+                self._take_ended(told.process, told.stream, told.content)
+            case What.NAME:
+                named = self._thread_of(key, told.content[1])
+                named.name, named.flow.tid = told.content
+            case What.LEFT:
+                self._leave(key)
+            case What.ROUND:
+                self._code_of(told.process).n_rounds += 1
+            case What.GONE:
+                self._code_of(told.process).is_complete = True
+            case _:
+                thread = self._threads.get(key)
+                if thread is not None:
+                    self._waiting[key] = thread
+                    try:
+                        self._take_path(told, thread)
+                    except (ValueError, IndexError, KeyError, OverflowError):
+                        thread.flow.is_damaged = True
+
+    def _take_path(self, told: Told, thread: _Thread) -> None:
+        match told.what:
+            case What.OPEN_TAIL:
+                tail = read_open_tail(*told.content)
+                if tail is not None:
+                    thread.flow.add_tail(tail, is_end=False)
+            case What.TAIL:
+                thread.flow.add_tail(read_tail(told.content), is_end=True)
+            case _:
+                records = np.frombuffer(told.content, np.uint8).reshape(-1, RECORD_BYTES)
+                rest = thread.records.take(records)
+                if told.what == What.RECORDS:
+                    self._code_of(told.process).add(told.stream, rest)
+
+    def _begin(self, number: int, start: ProcessStart, code: LiveCode | None) -> None:
+        self._pids[number] = int(start.who.pid)
+        if code is not None:
+            self._codes[number] = code
+        if start.fork is not None:
+            self._code_of(number).inherit(self._code_of(start.fork.parent_number), start.fork.tsc)
+        for (process, _), thread in self._threads.items():
+            if process == number:
+                thread.pid = int(start.who.pid)
+                # A fork's child may show its first thread before it knows its number.
+                thread.flow.tid = thread.flow.tid or thread.pid
+
+    def _code_of(self, number: int) -> LiveCode:
+        return self._codes.setdefault(number, LiveCode())
+
+    def _thread_of(self, key: tuple[int, int], tid: int) -> _Thread:
+        thread = self._threads.get(key)
+        if thread is None:
+            pid = self._pids.get(key[0], 0)
+            thread = self._threads[key] = _Thread(pid, ThreadFlow(tid, self._code_of(key[0]), has_time=self._has_time))
+        return thread
+
+    def _leave(self, key: tuple[int, int]) -> None:
+        thread = self._threads.get(key)
+        if thread is not None:
+            thread.flow.end()
+            self._waiting[key] = thread
+
+    def _take_ended(self, number: int, n_threads: int, packed: bytes) -> None:
+        """Threads that ended before anything of them was taken."""
+        frame = Frame(FrameKind.ENDED, number, 0, 0, n_threads, 0, memoryview(packed))
+        ended = EndedThreads.parse(frame)
+        if len(ended.rows):
+            self._code_of(number).add(int(ended.rows["stream"][0]), ended.records[~ended.is_path])
+        for raw in ended.iter_threads():
+            key = number, raw.stream
+            thread = self._thread_of(key, int(raw.tid))
+            thread.name = raw.name
+            if raw.path_records is not None:
+                thread.records.take(raw.path_records)
+            if len(raw.path_tail) >= CELLS_BYTES:
+                thread.flow.add_tail(read_tail(raw.path_tail), is_end=True)
+            self._leave(key)
+
+
+class _StampClock:
+    """Time stamps as times of day, by two looks at both clocks that lie as far apart as there were."""
+
+    def __init__(self) -> None:
+        self._first = self._last = read_time_stamp(), time.time_ns()
+        self._ns_per_tick = 0.0
+
+    def note(self) -> None:
+        """Look again."""
+        self._last = read_time_stamp(), time.time_ns()
+        ticks = self._last[0] - self._first[0]
+        if ticks > 0:
+            self._ns_per_tick = (self._last[1] - self._first[1]) / ticks
+
+    def to_ns(self, tsc: Array) -> Array:
+        """Nanoseconds since 1970 (u64) of time stamps; of 0, which is none, 0."""
+        ticks = (tsc - np.uint64(self._first[0] & (1 << 64) - 1)).view(np.int64)
+        ns: Array = (ticks * self._ns_per_tick).astype(np.int64) + self._first[1]
+        ns[tsc == 0] = 0
+        return ns.view(np.uint64)

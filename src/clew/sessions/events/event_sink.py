@@ -1,0 +1,240 @@
+"""Takes what a recording brings of paths and code, and hands it to the thread that makes events of it.
+
+Runs in the controller, in the thread that owns the target. As long as nobody asks for events only the code is kept, and
+what threads did first: a session that is followed before its program runs has all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from clew.dataclass import dataclass
+from clew.protocol._constants import RECORD_BYTES
+from clew.recording.raw.ended_threads import find_path_records
+from clew.recording.sinks.sink import ProcessEnd, ProcessSink, ProcessStart, Sink, ThreadRow
+
+if TYPE_CHECKING:
+    from clew.sessions.events.live_code import LiveCode
+
+__all__ = ["EventSink", "Told", "ToldQueue", "What"]
+
+DELAY_SECONDS: Final = 0.01
+"""What came may wait for so long before it is handed out, where events are asked for."""
+MOST_WAITING_BYTES: Final = 1 << 26
+"""Where more waits to be read the rings are emptied no further: threads that write to them wait, too."""
+MOST_EARLY_BYTES: Final = 1 << 20
+"""What threads did before anybody asked is kept as long as it is no more."""
+
+
+class What:
+    """What is told of a process, or of one of its threads (`stream`)."""
+
+    BEGIN = "begin"
+    """The process begins: its ProcessStart, and what is known of its code."""
+    THREAD = "thread"
+    """A thread does: its number (tid)."""
+    RECORDS = "records"
+    """What came out of its ring."""
+    PATHS = "paths"
+    """The same, and only what is of paths counts."""
+    ENDED = "ended"
+    """So many threads (in place of `stream`) ended, as `ended_threads` has it."""
+    OPEN_TAIL = "open tail"
+    """What is in its buffers, while it goes on."""
+    TAIL = "tail"
+    """What was in its buffers when it ended."""
+    NAME = "name"
+    """What it is called, and its number, when it ended."""
+    LEFT = "left"
+    """Nothing more comes of it."""
+    ROUND = "round"
+    """All rings of the process have been looked at."""
+    GONE = "gone"
+    """Nothing more comes of the process."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """Something of a process, by its number in the recording."""
+
+    process: int
+    what: str
+    stream: int
+    content: Any
+
+
+class ToldQueue:
+    """From the sink to the thread that makes events. Functions are called there, in turn; None: nothing follows."""
+
+    def __init__(self) -> None:
+        self._queue: SimpleQueue[Told | Callable[[], None] | None] = SimpleQueue()
+        self._n_put = self._n_taken = 0
+        self._is_closed = False
+
+    def put(self, told: Told | Callable[[], None] | None, n_bytes: int = 0) -> None:
+        """Have something told; it has so many bytes."""
+        if not self._is_closed:
+            self._n_put += n_bytes
+            self._queue.put(told)
+
+    def get(self, timeout: float | None = None) -> Told | Callable[[], None] | None:
+        """The next one. Raises queue.Empty after so many seconds."""
+        return self._queue.get(timeout=timeout)
+
+    def note_taken(self, n_bytes: int) -> None:
+        """So many bytes of what was told are read."""
+        self._n_taken += n_bytes
+
+    def close(self) -> None:
+        """Nobody takes anything any more."""
+        self._is_closed = True
+
+    @property
+    def has_room(self) -> bool:
+        """Whether not too much waits. Each of two threads counts for itself."""
+        return self._is_closed or self._n_put - self._n_taken < MOST_WAITING_BYTES
+
+
+class EventSink(Sink):
+    """Of a whole session."""
+
+    def __init__(self) -> None:
+        self._processes: list[_Process] = []
+        self._queue: ToldQueue | None = None
+        self._has_ended = False
+
+    @property
+    def max_delay_seconds(self) -> float:  # type: ignore[override]
+        return DELAY_SECONDS if self._queue is not None else Sink.max_delay_seconds
+
+    @property
+    def has_missed(self) -> bool:
+        """Whether threads did more than was kept: then paths have to begin anew."""
+        return any(process.has_missed for process in self._processes)
+
+    def open_process(self, number: int) -> ProcessSink:
+        process = _Process(number, self._queue)
+        self._processes.append(process)
+        return process
+
+    def ask(self, queue: ToldQueue) -> None:
+        """From now on all goes to `queue`, first what was kept. In the thread that owns the target."""
+        self._queue = queue
+        for process in self._processes:
+            process.ask(queue)
+        if self._has_ended:
+            queue.put(None)
+
+    def end(self) -> None:
+        self._has_ended = True
+        if self._queue is not None:
+            self._queue.put(None)
+
+
+class _Process(ProcessSink):
+    def __init__(self, number: int, queue: ToldQueue | None) -> None:
+        self._number, self._queue = number, queue
+        self._start: ProcessStart | None = None
+        self._code: LiveCode | None = None
+        self._threads: dict[int, int] = {}
+        self._early: list[Told] = []
+        self._n_early_bytes = 0
+        self._has_paths = False
+        self.has_missed = False
+
+    def ask(self, queue: ToldQueue) -> None:
+        """From now on all goes to `queue`."""
+        self._queue = queue
+        if self._start is not None:
+            self._put(What.BEGIN, 0, (self._start, self._code))
+        for stream, tid in self._threads.items():
+            self._put(What.THREAD, stream, tid)
+        for told in self._early:
+            queue.put(told, len(told.content))
+        self._early, self._code = [], None
+
+    @property
+    def has_room(self) -> bool:
+        return self._queue is None or self._queue.has_room
+
+    @property
+    def wants_tails(self) -> bool:
+        return self._queue is not None
+
+    def expect_paths(self) -> None:
+        self._has_paths = True
+
+    def begin(self, start: ProcessStart) -> None:
+        self._start = start
+        if self._queue is not None:
+            self._put(What.BEGIN, 0, (start, self._code))
+
+    def begin_thread(self, stream: int, slot: int, tid: int) -> None:
+        self._threads[stream] = tid
+        self._put(What.THREAD, stream, tid)
+
+    def take_records(self, stream: int, slot: int, first: memoryview, second: memoryview) -> None:
+        data = b"".join((first, second))
+        if self._queue is not None:
+            self._put(What.RECORDS, stream, data)
+            return
+        records = np.frombuffer(data, np.uint8).reshape(-1, RECORD_BYTES)
+        if self._has_paths:
+            is_path = find_path_records(records)
+            self._keep(Told(self._number, What.PATHS, stream, records[is_path].tobytes()))
+            records = records[~is_path]
+        if self._code is None:
+            from clew.sessions.events.live_code import LiveCode
+
+            self._code = LiveCode()
+        self._code.add(stream, records)
+
+    def take_ended(self, n_threads: int, packed: bytes) -> bool:
+        told = Told(self._number, What.ENDED, n_threads, packed)
+        if self._queue is not None:
+            self._queue.put(told, len(packed))
+        else:
+            self._keep(told)
+        return True
+
+    def take_open_tail(self, stream: int, readings: tuple[bytes, bytes, bytes]) -> None:
+        self._put(What.OPEN_TAIL, stream, readings)
+
+    def end_round(self) -> None:
+        self._put(What.ROUND, 0, None)
+
+    def end(self, end: ProcessEnd) -> None:
+        self._put(What.GONE, 0, None)
+
+    def take_path_tail(self, stream: int, slot: int, tail: bytes) -> None:
+        if self._queue is None:
+            self._keep(Told(self._number, What.TAIL, stream, tail))
+        else:
+            self._put(What.TAIL, stream, tail)
+
+    def end_thread(self, stream: int) -> None:
+        self._put(What.LEFT, stream, b"")
+        if self._queue is not None or self.has_missed:
+            self._threads.pop(stream, None)
+        else:
+            self._keep(Told(self._number, What.LEFT, stream, b""))
+
+    def tell_thread(self, stream: int, slot: int, row: ThreadRow) -> None:
+        """How it ended is told by its path."""
+        self._put(What.NAME, stream, (row.name, row.tid))
+
+    def _keep(self, told: Told) -> None:
+        """Keep what came before anybody asked, if it is not too much."""
+        self._n_early_bytes += len(told.content)
+        if self._n_early_bytes > MOST_EARLY_BYTES:
+            self.has_missed, self._early = True, []
+        elif not self.has_missed:
+            self._early.append(told)
+
+    def _put(self, what: str, stream: int, content: Any) -> None:
+        if self._queue is not None:
+            self._queue.put(Told(self._number, what, stream, content), len(content) if what == What.RECORDS else 0)

@@ -1,0 +1,177 @@
+"""The events of a session: who is followed, and what is told of it.
+
+Runs in the controller, in any thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy.typing as npt
+
+from clew.address import Pid, Tid
+from clew.dataclass import dataclass
+from clew.errors import ControlError, UsageError
+from clew.protocol._constants import Mode
+from clew.sessions.events.decoder import Decoder
+from clew.sessions.events.event_sink import EventSink, ToldQueue
+from clew.sessions.events.event_stream import EventStream, Wanted, parse_kinds
+from clew.sessions.threads import read_name
+
+if TYPE_CHECKING:
+    from clew.recording.control.commands import Control
+    from clew.sessions.target import SessionTarget
+
+__all__ = ["Events", "FollowedThread", "Threads"]
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class FollowedThread:
+    """A thread that may be followed: the process (pid), its number (tid), and what the kernel calls it."""
+
+    pid: int
+    tid: int
+    name: str
+
+
+Threads = int | Iterable[int] | Callable[[FollowedThread], bool] | None
+
+
+class Events:
+    """Of the session of `target`; `sink` is told of it. `fail` takes what a callback raised."""
+
+    def __init__(self, target: SessionTarget, sink: EventSink, fail: Callable[[BaseException], None]) -> None:
+        self._target, self._sink, self._fail = target, sink, fail
+        self._wanted = Wanted()
+        self._decoder: Decoder | None = None
+        self._stream: EventStream | None = None
+        self._receiver: threading.Thread | None = None
+        self._has_changed_mode = False
+
+    @property
+    def stream(self) -> EventStream:
+        """What comes. Raises UsageError if nothing was ever followed."""
+        if self._stream is None:
+            raise UsageError("no events are asked for: `follow(events=...)` does")
+        return self._stream
+
+    def follow(
+        self, threads: Threads, events: Iterable[str], *, queue_batches: int, on_full: str, has_time: bool
+    ) -> EventStream:
+        """Have events of threads told from now on. Raises UsageError, ControlError."""
+        kinds, is_followed = parse_kinds(events), _parse_threads(threads)
+        if on_full not in ("wait", "drop"):
+            raise UsageError(f"on_full {on_full!r}: there are wait and drop")
+        if queue_batches < 1:
+            raise UsageError(f"queue_batches {queue_batches}: there must be room for one")
+        self._wanted.kinds, self._wanted.is_followed = kinds, is_followed
+        if self._stream is None:
+            told = ToldQueue()
+            self._stream = EventStream(self._wanted, queue_batches, drops=on_full == "drop")
+            self._decoder = Decoder(told, self._stream, has_time=has_time)
+            self._target.run(lambda control: self._ask(control, told))
+        self._change_mode()
+        return self._stream
+
+    def unfollow(self) -> None:
+        """Have nothing told any more. What was told can still be taken."""
+        self.flush()
+        self._wanted.kinds = 0
+        if self._has_changed_mode:
+            self._has_changed_mode = False
+            with contextlib.suppress(ControlError):
+                self._target.ask({"command": "mode", "mode": "counts"})
+
+    def flush(self) -> None:
+        """Have all told that threads have done by now, as far as there is room for it."""
+        if self._decoder is None or self._stream is None:
+            return
+        with contextlib.suppress(ControlError):
+            self._target.run(self._sample)
+        done = self._decoder.flush()
+        while not done.wait(0.02) and not self._stream.is_full and self._decoder.is_alive:
+            pass
+
+    def on_receive(self, callback: Callable[[Array], None]) -> None:
+        """Call `callback` with each batch, in a thread of clew's own."""
+        stream = self.stream
+        if self._receiver is not None:
+            raise UsageError("batches are received already")
+
+        def receive() -> None:
+            try:
+                for batch in stream:
+                    callback(batch)
+            except BaseException as error:
+                stream.close()
+                self._fail(error)
+
+        self._receiver = threading.Thread(target=receive, name="clew-receive", daemon=True)
+        self._receiver.start()
+
+    def wait(self) -> None:
+        """Wait until what was told has been received, if a callback does that: nothing is followed any more."""
+        if self._receiver is not None and threading.current_thread() is not self._receiver:
+            self._receiver.join()
+
+    def let_go(self) -> None:
+        """Nobody takes events any more."""
+        if self._stream is not None and self._receiver is None:
+            self._stream.close()
+
+    def close(self) -> None:
+        """Nothing more is told."""
+        self.wait()
+        if self._stream is not None:
+            self._stream.close()
+        if self._decoder is not None:
+            self._decoder.join()
+
+    def _ask(self, control: Control, told: ToldQueue) -> Iterator[bool]:
+        self._sink.ask(told)
+        yield True
+
+    def _sample(self, control: Control) -> Iterator[bool | None]:
+        for followed in control.processes.live:
+            if followed.drain is not None:
+                followed.drain.sample_soon()
+        # A look at the rings may be under way; behind the next one everything is there.
+        yield None
+        yield True
+
+    def _change_mode(self) -> None:
+        """Have the order of execution recorded."""
+        mode = self._target.run(lambda control: iter([control.processes.mode]))
+        if mode == Mode.FULL and not self._sink.has_missed:
+            return
+        if mode == Mode.FULL:
+            # Paths that were not listened to begin anew.
+            self._target.ask({"command": "mode", "mode": "counts"})
+        else:
+            self._has_changed_mode = True
+        self._target.ask({"command": "mode", "mode": "full"})
+
+
+def _parse_threads(threads: Threads) -> Callable[[int, int, str], bool] | None:
+    """Whom of all threads `threads` means, by process, number, and the name that it told when it ended."""
+    if threads is None:
+        return None
+    if not callable(threads):
+        numbers = {threads} if isinstance(threads, int) else set(threads)
+        return lambda _pid, tid, _name: tid in numbers
+    choose = threads
+    chosen: dict[tuple[int, int], tuple[str, bool]] = {}
+
+    def is_followed(pid: int, tid: int, told_name: str) -> bool:
+        known = chosen.get((pid, tid))
+        name = told_name or read_name(Pid(pid), Tid(tid)) or (known[0] if known else "")
+        if known is None or known[0] != name:
+            known = chosen[pid, tid] = name, bool(choose(FollowedThread(pid, tid, name)))
+        return known[1]
+
+    return is_followed

@@ -1,0 +1,306 @@
+"""The path of one thread as it comes, and the events read from it.
+
+Runs in the controller, in the thread that makes events. What comes is the target's, and may be anything: a path that
+contradicts its code ends there, and that is counted.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from clew.analysis.order.changed_code import ChangedCode
+from clew.binary.flow_walk import FlowStreams, FlowWalk
+from clew.protocol._constants import PATH_START
+from clew.protocol._generated import PATH_EVENT_RECORD, PathEventKind
+from clew.protocol.codec import NOWHERE, Stop
+from clew.protocol.codec_layouts import BLOCK, EVENT, Position
+from clew.recording.raw.path_tail import PathTail
+from clew.sessions.events.live_code import LiveCode, ReadCode
+from clew.store.path_checkpoints import STATE, find_states
+from clew.store.path_frames import FrameKind
+
+__all__ = ["ThreadFlow"]
+
+Array = npt.NDArray[Any]
+
+ENOUGH_ROUNDS: Final = 2
+"""All is known of the code that a thread executed when all rings have been looked at so often since it told of that."""
+
+MOST_EVENTS: Final = 1 << 22
+"""No path is so far behind its events."""
+
+_AT: Final = ("surprise_bytes", "decisions", "symbol_bytes", "depth")
+_GAPS: Final = (PathEventKind.LOST, PathEventKind.THINNED)
+_ENTRIES: Final = (PathEventKind.RESUME, PathEventKind.CHECKPOINT)
+"""Kinds of events at a place where a block begins."""
+_LEADS: Final = (PathEventKind.RESUME, PathEventKind.ELSEWHERE)
+"""Kinds of events whose value is where a block begins."""
+
+
+class _Stream:
+    """What of a stream has come, and was not let go of: stretches of it, each with the byte that it begins at."""
+
+    def __init__(self) -> None:
+        self._stretches: list[tuple[int, list[Array]]] = [(0, [])]
+        self.end = 0
+
+    def add(self, start: int, data: bytes | memoryview) -> None:
+        """A piece that begins at byte `start`; of what was there before the rest counts."""
+        if start > self.end:
+            # What lies between never comes.
+            self._stretches.append((start, []))
+            self.end = start
+        further = np.frombuffer(bytes(data[max(self.end - start, 0) :]), np.uint8)
+        if len(further):
+            self._stretches[-1][1].append(further)
+            self.end += len(further)
+
+    def view(self, start: int, end: int | None) -> Array:
+        """What is there from byte `start` on, up to `end`, u8, as far as nothing is missing; what lies before is let go
+        of."""
+        while len(self._stretches) > 1 and self._stretches[1][0] <= start:
+            del self._stretches[0]
+        first, pieces = self._stretches[0]
+        data = pieces[0] if len(pieces) == 1 else np.concatenate([np.zeros(0, np.uint8), *pieces])
+        data = data[max(start - first, 0) :]
+        first = max(start, first)
+        self._stretches[0] = first, [data]
+        if first > start:
+            return data[:0]
+        return data if end is None else data[: max(end - start, 0)]
+
+
+class ThreadFlow:
+    """Of thread `tid`. What its records say of the path comes as to a `PathKeeper`; `read` gives the events."""
+
+    def __init__(self, tid: int, code: LiveCode, *, has_time: bool) -> None:
+        self._has_time = has_time
+        self._code = code
+        self._walk = FlowWalk(tid)
+        self._read: ReadCode | None = None
+        self._blocks = np.zeros(0, BLOCK)
+        self._streams = {FrameKind.SURPRISES: _Stream(), FrameKind.SYMBOLS: _Stream()}
+        self._records = np.zeros(0, PATH_EVENT_RECORD)
+        self._coming: list[Array] = []
+        self._states: list[Array] = []
+        self._calls = np.zeros(0, np.uint64)
+        self._calls_behind_gaps: deque[Array] = deque()
+        self._known = (0, 0)
+        self.is_over = False
+        """Nothing more comes of it."""
+        self._is_in_gap = False
+        self.n_gaps = 0
+        """How often some of the path was dropped, or left out."""
+        self._asked_at: int | None = None
+        self.is_damaged = False
+        """It contradicts its code: nothing more is read of it."""
+
+    # ------------------------------------------------------------------------------------------- what comes of the path
+
+    def add_bytes(self, kind: FrameKind, start: int, data: bytes | memoryview) -> None:
+        if self.is_damaged:
+            return
+        self._streams[kind].add(start, data)
+        if kind == FrameKind.SURPRISES:
+            self._known = max(self._known, (start + len(data), 0))
+
+    def add_events(self, records: Array) -> None:
+        if not self.is_damaged:
+            self._coming.append(records.copy())
+
+    def add_checkpoint(self, record: np.void, counters: bytes, calls: bytes, *, is_after_loss: int) -> None:
+        further = np.frombuffer(calls[: len(calls) // 8 * 8], np.uint64)
+        self._calls = np.concatenate([self._calls[: min(int(record["value"]), len(self._calls))], further])
+        if is_after_loss and not self.is_damaged:
+            self._calls_behind_gaps.append(self._calls)
+        self.add_events(np.array([record], PATH_EVENT_RECORD))
+
+    def add_tail(self, tail: PathTail, *, is_end: bool) -> None:
+        """What is in the thread's buffers, that had not left the target. `is_end`: it ended, and nothing more comes."""
+        self.is_over |= is_end
+        if tail.is_lost:
+            return
+        self.add_bytes(FrameKind.SURPRISES, tail.surprises_left, tail.surprises)
+        self.add_bytes(FrameKind.SYMBOLS, tail.symbols_left, tail.symbols)
+        self._known = max(self._known, (tail.surprises_left + len(tail.surprises), tail.decisions))
+
+    def end(self) -> None:
+        """Nothing more comes of it."""
+        self.is_over = True
+
+    # -------------------------------------------------------------------------------------------------- what is read
+
+    @property
+    def tid(self) -> int:
+        """The thread's number."""
+        return self._walk.thread
+
+    @tid.setter
+    def tid(self, tid: int) -> None:
+        self._walk.thread = tid
+
+    @property
+    def kinds(self) -> int:
+        """What is told of it: bits by `FlowKind`."""
+        return self._walk.kinds
+
+    @kinds.setter
+    def kinds(self, kinds: int) -> None:
+        self._walk.kinds = kinds
+
+    def read(self, take_rows: Callable[[], Array]) -> Iterator[Array]:
+        """Events as far as all is known, each time at the start of rows of dtype FLOW_EVENT that `take_rows` gives."""
+        self._take_coming()
+        while not self.is_damaged:
+            if (self._is_in_gap and not self._leave_gap()) or not self._is_begun():
+                return
+            stop = yield from self._read_known(take_rows)
+            if stop == Stop.DAMAGED and self._awaits_code():
+                return
+            self._asked_at = None
+            gap = self._find_gap()
+            if gap is None:
+                self.is_damaged = stop == Stop.DAMAGED
+                return
+            self._enter_gap(gap)
+
+    @property
+    def waits_for_code(self) -> bool:
+        """Whether it executed code of which nothing has come yet."""
+        return self._asked_at is not None and not self.is_damaged
+
+    def _awaits_code(self) -> bool:
+        """Whether code that is not known may still come: another thread may have told of it."""
+        if self._asked_at is None:
+            self._asked_at = self._code.n_rounds
+        return not self._code.is_complete and self._code.n_rounds < self._asked_at + ENOUGH_ROUNDS
+
+    def _take_coming(self) -> None:
+        if not self._coming:
+            return
+        records = np.concatenate([self._records, *self._coming])
+        self._coming = []
+        self.is_damaged |= len(records) > MOST_EVENTS
+        # That a thread ended may turn out wrong: a call that was to end it is refused.
+        is_end = records["event_kind"] == PathEventKind.END
+        is_last = np.append(np.isin(records["event_kind"][1:], _GAPS), True)
+        self._records = records[~is_end | is_last]
+        told = self._records[~np.isin(self._records["event_kind"], _GAPS)]
+        if len(told):
+            self._known = max(self._known, max(zip(*(told[name].tolist() for name in _AT[:2]), strict=True)))
+
+    def _is_begun(self) -> bool:
+        """Whether it is known where the path begins."""
+        return bool(len(self._records)) or self._walk.block != NOWHERE
+
+    def _find_gap(self) -> int | None:
+        """The next event (an index) behind which something is missing, if it is known how it goes on there."""
+        kinds = self._records["event_kind"]
+        gaps = np.flatnonzero(np.isin(kinds, _GAPS))
+        return int(gaps[0]) if len(gaps) and (len(kinds) > gaps[0] + 1 or self.is_over) else None
+
+    def _enter_gap(self, gap: int) -> None:
+        """Nothing is known from here up to the next checkpoint."""
+        states = find_states(self._records[: gap + 1], 0)
+        self._states.append(states)
+        if self._records["event_kind"][gap] == PathEventKind.LOST:
+            self._states = []
+        self._records = self._records[gap + 1 :]
+        # What it did before its path began was not asked for.
+        self.n_gaps += self._walk.sequence > 0
+        self._is_in_gap = True
+
+    def _leave_gap(self) -> bool:
+        """Go on at the checkpoint behind a gap, if it is there."""
+        if not len(self._records) or not self._calls_behind_gaps:
+            return False
+        head, calls = self._records[0], self._calls_behind_gaps.popleft()
+        if head["event_kind"] != PathEventKind.CHECKPOINT:
+            self.is_damaged = True
+            return False
+        self._is_in_gap = False
+        position = Position(*(int(head[name]) for name in _AT))
+        self._code.want(np.array([head["pc"]], np.uint64))
+        self._refresh(self._code.read())
+        find = self._code.read().process.find
+        self._walk.begin(int(find(np.array([head["pc"]], np.uint64))[0]), position, calls, find(calls))
+        return True
+
+    def _read_known(self, take_rows: Callable[[], Array]) -> Generator[Array, None, Stop]:
+        """Events up to the next gap, or as far as all is known; and why there are no more."""
+        records, known = self._records, self._known
+        gaps = np.flatnonzero(np.isin(records["event_kind"], _GAPS))
+        is_cut = len(gaps) > 0
+        ends: tuple[int | None, int | None] = None, None
+        if is_cut:
+            gap, records = records[gaps[0]], records[: gaps[0]]
+            known = int(gap["surprise_bytes"]), int(gap["decisions"])
+            ends = known[0], int(gap["symbol_bytes"])
+        # Whether the thread ended there is known once nothing follows.
+        if len(records) and records["event_kind"][-1] == PathEventKind.END and not (is_cut or self.is_over):
+            records = records[:-1]
+        kinds = records["event_kind"]
+        places = np.concatenate([records["pc"][np.isin(kinds, _ENTRIES)], records["value"][np.isin(kinds, _LEADS)]])
+        self._code.want(places[places != np.uint64(PATH_START)].astype(np.uint64))
+        code, walk = self._code.read(), self._walk
+        self._refresh(code)
+        leads = np.flatnonzero(np.isin(kinds, _LEADS))
+        is_known = code.is_known(records["value"][leads].astype(np.uint64))
+        if not is_known.all() and self._awaits_code():
+            return Stop.DAMAGED
+        events, numbers = code.process.convert_events(records, self._blocks, has_checkpoints=True)
+        read = walk.position.surprise_bytes
+        surprises = self._streams[FrameKind.SURPRISES].view(read, ends[0])
+        streams = FlowStreams(
+            surprises=surprises,
+            symbols=self._streams[FrameKind.SYMBOLS].view(walk.position.symbol_bytes, ends[1]),
+            events=np.ascontiguousarray(events, EVENT),
+            times=records["tsc"][numbers if self._has_time else []].astype(np.uint64),
+            # Of what is missing it is not known how much was done behind the last surprise that is there.
+            decisions=known[1] if read + len(surprises) == known[0] else 0,
+            # What a thread that was killed did leads as far as nothing says that it led elsewhere, as in traces.
+            known=(1 << 63, 0) if self.is_over and not is_cut else known,
+        )
+        if not walk.open(self._blocks, code.flow, streams):
+            return Stop.DAMAGED
+        try:
+            while True:
+                rows = take_rows()
+                n, stop = walk.read(rows)
+                if n:
+                    yield rows[:n] if n * 2 > len(rows) else rows[:n].copy()
+                if stop != Stop.ASKED:
+                    return stop
+        finally:
+            walk.close()
+            self._pass(numbers)
+
+    def _pass(self, numbers: Array) -> None:
+        """Let go of the events that are behind the walk."""
+        n = self._walk.n_events
+        if n == 0:
+            return
+        end = int(numbers[n]) if n < len(numbers) else int(numbers[n - 1]) + 1
+        states = find_states(self._records[:end], 0)
+        if len(states):
+            self._states.append(states)
+        self._records = self._records[end:]
+
+    def _refresh(self, code: ReadCode) -> None:
+        """Go on with code of which more is known."""
+        if code is self._read:
+            return
+        before, self._read = self._read, code
+        states = np.concatenate([np.zeros(0, STATE), *self._states])
+        states["event"] = np.arange(len(states))
+        self._blocks = ChangedCode(code.process, states).at(len(states))
+        walk = self._walk
+        if before is not None:
+            pc = before.blocks["pc"][walk.block] if walk.block < len(before.blocks) else None
+            block = NOWHERE if pc is None else int(code.process.find(np.array([pc], np.uint64))[0])
+            walk.renumber(block, code.process.find(walk.open_calls))

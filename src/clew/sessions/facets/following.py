@@ -1,0 +1,60 @@
+"""What of a session is about events: what followed threads do, as it happens.
+
+Runs in the controller, in whatever threads the caller has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from clew.sessions.events.event_stream import EventStream
+    from clew.sessions.events.events import Events, Threads
+
+__all__ = ["FollowingFacet"]
+
+Array = npt.NDArray[Any]
+
+
+class FollowingFacet:
+    """Events."""
+
+    _events: Events
+
+    def follow(
+        self,
+        threads: Threads = None,
+        *,
+        events: Iterable[str] = ("call", "ret"),
+        queue_batches: int = 64,
+        on_full: str = "wait",
+        time: bool = False,
+    ) -> EventStream:
+        """Have events told from now on: `call`, `ret`, `block` and `exec`, in arrays of dtype `EventStream.dtype`.
+
+        `threads` are all; or one, or some, by their numbers (tid); or those for which a function says yes, which is
+        given a `FollowedThread` (pid, tid, name). New threads and children are among them. The complete order of
+        execution is recorded for it, as in mode `full`. At most `queue_batches` batches wait to be taken; if more come
+        the program waits (`on_full="wait"`), or they are dropped and counted (`"drop"`). Events have their `time` only
+        if asked. Told again it changes whom and what. Raises UsageError, ControlError.
+        """
+        return self._events.follow(threads, events, queue_batches=queue_batches, on_full=on_full, has_time=time)
+
+    def unfollow(self) -> None:
+        """Have no events told any more; those that were can still be taken. The program runs on as it did before."""
+        self._events.unfollow()
+
+    def events(self) -> EventStream:
+        """What `follow` asked for, to iterate over. Raises UsageError if nothing was."""
+        return self._events.stream
+
+    def on_receive(self, callback: Callable[[Array], None]) -> None:
+        """Call `callback` with each batch of events, in a thread of clew's own; what it raises `wait` raises."""
+        self._events.on_receive(callback)
+
+    def flush(self) -> None:
+        """Have all events told that threads have made by now, as far as there is room for them."""
+        self._events.flush()

@@ -1,0 +1,56 @@
+"""What of a session is about its target's memory, its names, and which of its code is recorded.
+
+Runs in the controller, in whatever threads the caller has.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from clew.sessions.memory import Image
+    from clew.sessions.target import SessionTarget
+
+__all__ = ["MemoryFacet"]
+
+
+class MemoryFacet:
+    """Memory and names."""
+
+    _target: SessionTarget
+
+    def include(self, what: str) -> None:
+        """Follow an image, symbol or range of addresses from now on, as `--include` takes it."""
+        self._target.ask({"command": "include", "what": what})
+
+    def exclude(self, what: str) -> None:
+        """No longer record that."""
+        self._target.ask({"command": "exclude", "what": what})
+
+    def only(self, what: str) -> None:
+        """Record nothing but that from now on."""
+        self._target.ask({"command": "only", "what": what})
+
+    @property
+    def images(self) -> list[Image]:
+        """The files whose code is loaded, by their addresses."""
+        return self._target.loaded()
+
+    def find(self, name: str) -> int:
+        """The address of `main`, `libc.so.6!malloc`, or either with a distance (`main+0x10`).
+
+        Raises ControlError if there is none, or several.
+        """
+        return self._target.find(name)
+
+    def name(self, address: int) -> str:
+        """`IMAGE!SYMBOL+0x10` for an address, as much of it as is known."""
+        return self._target.name(address)
+
+    def read(self, address: int, size_bytes: int) -> bytes:
+        """Memory of the process: as much from `address` on as can be read."""
+        return self._target.read(address, size_bytes)
+
+    def write(self, address: int, data: bytes) -> None:
+        """Change memory of the process, whatever is protected. Of code that is changed the new one is executed."""
+        self._target.write(address, data)

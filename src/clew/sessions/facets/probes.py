@@ -1,0 +1,84 @@
+"""What of a session is about calls of functions: probes that call back, and logs.
+
+Runs in the controller, in whatever threads the caller has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, overload
+
+from clew.sessions.call_probes import Callback, CallProbe, CallProbes
+
+if TYPE_CHECKING:
+    from clew.sessions.call_logs import CallLog
+    from clew.sessions.capture_sink import CaptureSink
+
+__all__ = ["ProbesFacet"]
+
+
+class ProbesFacet:
+    """Call probes."""
+
+    _probes: CallProbes
+    _captures: CaptureSink
+
+    @overload
+    def on_call(
+        self, where: str | int, callback: Callback, *, capture: Iterable[str] = ..., condition: str | None = ...
+    ) -> CallProbe: ...
+
+    @overload
+    def on_call(
+        self, where: str | int, *, capture: Iterable[str] = ..., condition: str | None = ...
+    ) -> Callable[[Callback], CallProbe]: ...
+
+    def on_call(
+        self,
+        where: str | int,
+        callback: Callback | None = None,
+        *,
+        capture: Iterable[str] = (),
+        condition: str | None = None,
+    ) -> CallProbe | Callable[[Callback], CallProbe]:
+        """Call `callback` whenever a followed thread comes to the function `where`, however it is called.
+
+        The thread waits meanwhile, two seconds at most, the others run on. `capture` are expressions, whose values the
+        call has; where `condition` is 0 or can't be had nobody is called. What nothing that is loaded has is looked for
+        in what will be loaded. Without `callback` it is a decorator. Raises CaptureError, UsageError.
+        """
+        add = self._probes.add(where, capture, condition, is_return=False)
+        return add if callback is None else add(callback)
+
+    @overload
+    def on_return(
+        self, where: str | int, callback: Callback, *, capture: Iterable[str] = ..., condition: str | None = ...
+    ) -> CallProbe: ...
+
+    @overload
+    def on_return(
+        self, where: str | int, *, capture: Iterable[str] = ..., condition: str | None = ...
+    ) -> Callable[[Callback], CallProbe]: ...
+
+    def on_return(
+        self,
+        where: str | int,
+        callback: Callback | None = None,
+        *,
+        capture: Iterable[str] = (),
+        condition: str | None = None,
+    ) -> CallProbe | Callable[[Callback], CallProbe]:
+        """As `on_call`, whenever a call of the function returns: `retval` is its result, which can be changed.
+
+        A call that is left otherwise, by longjmp or an exception, does not return.
+        """
+        add = self._probes.add(where, capture, condition, is_return=True)
+        return add if callback is None else add(callback)
+
+    def log_calls(self, where: str | int, *, capture: Iterable[str] = (), condition: str | None = None) -> CallLog:
+        """Record the calls of the function `where`, with the values of expressions: no thread stops for it.
+
+        Calls where `condition` is 0 or can't be had are not recorded. What nothing that is loaded has is looked for in
+        what will be loaded. Raises CaptureError, UsageError.
+        """
+        return self._probes.log(self._captures, where, capture, condition)
