@@ -33,7 +33,7 @@ MODULES := web/node_modules/.installed
 PEERS_VENV := build/peers-venv
 PEERS := $(PEERS_VENV)/.installed
 
-.PHONY: help demo test test-all test-python test-timing test-rust test-runtime test-pathcodec test-web test-web-units test-suites screenshots check check-python check-web check-types check-floors check-rust check-generated \
+.PHONY: help demo test test-all test-python test-long test-timing test-rust test-runtime test-pathcodec test-web test-web-units test-suites screenshots check check-python check-web check-types check-floors check-rust check-generated \
         check-image check-sources generate build wheel bench bench-quick bench-peers bench-compare \
         bench-baseline stress fuzz clean
 
@@ -93,10 +93,15 @@ demo: build ## build, record a real program of this machine, print its report
 
 test: test-rust test-web-units test-python ## unit, property and end-to-end tests, and a glance at the viewer
 
-test-all: test test-web test-suites stress ## and the whole viewer, families of system calls, whole programs, long runs
+test-all: test-rust test-long test-web test-suites ## and what takes longer, the whole viewer, families of system calls
+
+SHORT := not stress and not timing and not suites and (glance or not browser)
 
 test-python: build
-	$(PYTHON) -m pytest -n $(JOBS) --dist worksteal -m "not stress and not timing and not suites and (glance or not browser)" $(PYTEST)
+	$(PYTHON) -m pytest -n $(JOBS) --dist worksteal -m "$(SHORT) and not long" $(PYTEST)
+
+test-long: build ## the same of Python's, and what takes longer
+	$(PYTHON) -m pytest -n $(JOBS) --dist worksteal -m "$(SHORT)" $(PYTEST)
 
 # What is held against limits of time runs alone.
 test-timing: build

@@ -60,6 +60,7 @@ def test_registers_control_words_and_gs_base(programs_to_attach: Path, tmp_path:
     runs.read(tmp_path / "7.clew")
 
 
+@pytest.mark.long
 def test_threads_that_wait_go_on_waiting(programs_to_attach: Path, tmp_path: Path) -> None:
     """However often they are disturbed, no wait fails, and none takes longer."""
     with start(programs_to_attach / "waiting", "8") as target:
@@ -83,6 +84,7 @@ def busy_machine() -> Iterator[None]:
             worker.wait()
 
 
+@pytest.mark.long
 def test_threads_that_wait_are_left_at_once(programs_to_attach: Path, tmp_path: Path) -> None:
     with start(programs_to_attach / "waiting", "12") as target:
         # Not until its waits are over, which is seconds later.

@@ -37,6 +37,7 @@ def is_running(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("mode", ["counts", pytest.param("coverage", marks=pytest.mark.stress)])
+@pytest.mark.long
 def test_a_shell_that_runs_commands(tmp_path: Path, mode: str) -> None:
     with start("bash", "-c", SHELL_LOOP) as target:
         before = target.look()
@@ -62,6 +63,7 @@ def test_a_shell_that_runs_commands(tmp_path: Path, mode: str) -> None:
         assert target.end(number=signal.SIGTERM)[0] == 7
 
 
+@pytest.mark.long
 def test_children_made_in_every_way_left_again_and_again(programs_to_attach: Path, tmp_path: Path) -> None:
     """The whole family at once: it is attached to before the workers are made."""
     seen: set[int] = set()

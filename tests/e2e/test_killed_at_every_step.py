@@ -74,6 +74,7 @@ def _attach_and_leave(pid: Pid, steps: Steps) -> int:
 
 
 @pytest.mark.parametrize("name", ["threads", "registers", "alternate", "sequences"])
+@pytest.mark.long
 def test_a_process_goes_on(programs_to_attach: Path, name: str) -> None:
     with start(programs_to_attach / name) as target:
         n_steps = attach_and_leave(Pid(target.pid), 0)

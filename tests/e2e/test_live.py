@@ -55,6 +55,7 @@ def has(name: str) -> Callable[[LivePicture], bool]:
     ("program", "mode"),
     [("python", "counts"), ("signal_threads", "region"), ("new_code", "full"), ("new_code", "coverage")],
 )
+@pytest.mark.long
 def test_what_is_told_in_the_end_is_the_trace(start: Start, program: str, mode: str) -> None:
     """The connection breaks now and then; what is told after it goes on where it was (`LivePicture.apply` looks)."""
     known: dict[str, list[Any]] = {"python": PYTHON, "new_code": [build_new_code()]}
@@ -217,6 +218,7 @@ def test_the_viewer_ends_with_clew(start: Start) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+@pytest.mark.long
 def test_what_ends_clew_ends_the_viewer_that_shows_the_trace(start: Start, number: signal.Signals) -> None:
     recording = start([build_new_code()])
     viewer = os.pidfd_open(find_viewer(recording))

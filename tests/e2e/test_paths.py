@@ -118,6 +118,7 @@ def prove(trace: Path) -> clew.Trace:
     return opened
 
 
+@pytest.mark.long
 def test_a_killed_target_leaves_a_prefix(tmp_path: Path) -> None:
     with spinning(tmp_path) as (process, _):
         child = find_child(process.pid)
@@ -162,6 +163,7 @@ def recover_without(process: Process, trace: Path) -> None:
 
 
 @pytest.mark.parametrize("victim", ["clew", pytest.param("group", marks=pytest.mark.stress)])
+@pytest.mark.long
 def test_what_a_killed_controller_wrote(tmp_path: Path, victim: str) -> None:
     trace_path = tmp_path / "t"
     with spinning(tmp_path) as (process, stop):

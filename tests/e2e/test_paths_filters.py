@@ -21,6 +21,7 @@ def executed_places(path: Path, count: int) -> list[bytes]:
 
 
 @pytest.mark.parametrize("options", [("--exclude", "libc.so*"), ("--exclude", "ls"), ("--include", "ls")])
+@pytest.mark.long
 def test_the_order_leads_through_what_is_left_out(tmp_path: Path, options: tuple[str, ...]) -> None:
     paths = {name: tmp_path / f"{name}.clew" for name in ("whole", "full", "counts")}
     assert runs.record(COMMAND, paths["whole"], "--mode", "full", fixed_layout=True).status == 0

@@ -8,6 +8,8 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
+
 from clew.process.shared_layout import SharedLayout
 from clew.process.shared_memory import MEMFD_NAME
 from clew.protocol._constants import FULL_WAIT_SECONDS
@@ -30,6 +32,7 @@ def read_heartbeat(pid: int) -> int:
     return int.from_bytes(word, "little")
 
 
+@pytest.mark.long
 def test_a_controller_without_time_is_waited_for(tmp_path: Path) -> None:
     """As behind a disk that takes seconds: its heart beats, and nobody takes it for gone."""
     launch = Launch(["sh", "-c", "/bin/true; (exit 3); /bin/true"])
@@ -41,6 +44,7 @@ def test_a_controller_without_time_is_waited_for(tmp_path: Path) -> None:
     assert sum(Path(process["executable"]).name == "true" for process in processes) == 2
 
 
+@pytest.mark.long
 def test_a_controller_that_was_stopped_goes_on_where_it_can(tmp_path: Path) -> None:
     """The target runs on meanwhile, and its children natively; those that it makes later are followed."""
     script = (

@@ -127,6 +127,7 @@ sys.exit(main(sys.argv[1:]))
 
 
 @pytest.mark.parametrize(("name", "others"), [("sleep", {3, 0}), ("sh", set())])
+@pytest.mark.long
 def test_a_process_whose_memory_can_not_be_drained_is_the_only_one_lost(
     tmp_path: Path, name: str, others: set[int]
 ) -> None:
@@ -159,6 +160,7 @@ print([os.wait()[1] for _ in range(24)])
 @pytest.mark.parametrize(
     ("limits", "is_enough"), [("64:4096", True), pytest.param("64:64", False, marks=pytest.mark.stress)]
 )
+@pytest.mark.long
 def test_descriptors_of_many_processes(tmp_path: Path, limits: str, is_enough: bool) -> None:
     limit = ("prlimit", f"--nofile={limits}")
     command = [sys.executable, "-I", "-S", "-c", SLEEPERS]
@@ -321,6 +323,7 @@ def test_processes_that_only_privileged_ones_may_look_at(tmp_path: Path) -> None
     assert [process["exit"].get("code") for process in processes_of(recorded)] == [3, None, 3, 5]
 
 
+@pytest.mark.long
 def test_a_file_system_that_does_not_answer(tmp_path: Path) -> None:
     (tmp_path / "silent").mkdir()
     script = (

@@ -91,6 +91,7 @@ def is_traced(pid: int) -> bool:
     return "\nTracerPid:\t0\n" not in Path(f"/proc/{pid}/status").read_text()
 
 
+@pytest.mark.long
 def test_a_shell_and_its_commands(tmp_path: Path) -> None:
     """A second SIGTERM means clew itself: the target, which gets both, ignores them."""
     counted = tmp_path / "counted"
@@ -113,6 +114,7 @@ def test_a_shell_and_its_commands(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name", ["threads", pytest.param("threads.static", marks=pytest.mark.stress), "registers", "sequences"]
 )
+@pytest.mark.long
 def test_a_program_recorded_from_its_start(programs_to_attach: Path, tmp_path: Path, name: str) -> None:
     out = tmp_path / "out"
     # The handler of SIGTERM comes with the program: it gets the signals that are meant for clew, too.

@@ -29,9 +29,14 @@ EACH_TIME = (
 
 
 def case(program: Program, mode: str) -> ParameterSet:
-    """In the mode that has less to go wrong, what does not touch it is for the long runs, as are other builds."""
-    is_like_counts = "." in program.name or not program.name.startswith(EACH_TIME)
-    marks = (pytest.mark.stress,) if mode == "coverage" and is_like_counts else ()
+    """In the mode that has less to go wrong, what does not touch it is for the long runs; other builds are in CI's."""
+    is_other_build = "." in program.name
+    is_like_counts = is_other_build or not program.name.startswith(EACH_TIME)
+    marks: tuple[pytest.MarkDecorator, ...] = ()
+    if mode == "coverage" and is_like_counts:
+        marks = (pytest.mark.stress,)
+    elif is_other_build:
+        marks = (pytest.mark.long,)
     return pytest.param(program, mode, id=f"{program.name}-{mode}", marks=marks)
 
 

@@ -25,6 +25,7 @@ def test_random_program_counted_like_stepped(tmp_path: Path) -> None:
     assert find_failure(make_stepped_program(1, 10), tmp_path) is None
 
 
+@pytest.mark.long
 def test_damaged_traces_are_told_of(tmp_path: Path) -> None:
     corruption.make_traces(tmp_path)
     wrong = {seed: corruption.fuzz_one(seed, tmp_path, tmp_path / "failures") for seed in range(1, 9)}

@@ -173,6 +173,7 @@ def compiler_pass(folder: Path, n_functions: int = 600) -> list[str]:
 
 
 @pytest.mark.parametrize("program", ["python3", pytest.param("cc1", marks=pytest.mark.stress)])
+@pytest.mark.long
 def test_no_more_is_recorded_than_the_budget_allows(tmp_path: Path, program: str) -> None:
     """Over the whole run, but for what there is at first, and what a stretch and the last checkpoint may owe."""
     path = tmp_path / "out.clew"

@@ -83,6 +83,7 @@ def test_what_is_left_is_told(tmp_path: Path, options: tuple[str, ...]) -> None:
             left[1].rmdir()
 
 
+@pytest.mark.long
 def test_nothing_is_told_of_what_ended(tmp_path: Path) -> None:
     run = run_tests(tmp_path, LEAVES_NOTHING, "none")
     assert "process" not in run.stderr and "clew-suite" not in run.stderr and "1 passed" in run.stdout, run

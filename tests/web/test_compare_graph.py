@@ -118,6 +118,7 @@ def test_two_pictures_have_one_camera_and_one_selection(open_viewer: OpenViewer,
 
 
 @pytest.mark.glance
+@pytest.mark.long
 def test_two_pictures_are_one_file(open_viewer: OpenViewer, serve: Serve) -> None:
     """A's at the left, B's at the right: what only one of them ran is in its half alone."""
     compared = open_viewer(serve(FIRST, SECOND))

@@ -220,6 +220,7 @@ def test_a_node_is_dragged_with_its_edges_and_stays_there(viewer: Viewer) -> Non
 
 
 @pytest.mark.glance
+@pytest.mark.long
 def test_what_is_selected_is_moved_by_keys_and_released(viewer: Viewer) -> None:
     function = int(_graph().function[_hottest()])
     first, last = _graph().first_block[function : function + 2].tolist()

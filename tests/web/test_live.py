@@ -99,6 +99,7 @@ def _open(live: LivePage) -> LivePage:
 
 
 @pytest.mark.glance
+@pytest.mark.long
 def test_what_runs_anew_is_named_drawn_and_counted(open_live: Open) -> None:
     live = open_live()
     page = live.page

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -102,6 +103,7 @@ def compare(a: Rows, b: Rows) -> tuple[TraceDiff, dict[str, Any]]:
 
 @settings(max_examples=40, deadline=None)
 @given(runs, runs)
+@pytest.mark.long
 def test_differences_are_those_of_the_instructions(a: list[Stretch], b: list[Stretch]) -> None:
     diff, _ = compare(make_rows(a, BASE), make_rows(b, 0x555500000000))
     instructions = [count_instructions(run) for run in (a, b)]

@@ -47,6 +47,7 @@ def test_a_small_trace_is_one_piece(split: Split, make_trace: MakeTrace, rows: R
 
 
 @pytest.mark.parametrize("split", [iter_by_pid, iter_closed])
+@pytest.mark.long
 def test_small_processes_are_looked_at_a_row_group_at_a_time(split: Split, tmp_path: Path) -> None:
     """However many there are, they need no more memory than what has to be read at once anyway."""
     trace = write_chains(tmp_path / "t.clew", 1500, 60)

@@ -240,6 +240,7 @@ def test_threads_that_are_stopped(seed: int, with_signals: bool, tmp_path_factor
 
 @settings(max_examples=40, deadline=None)
 @given(seed=st.integers(0, 1 << 40))
+@pytest.mark.long
 def test_stopped_in_code_that_changes(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     directory = tmp_path_factory.mktemp("random")
     runtime, trace = run(seed, directory, with_stops=True, with_rewriting=True, with_signals=False)
