@@ -18,14 +18,21 @@ import pytest
 
 import clew
 from clew.errors import UsageError
+from clew.protocol._constants import Mode
 from clew.protocol.codec import FlowKind
 from clew.sessions.events import event_sink
+from clew.sessions.events.events import IDLE_SECONDS
 from tests.programs.build import build_one, catalogue
 
 Array = npt.NDArray[Any]
 ALL = ("call", "ret", "block", "exec")
 TURNS = 300
 FOREVER = str(10**12)
+
+
+def resident_kib(pid: int) -> int:
+    """What a process has in memory."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4
 
 
 def calls_of(events: Array, address: int) -> int:
@@ -161,6 +168,60 @@ def test_a_program_waits_for_who_takes_its_events(called: Path, monkeypatch: pyt
         assert session.wait(60) >= 0 and stream.n_dropped == 0
 
 
+def test_a_program_that_waits_is_stopped_all_the_same(called: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_sink, "MOST_WAITING_BYTES", 1 << 16)
+    with clew.spawn([called, FOREVER, "2"], stdout=DEVNULL) as session:
+        stream = session.follow(events={"call"}, queue_batches=1)
+        session.resume()
+        for _ in range(5):
+            while not stream.is_full:
+                time.sleep(0.01)
+            # Both threads find no room soon.
+            time.sleep(0.2)
+            session.pause()
+            assert {thread.state for thread in session.threads} == {"stopped"}
+            session.resume()
+        session.follow(session.pid, events={"ret"})
+        session.unfollow()
+
+
+def test_what_was_before_is_not_told(called: Path) -> None:
+    with clew.spawn([called, FOREVER], mode="full", stdout=DEVNULL) as session:
+        main, add = session.find("main"), session.find("add")
+        session.resume()
+        time.sleep(0.3)
+        stream = session.follow(events=ALL)
+        events = next(iter(stream))
+        assert calls_of(events, main) == 0 and calls_of(events, add) > 0
+        assert events["sequence"][0] == 0
+        assert stream.n_damaged == 0
+
+
+@pytest.mark.long
+def test_a_thread_is_followed_again_and_again(called: Path) -> None:
+    program = subprocess.Popen([called, FOREVER, "2"], stdout=DEVNULL)
+    times: list[float] = []
+    try:
+        with clew.attach_session(program.pid) as session:
+            add = session.find("add")
+            for turn in range(200):
+                start = time.monotonic()
+                stream = session.follow(program.pid, events={"call"})
+                times.append(time.monotonic() - start)
+                assert calls_of(next(iter(stream)), add) > 0
+                start = time.monotonic()
+                session.unfollow()
+                times.append(time.monotonic() - start)
+                if turn == 20:
+                    before_kib = resident_kib(program.pid)
+            assert (stream.n_damaged, program.poll()) == (0, None)
+            assert resident_kib(program.pid) < before_kib + 1024
+    finally:
+        program.kill()
+        program.wait()
+    assert sorted(times)[len(times) // 2] < 0.1
+
+
 def test_batches_are_received(called: Path) -> None:
     received: list[Array] = []
     with clew.spawn([called, str(TURNS)], stdout=DEVNULL) as session:
@@ -202,9 +263,11 @@ def test_a_running_process_is_followed_for_a_while(called: Path) -> None:
             before = stream.n_received
             session.flush()
             assert stream.n_received == before
+            while session._target.run(lambda control: iter([control.processes.mode])) != Mode.COUNTS:
+                time.sleep(IDLE_SECONDS / 10)
             session.follow(events={"call"})
             assert calls_of(next(iter(stream)), add) > 0
-            assert stream.n_damaged == 0
+            assert (stream.n_gaps, stream.n_damaged) == (0, 0)
         assert program.poll() is None
     finally:
         program.kill()

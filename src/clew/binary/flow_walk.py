@@ -97,6 +97,7 @@ class FlowWalk:
         self._addresses[: self._depth], self._numbers[: self._depth] = calls[: self._depth], blocks[: self._depth]
         self._forgotten = max(position.depth - self._depth, 0)
         self.block, self.position = block, position
+        self._reading.begun.end = 0
 
     def renumber(self, block: int, blocks: Array) -> None:
         """Blocks have other numbers: the next one's, and those (u32) at the open calls' addresses."""

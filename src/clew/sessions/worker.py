@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from clew.address import Pid
 from clew.recording.control.command_queue import CommandQueue, Do
@@ -50,6 +50,8 @@ class Worker:
         self._guard = _Leave()
         self._started: Future[Pid] = Future()
         self._ended: Future[RecordResult] = Future()
+        self._n_asked = self._n_answered = 0
+        self._counting = threading.Lock()
         self._thread = threading.Thread(target=self._run, args=(make_origin, options), name="clew-session", daemon=True)
         self._thread.start()
         try:
@@ -65,11 +67,24 @@ class Worker:
 
     def do(self, steps: Do[T]) -> T:
         """Have something done in the loop, and wait for it. Raises ClewError."""
-        return self._queue.ask(steps).result()
+        return self.post(steps).result()
 
     def post(self, steps: Do[T]) -> Future[T]:
         """Have something done in the loop."""
-        return self._queue.ask(steps)
+        with self._counting:
+            self._n_asked += 1
+        future = self._queue.ask(steps)
+        future.add_done_callback(self._note_answer)
+        return future
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether something is to be done: for most of it threads have to get on, whoever takes what they tell."""
+        return self._n_asked > self._n_answered or self._guard.wants_to_leave
+
+    def _note_answer(self, _: Future[Any]) -> None:
+        with self._counting:
+            self._n_answered += 1
 
     def leave(self) -> None:
         """Leave everything, which goes on natively. Comes back at once."""

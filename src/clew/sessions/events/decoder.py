@@ -8,6 +8,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -60,12 +61,16 @@ class Decoder:
         self._thread = threading.Thread(target=self._run, name="clew-events", daemon=True)
         self._thread.start()
 
-    def flush(self) -> threading.Event:
-        """Set once all that was told until now has been read."""
+    def flush(self, change: Callable[[], None] | None = None) -> threading.Event:
+        """Set once all that was told until now has been read, and then `change` was made of what is wanted."""
         done = threading.Event()
 
         def read() -> None:
             self._read_all()
+            if change is not None:
+                change()
+                for thread in self._threads.values():
+                    self._choose(thread)
             done.set()
 
         self._told.put(read)
@@ -126,7 +131,7 @@ class Decoder:
         if not flow.tid and not self._code_of(key[0]).is_complete:
             self._waiting[key] = thread
             return
-        flow.kinds = self._stream.wanted.kinds_of(thread.pid, flow.tid, thread.name)
+        self._choose(thread)
         n_gaps, was_damaged = flow.n_gaps, flow.is_damaged
         try:
             for rows in flow.read(self._pool.take):
@@ -143,6 +148,10 @@ class Decoder:
             self._waiting[key] = thread
         elif flow.is_over:
             self._threads.pop(key, None)
+
+    def _choose(self, thread: _Thread) -> None:
+        """What is told of a thread from now on."""
+        thread.flow.kinds = self._stream.wanted.kinds_of(thread.pid, thread.flow.tid, thread.name)
 
     def _take(self, told: Told) -> None:
         key = told.process, told.stream
@@ -173,6 +182,8 @@ class Decoder:
 
     def _take_path(self, told: Told, thread: _Thread) -> None:
         match told.what:
+            case What.STATES:
+                thread.flow.begin_late(told.content)
             case What.OPEN_TAIL:
                 tail = read_open_tail(*told.content)
                 if tail is not None:

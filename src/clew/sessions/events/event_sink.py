@@ -11,16 +11,20 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from clew.dataclass import dataclass
-from clew.protocol._constants import RECORD_BYTES
-from clew.recording.raw.ended_threads import find_path_records
+from clew.protocol._generated import PATH_EVENT_RECORD, RECORD_BYTES, PathEventKind
+from clew.recording.raw.path_records import PathRecords
 from clew.recording.sinks.sink import ProcessEnd, ProcessSink, ProcessStart, Sink, ThreadRow
+from clew.store.path_frames import FrameKind
 
 if TYPE_CHECKING:
     from clew.sessions.events.live_code import LiveCode
 
 __all__ = ["EventSink", "Told", "ToldQueue", "What"]
+
+Array = npt.NDArray[Any]
 
 DELAY_SECONDS: Final = 0.01
 """What came may wait for so long before it is handed out, where events are asked for."""
@@ -39,6 +43,8 @@ class What:
     """A thread does: its number (tid)."""
     RECORDS = "records"
     """What came out of its ring."""
+    STATES = "states"
+    """It did more than was kept: what its path said of the code, as events of dtype PATH_EVENT_RECORD."""
     PATHS = "paths"
     """The same, and only what is of paths counts."""
     ENDED = "ended"
@@ -106,6 +112,8 @@ class EventSink(Sink):
         self._processes: list[_Process] = []
         self._queue: ToldQueue | None = None
         self._has_ended = False
+        self.must_take: Callable[[], bool] = bool
+        """Whether everything has to be taken, though there is no room."""
 
     @property
     def max_delay_seconds(self) -> float:  # type: ignore[override]
@@ -117,7 +125,7 @@ class EventSink(Sink):
         return any(process.has_missed for process in self._processes)
 
     def open_process(self, number: int) -> ProcessSink:
-        process = _Process(number, self._queue)
+        process = _Process(number, self._queue, lambda: self.must_take())
         self._processes.append(process)
         return process
 
@@ -135,13 +143,38 @@ class EventSink(Sink):
             self._queue.put(None)
 
 
+class _States:
+    """Keeps what a path says of the code, whatever else it says: that holds on behind what is not recorded."""
+
+    def __init__(self) -> None:
+        self.events: list[Array] = []
+
+    def add_bytes(self, kind: FrameKind, start: int, data: bytes | memoryview) -> None:
+        """Of no interest."""
+
+    def add_checkpoint(self, record: np.void, counters: bytes, calls: bytes, *, is_after_loss: int) -> None:
+        """Of no interest."""
+
+    def add_events(self, records: Array) -> None:
+        """Keep some of these."""
+        kinds = records["event_kind"]
+        if (kinds == PathEventKind.LOST).any():
+            # Behind a loss the path tells all anew.
+            self.events = []
+            records = records[np.flatnonzero(kinds == PathEventKind.LOST)[-1] + 1 :]
+        changes = records[np.isin(records["event_kind"], (PathEventKind.UNLIKE, PathEventKind.CODE))]
+        if len(changes):
+            self.events.append(changes.copy())
+
+
 class _Process(ProcessSink):
-    def __init__(self, number: int, queue: ToldQueue | None) -> None:
-        self._number, self._queue = number, queue
+    def __init__(self, number: int, queue: ToldQueue | None, must_take: Callable[[], bool]) -> None:
+        self._number, self._queue, self._must_take = number, queue, must_take
         self._start: ProcessStart | None = None
         self._code: LiveCode | None = None
         self._threads: dict[int, int] = {}
         self._early: list[Told] = []
+        self._paths: dict[int, tuple[PathRecords, _States]] = {}
         self._n_early_bytes = 0
         self._has_paths = False
         self.has_missed = False
@@ -153,13 +186,16 @@ class _Process(ProcessSink):
             self._put(What.BEGIN, 0, (self._start, self._code))
         for stream, tid in self._threads.items():
             self._put(What.THREAD, stream, tid)
+        for stream, (_, states) in self._paths.items():
+            if self.has_missed:
+                self._put(What.STATES, stream, np.concatenate([np.zeros(0, PATH_EVENT_RECORD), *states.events]))
         for told in self._early:
             queue.put(told, len(told.content))
-        self._early, self._code = [], None
+        self._early, self._code, self._paths = [], None, {}
 
     @property
     def has_room(self) -> bool:
-        return self._queue is None or self._queue.has_room
+        return self._queue is None or self._queue.has_room or self._must_take()
 
     @property
     def wants_tails(self) -> bool:
@@ -184,14 +220,20 @@ class _Process(ProcessSink):
             return
         records = np.frombuffer(data, np.uint8).reshape(-1, RECORD_BYTES)
         if self._has_paths:
-            is_path = find_path_records(records)
-            self._keep(Told(self._number, What.PATHS, stream, records[is_path].tobytes()))
-            records = records[~is_path]
+            self._keep(Told(self._number, What.PATHS, stream, data))
+            records = self._path_of(stream).take(records)
         if self._code is None:
             from clew.sessions.events.live_code import LiveCode
 
             self._code = LiveCode()
         self._code.add(stream, records)
+
+    def _path_of(self, stream: int) -> PathRecords:
+        known = self._paths.get(stream)
+        if known is None:
+            states = _States()
+            known = self._paths[stream] = PathRecords(states), states
+        return known[0]
 
     def take_ended(self, n_threads: int, packed: bytes) -> bool:
         told = Told(self._number, What.ENDED, n_threads, packed)
@@ -220,6 +262,7 @@ class _Process(ProcessSink):
         self._put(What.LEFT, stream, b"")
         if self._queue is not None or self.has_missed:
             self._threads.pop(stream, None)
+            self._paths.pop(stream, None)
         else:
             self._keep(Told(self._number, What.LEFT, stream, b""))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy.typing as npt
 
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 __all__ = ["Events", "FollowedThread", "Threads"]
 
 Array = npt.NDArray[Any]
+
+IDLE_SECONDS: Final = 1.0
+"""The order is recorded for so long after nobody asks for events any more."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +55,7 @@ class Events:
         self._stream: EventStream | None = None
         self._receiver: threading.Thread | None = None
         self._has_changed_mode = False
+        self._changing_back: threading.Timer | None = None
 
     @property
     def stream(self) -> EventStream:
@@ -69,31 +73,45 @@ class Events:
             raise UsageError(f"on_full {on_full!r}: there are wait and drop")
         if queue_batches < 1:
             raise UsageError(f"queue_batches {queue_batches}: there must be room for one")
-        self._wanted.kinds, self._wanted.is_followed = kinds, is_followed
+        self._keep_mode()
         if self._stream is None:
             told = ToldQueue()
             self._stream = EventStream(self._wanted, queue_batches, drops=on_full == "drop")
             self._decoder = Decoder(told, self._stream, has_time=has_time)
             self._target.run(lambda control: self._ask(control, told))
         self._change_mode()
+        self._want(kinds, is_followed)
         return self._stream
 
     def unfollow(self) -> None:
         """Have nothing told any more. What was told can still be taken."""
         self.flush()
-        self._wanted.kinds = 0
-        if self._has_changed_mode:
-            self._has_changed_mode = False
-            with contextlib.suppress(ControlError):
-                self._target.ask({"command": "mode", "mode": "counts"})
+        self._want(0, None)
+        if self._has_changed_mode and self._changing_back is None:
+            # All code is translated anew for it: who follows again soon pays nothing.
+            self._changing_back = threading.Timer(IDLE_SECONDS, self._change_back)
+            self._changing_back.name, self._changing_back.daemon = "clew-unfollow", True
+            self._changing_back.start()
 
     def flush(self) -> None:
         """Have all told that threads have done by now, as far as there is room for it."""
+        self._read_all(None)
+
+    def _want(self, kinds: int, is_followed: Callable[[int, int, str], bool] | None) -> None:
+        """Other events are wanted of what threads do from now on."""
+
+        def change() -> None:
+            self._wanted.kinds, self._wanted.is_followed = kinds, is_followed
+
+        self._read_all(change)
+
+    def _read_all(self, change: Callable[[], None] | None) -> None:
+        """Have read what there is, and then a change made; come back before if nobody takes what was read."""
         if self._decoder is None or self._stream is None:
             return
         with contextlib.suppress(ControlError):
             self._target.run(self._sample)
-        done = self._decoder.flush()
+        done = self._decoder.flush(change)
         while not done.wait(0.02) and not self._stream.is_full and self._decoder.is_alive:
             pass
 
@@ -126,6 +144,7 @@ class Events:
 
     def close(self) -> None:
         """Nothing more is told."""
+        self._keep_mode()
         self.wait()
         if self._stream is not None:
             self._stream.close()
@@ -143,6 +162,19 @@ class Events:
         # A look at the rings may be under way; behind the next one everything is there.
         yield None
         yield True
+
+    def _keep_mode(self) -> None:
+        """The order goes on being recorded."""
+        timer, self._changing_back = self._changing_back, None
+        if timer is not None:
+            timer.cancel()
+            timer.join()
+
+    def _change_back(self) -> None:
+        """Have no order recorded any more."""
+        with contextlib.suppress(ControlError):
+            self._target.ask({"command": "mode", "mode": "counts"})
+            self._has_changed_mode = False
 
     def _change_mode(self) -> None:
         """Have the order of execution recorded."""

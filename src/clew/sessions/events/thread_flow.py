@@ -89,18 +89,32 @@ class ThreadFlow:
         self._coming: list[Array] = []
         self._states: list[Array] = []
         self._calls = np.zeros(0, np.uint64)
-        self._calls_behind_gaps: deque[Array] = deque()
+        self._calls_at: deque[Array] = deque()
+        """Of each checkpoint that is still to come to: the calls that are open there."""
         self._known = (0, 0)
         self.is_over = False
         """Nothing more comes of it."""
         self._is_in_gap = False
         self.n_gaps = 0
         """How often some of the path was dropped, or left out."""
+        self._is_late = False
+        self._kinds = 0
+        self._has_begun = False
+        """Whether it was read before."""
+        self._tells = False
+        """Whether anything was told since somebody asked."""
+        self._mark: tuple[int, int] | None = None
+        """Nothing is told of what lies before."""
         self._asked_at: int | None = None
         self.is_damaged = False
         """It contradicts its code: nothing more is read of it."""
 
     # ------------------------------------------------------------------------------------------- what comes of the path
+
+    def begin_late(self, states: Array) -> None:
+        """Nothing is known of its path up to the next gap, but for what that said of the code (PATH_EVENT_RECORD)."""
+        self._states = [find_states(states, 0)]
+        self._is_late = True
 
     def add_bytes(self, kind: FrameKind, start: int, data: bytes | memoryview) -> None:
         if self.is_damaged:
@@ -116,8 +130,8 @@ class ThreadFlow:
     def add_checkpoint(self, record: np.void, counters: bytes, calls: bytes, *, is_after_loss: int) -> None:
         further = np.frombuffer(calls[: len(calls) // 8 * 8], np.uint64)
         self._calls = np.concatenate([self._calls[: min(int(record["value"]), len(self._calls))], further])
-        if is_after_loss and not self.is_damaged:
-            self._calls_behind_gaps.append(self._calls)
+        if not self.is_damaged:
+            self._calls_at.append(self._calls)
         self.add_events(np.array([record], PATH_EVENT_RECORD))
 
     def add_tail(self, tail: PathTail, *, is_end: bool) -> None:
@@ -147,27 +161,45 @@ class ThreadFlow:
     @property
     def kinds(self) -> int:
         """What is told of it: bits by `FlowKind`."""
-        return self._walk.kinds
+        return self._kinds
 
     @kinds.setter
     def kinds(self, kinds: int) -> None:
-        self._walk.kinds = kinds
+        if kinds and not self._kinds and self._has_begun:
+            # What it did before is of no interest.
+            self._take_coming()
+            self._mark, self._tells = self._known, False
+        self._kinds = kinds
 
     def read(self, take_rows: Callable[[], Array]) -> Iterator[Array]:
         """Events as far as all is known, each time at the start of rows of dtype FLOW_EVENT that `take_rows` gives."""
         self._take_coming()
+        self._has_begun = True
+        if not self.kinds or self._is_late:
+            self._skip()
+            return
         while not self.is_damaged:
             if (self._is_in_gap and not self._leave_gap()) or not self._is_begun():
                 return
             stop = yield from self._read_known(take_rows)
             if stop == Stop.DAMAGED and self._awaits_code():
                 return
+            if stop == Stop.CUT and self._mark is not None:
+                self._mark = None
+                continue
             self._asked_at = None
             gap = self._find_gap()
             if gap is None:
                 self.is_damaged = stop == Stop.DAMAGED
                 return
             self._enter_gap(gap)
+
+    def _skip(self) -> None:
+        """Go on at the last checkpoint when somebody wants to know what it does."""
+        checkpoints = np.flatnonzero(self._records["event_kind"] == PathEventKind.CHECKPOINT)
+        if len(checkpoints):
+            self._pass_records(int(checkpoints[-1]))
+            self._is_in_gap = True
 
     @property
     def waits_for_code(self) -> bool:
@@ -185,6 +217,12 @@ class ThreadFlow:
             return
         records = np.concatenate([self._records, *self._coming])
         self._coming = []
+        if self._is_late:
+            gaps = np.flatnonzero(np.isin(records["event_kind"], _GAPS))
+            n_late = int(gaps[0]) + 1 if len(gaps) else len(records)
+            self._records, records = records[:n_late], records[n_late:]
+            self._pass_records(n_late)
+            self._is_late, self._is_in_gap = not len(gaps), len(gaps) > 0
         self.is_damaged |= len(records) > MOST_EVENTS
         # That a thread ended may turn out wrong: a call that was to end it is refused.
         is_end = records["event_kind"] == PathEventKind.END
@@ -193,6 +231,11 @@ class ThreadFlow:
         told = self._records[~np.isin(self._records["event_kind"], _GAPS)]
         if len(told):
             self._known = max(self._known, max(zip(*(told[name].tolist() for name in _AT[:2]), strict=True)))
+
+    @property
+    def _position(self) -> tuple[int, int]:
+        """How far the walk has come: bytes of surprises, decisions behind the last one."""
+        return self._walk.position.surprise_bytes, self._walk.position.decisions
 
     def _is_begun(self) -> bool:
         """Whether it is known where the path begins."""
@@ -206,23 +249,20 @@ class ThreadFlow:
 
     def _enter_gap(self, gap: int) -> None:
         """Nothing is known from here up to the next checkpoint."""
-        states = find_states(self._records[: gap + 1], 0)
-        self._states.append(states)
-        if self._records["event_kind"][gap] == PathEventKind.LOST:
-            self._states = []
-        self._records = self._records[gap + 1 :]
-        # What it did before its path began was not asked for.
-        self.n_gaps += self._walk.sequence > 0
+        self._pass_records(gap + 1)
+        # What it did before anybody asked is of no moment.
+        self.n_gaps += self._tells
         self._is_in_gap = True
 
     def _leave_gap(self) -> bool:
         """Go on at the checkpoint behind a gap, if it is there."""
-        if not len(self._records) or not self._calls_behind_gaps:
+        if not len(self._records):
             return False
-        head, calls = self._records[0], self._calls_behind_gaps.popleft()
-        if head["event_kind"] != PathEventKind.CHECKPOINT:
+        head = self._records[0]
+        if head["event_kind"] != PathEventKind.CHECKPOINT or not self._calls_at:
             self.is_damaged = True
             return False
+        calls = self._calls_at[0]
         self._is_in_gap = False
         position = Position(*(int(head[name]) for name in _AT))
         self._code.want(np.array([head["pc"]], np.uint64))
@@ -241,6 +281,13 @@ class ThreadFlow:
             gap, records = records[gaps[0]], records[: gaps[0]]
             known = int(gap["surprise_bytes"]), int(gap["decisions"])
             ends = known[0], int(gap["symbol_bytes"])
+        if self._mark is not None and self._position >= self._mark:
+            self._mark = None
+        if self._mark is not None:
+            known = min(known, self._mark)
+            records = records[: _count_before(records, self._mark)]
+            is_cut = True
+        self._walk.kinds = 0 if self._mark is not None else self._kinds
         # Whether the thread ended there is known once nothing follows.
         if len(records) and records["event_kind"][-1] == PathEventKind.END and not (is_cut or self.is_over):
             records = records[:-1]
@@ -273,6 +320,7 @@ class ThreadFlow:
                 rows = take_rows()
                 n, stop = walk.read(rows)
                 if n:
+                    self._tells = True
                     yield rows[:n] if n * 2 > len(rows) else rows[:n].copy()
                 if stop != Stop.ASKED:
                     return stop
@@ -285,11 +333,21 @@ class ThreadFlow:
         n = self._walk.n_events
         if n == 0:
             return
-        end = int(numbers[n]) if n < len(numbers) else int(numbers[n - 1]) + 1
-        states = find_states(self._records[:end], 0)
+        self._pass_records(int(numbers[n]) if n < len(numbers) else int(numbers[n - 1]) + 1)
+
+    def _pass_records(self, end: int) -> None:
+        """Events up to number `end` are behind it."""
+        passed, self._records = self._records[:end], self._records[end:]
+        for _ in range(int((passed["event_kind"] == PathEventKind.CHECKPOINT).sum())):
+            if self._calls_at:
+                self._calls_at.popleft()
+        lost = np.flatnonzero(passed["event_kind"] == PathEventKind.LOST)
+        if len(lost):
+            # Behind a loss the path tells all anew.
+            self._states, passed = [], passed[lost[-1] + 1 :]
+        states = find_states(passed, 0)
         if len(states):
             self._states.append(states)
-        self._records = self._records[end:]
 
     def _refresh(self, code: ReadCode) -> None:
         """Go on with code of which more is known."""
@@ -304,3 +362,10 @@ class ThreadFlow:
             pc = before.blocks["pc"][walk.block] if walk.block < len(before.blocks) else None
             block = NOWHERE if pc is None else int(code.process.find(np.array([pc], np.uint64))[0])
             walk.renumber(block, code.process.find(walk.open_calls))
+
+
+def _count_before(records: Array, place: tuple[int, int]) -> int:
+    """How many of a path's events, which are in its order, lie before a place of it."""
+    before = records["surprise_bytes"] < place[0]
+    before |= (records["surprise_bytes"] == place[0]) & (records["decisions"] < place[1])
+    return int(before.sum())

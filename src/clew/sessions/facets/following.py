@@ -44,7 +44,7 @@ class FollowingFacet:
         return self._events.follow(threads, events, queue_batches=queue_batches, on_full=on_full, has_time=time)
 
     def unfollow(self) -> None:
-        """Have no events told any more; those that were can still be taken. The program runs on as it did before."""
+        """Have no events told any more; those that were can still be taken. A second later it runs as it did before."""
         self._events.unfollow()
 
     def events(self) -> EventStream:
