@@ -1,7 +1,7 @@
 //! Events out of a path: what the thread did, block by block, as rows. The path may still grow: what is known of it ends
 //! somewhere, and reading goes on from there when more is.
 
-use crate::protocol::{ending, flow_kind, BegunBlock, BlockDetail, FlowEvent};
+use crate::protocol::{ending, flow_kind, BegunBlock, BlockDetail, FlowEvent, Position};
 use crate::source::Stop;
 use crate::walk::Walker;
 
@@ -61,7 +61,12 @@ fn read_into(walker: &mut Walker, details: Details, progress: &mut Progress, out
     let mut n_events = walker.next_event();
     // Kept apart from what it is copied to: rows are written in between.
     let mut begun = progress.begun;
+    let (mut loops, mut goes_back) = (Turns::default(), false);
     let stop = loop {
+        if goes_back && !loops.pass_turns(walker, question.known, out.sequence) {
+            loops.begin(walker, out.sequence);
+        }
+        goes_back = false;
         if out.left() < MOST_ROWS {
             break None;
         }
@@ -102,6 +107,10 @@ fn read_into(walker: &mut Walker, details: Details, progress: &mut Progress, out
             break Some(stop);
         }
         let next = walker.next_pc();
+        if ending == ending::RETURN {
+            loops.leave(depth);
+        }
+        goes_back = next <= pc && matches!(ending, ending::CONDITIONAL | ending::BACK_JUMP);
         if tells_instructions {
             out.add_instructions(pc, end_pc, starts, next, depth);
         }
@@ -128,6 +137,52 @@ fn read_into(walker: &mut Walker, details: Details, progress: &mut Progress, out
     };
     progress.begun = begun;
     stop
+}
+
+/// Where a loop went back last. What nobody wants to know of, and goes as expected, is done many times at once.
+#[derive(Default)]
+struct Turns {
+    block: u32,
+    position: Position,
+    sequence: u64,
+    n_events: usize,
+    is_begun: bool,
+}
+
+impl Turns {
+    /// The thread went back to the block that `walker` is in front of, and `sequence` events were told before.
+    fn begin(&mut self, walker: &Walker, sequence: u64) {
+        let (block, position, n_events) = (walker.block(), walker.position(), walker.next_event());
+        *self = Turns { block, position, sequence, n_events, is_begun: true };
+    }
+
+    /// The thread returned, with so many calls open before: out of the loop, if that is in one of them.
+    fn leave(&mut self, depth: u64) {
+        self.is_begun &= depth > self.position.depth;
+    }
+
+    /// Whether it came back to where it was before, with nothing told or read on the way: then it has done that as often as
+    /// it goes on so.
+    fn pass_turns(&mut self, walker: &mut Walker, known: (u64, u64), sequence: u64) -> bool {
+        let now = walker.position();
+        let is_turn = self.is_begun
+            && (self.block, self.sequence, self.n_events) == (walker.block(), sequence, walker.next_event())
+            && Position { decisions: now.decisions, ..self.position } == now
+            && now.decisions > self.position.decisions;
+        if !is_turn {
+            return false;
+        }
+        let by = now.decisions - self.position.decisions;
+        // As far as anything is known: up to the next event, or the last decision that was told.
+        let mut ahead = walker.decisions_ahead();
+        if walker.event_ahead().is_none() && now.surprise_bytes >= known.0 {
+            ahead = ahead.min(known.1.saturating_sub(now.decisions));
+        }
+        let n_turns = ahead / by;
+        walker.pass(Position { decisions: n_turns * by, ..Position::default() });
+        self.is_begun = false;
+        true
+    }
 }
 
 impl<'a> Details<'a> {

@@ -59,12 +59,14 @@ pub mod stop {
 
 /// What a thread did, as events tell it. call: an instruction called. ret: one returned. block: the thread left a basic
 /// block as it ran: from where the thread came to, up to the instruction that led elsewhere, calls the kernel, or was
-/// as far as it came. exec: it executed an instruction.
+/// as far as it came. exec: it executed an instruction. compile: it translated a piece of code, which is executed from
+/// then on.
 pub mod flow_kind {
     pub const CALL: u8 = 0;
     pub const RET: u8 = 1;
     pub const BLOCK: u8 = 2;
     pub const EXEC: u8 = 3;
+    pub const COMPILE: u8 = 4;
 }
 
 /// A basic block.
@@ -255,7 +257,7 @@ const _: () = assert!(core::mem::offset_of!(Tables, block) == 160);
 pub struct FlowEvent {
     /// the thread's events are numbered from 0 on
     pub sequence: u64,
-    /// of the instruction, or of the block's first one
+    /// of the instruction, or of the first one
     pub address: u64,
     /// the address that it leads to, though a signal or the end may come first; 0 where that is not known
     pub target: u64,
@@ -265,9 +267,9 @@ pub struct FlowEvent {
     pub thread: u32,
     /// calls that were open when it began
     pub depth: u32,
-    /// bytes of the instruction, or of the block
+    /// bytes of the instruction, block or piece
     pub size: u32,
-    /// 1, or the block's instructions; more than 65,535 are told as so many
+    /// 1, or those of the block or piece; more than 65,535 are told as so many
     pub n_instructions: u16,
     /// enum FlowKind
     pub kind: u8,

@@ -41,6 +41,7 @@ __all__ = [
     "attach",
     "attach_session",
     "diff",
+    "parse",
     "record",
     "spawn",
 ]
@@ -251,6 +252,18 @@ def diff(a: Trace | Text, b: Trace | Text, *, merge: bool = False) -> TraceDiff:
 
     of_a, of_b = (trace if isinstance(trace, Trace) else Trace(os.fsdecode(trace)) for trace in (a, b))
     return TraceDiff(of_a, of_b, merge=merge)
+
+
+def parse(blob: Any, *, annotate: bool = True, stringify: bool = False) -> list[tuple[str | int, ...]]:
+    """Events of a batch, or the bytes of some, as tuples for who takes them one by one.
+
+    `call` and `ret` have where they are, where they lead, and how many calls were open; `block` and `compile` where
+    they begin and end; `exec` the instruction's address. With `annotate` the kind's name comes first. With `stringify`
+    addresses are texts such as "0x401136", else numbers. Raises ClewError for what is no whole events.
+    """
+    from clew.sessions.events.parsing import parse
+
+    return parse(blob, annotate=annotate, stringify=stringify)
 
 
 def __dir__() -> list[str]:

@@ -137,7 +137,7 @@ def test_a_loop_in_a_loop_takes_hardly_longer_than_natively(tmp_path: Path, shif
     source.write_text(NESTED % shift_bytes)
     subprocess.run(["gcc", "-O1", "-o", program, source], check=True)
     native_seconds, recorded_seconds = [], []
-    for turn in range(3):
+    for turn in range(9):
         before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
         subprocess.run([program], check=True, stdout=subprocess.DEVNULL)
         native_seconds.append(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before)
@@ -145,5 +145,7 @@ def test_a_loop_in_a_loop_takes_hardly_longer_than_natively(tmp_path: Path, shif
         run = runs.record([program], tmp_path / f"{turn}.clew", "--mode", mode, environ=environ)
         assert run.status == 0, run.stderr
         recorded_seconds.append(Trace(tmp_path / f"{turn}.clew").manifest.cpu["target_seconds"])
-    # What else the processor does adds to either, and takes nothing away.
-    assert min(recorded_seconds) < 1.75 * min(native_seconds), (recorded_seconds, native_seconds)
+        # What else the processor does adds to either, and takes nothing away: more turns come nearer to what each takes.
+        if turn >= 2 and min(recorded_seconds) < 1.75 * min(native_seconds):
+            return
+    raise AssertionError(f"{recorded_seconds} recorded, {native_seconds} natively")

@@ -271,6 +271,32 @@ def test_registers_of_a_stopped_thread_are_set(called: Path, capfd: pytest.Captu
             session.set_registers(thread.tid, {"rax": 5})
 
 
+def test_calls_are_summed_up_again_and_again(called: Path) -> None:
+    told: list[dict[str, int]] = []
+    with clew.spawn([called, "3000000", "2"]) as session:
+        session.on_call_summary(told.append, interval=0.05)
+        with pytest.raises(UsageError, match="already"):
+            session.on_call_summary(told.append)
+        session.resume()
+        session.wait(60)
+        folders = list(session._scratch().iterdir())
+    assert len(told) > 1
+    assert sum(part.get("called!add", 0) for part in told) == 3 * 2 * 3_000_000
+    assert len(folders) < 4, "what was looked at is let go of"
+
+
+def test_what_a_callback_of_summaries_raises_is_told(called: Path) -> None:
+    def fail(calls: dict[str, int]) -> None:
+        raise LookupError
+
+    with pytest.raises(LookupError), clew.spawn([called, "3"]) as session:
+        session.on_call_summary(fail, interval=0.01)
+        session.resume()
+        while True:
+            session.wait(60)
+            time.sleep(0.01)
+
+
 def test_calls_are_summed_up_from_one_time_to_the_next(called: Path) -> None:
     with clew.spawn([called, "20"]) as session:
         first = session.call_summary()

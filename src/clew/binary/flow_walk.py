@@ -83,8 +83,12 @@ class FlowWalk:
 
     @property
     def sequence(self) -> int:
-        """How many events were told."""
+        """How many events were told, so the number of the next."""
         return int(self._reading.sequence)
+
+    @sequence.setter
+    def sequence(self, number: int) -> None:
+        self._reading.sequence = number
 
     @property
     def open_calls(self) -> Array:

@@ -90,10 +90,12 @@ class Stop(IntEnum):
 class FlowKind(IntEnum):
     """What a thread did, as events tell it. call: an instruction called. ret: one returned. block: the thread left a
     basic block as it ran: from where the thread came to, up to the instruction that led elsewhere, calls the kernel,
-    or was as far as it came. exec: it executed an instruction.
+    or was as far as it came. exec: it executed an instruction. compile: it translated a piece of code, which is
+    executed from then on.
     """
 
     CALL = 0
     RET = 1
     BLOCK = 2
     EXEC = 3
+    COMPILE = 4

@@ -219,11 +219,11 @@ FLOW_EVENT: Final[np.dtype[np.void]] = np.dtype(
     }
 )
 """What a thread did, in its own order. What is of one block comes so: its instructions, it, the call or return at its
-end. sequence: the thread's events are numbered from 0 on; address: of the instruction, or of the block's first one;
-target: the address that it leads to, though a signal or the end may come first; 0 where that is not known; time: the
-last time stamp that was told before it: of a checkpoint, a system call, a signal; thread: the thread's number (tid);
-depth: calls that were open when it began; size: bytes of the instruction, or of the block; n_instructions: 1, or the
-block's instructions; more than 65,535 are told as so many; kind: enum FlowKind; reserved: zero.
+end. sequence: the thread's events are numbered from 0 on; address: of the instruction, or of the first one; target:
+the address that it leads to, though a signal or the end may come first; 0 where that is not known; time: the last
+time stamp that was told before it: of a checkpoint, a system call, a signal; thread: the thread's number (tid);
+depth: calls that were open when it began; size: bytes of the instruction, block or piece; n_instructions: 1, or
+those of the block or piece; more than 65,535 are told as so many; kind: enum FlowKind; reserved: zero.
 """
 
 

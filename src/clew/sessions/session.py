@@ -216,6 +216,8 @@ class Session(FollowingFacet, ProbesFacet, MemoryFacet):
                     self._first_end.exit_code.result(END_SECONDS)
             self.detach()
         finally:
+            if self._summaries is not None:
+                self._summaries.close()
             self._events.close()
             self._probes.close()
             self._target.close()
@@ -250,11 +252,14 @@ class Session(FollowingFacet, ProbesFacet, MemoryFacet):
         All that were called are there, with the most frequent first. Counts are exact where threads are stopped. Raises
         ClewError.
         """
-        if self._summaries is None:
-            from clew.sessions.call_summaries import CallSummaries
+        return self._summarise().take()
 
-            self._summaries = CallSummaries(self._recorded)
-        return self._summaries.take()
+    def on_call_summary(self, callback: Callable[[dict[str, int]], None], *, interval: float = 0.25) -> None:
+        """Call `callback` with what `call_summary` gives, every `interval` seconds and once more when the session ends.
+
+        That is done in a thread of clew's own; what it raises `wait` raises. The program counts calls anyway.
+        """
+        self._summarise().tell(callback, interval)
 
     def __enter__(self) -> Session:
         return self
@@ -281,12 +286,23 @@ class Session(FollowingFacet, ProbesFacet, MemoryFacet):
             numbers.add(drain.status())
         yield numbers.totals
 
-    def _recorded(self) -> Trace:
+    @contextlib.contextmanager
+    def _recorded(self) -> Iterator[Trace]:
         """What was recorded so far, or all of it."""
+        trace = None
         if not self._worker.has_ended:
             with contextlib.suppress(ControlError):
-                return self.snapshot()
-        return self.trace
+                trace = self.snapshot()
+        yield trace or self.trace
+        if trace is not None:
+            shutil.rmtree(trace.directory.parent, ignore_errors=True)
+
+    def _summarise(self) -> CallSummaries:
+        if self._summaries is None:
+            from clew.sessions.call_summaries import CallSummaries
+
+            self._summaries = CallSummaries(self._recorded, self._probes.delivery.fail)
+        return self._summaries
 
     def _scratch(self) -> Path:
         """A folder that goes with the session."""

@@ -15,7 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from clew.binary.path_codec import read_time_stamp
-from clew.protocol._constants import RECORD_BYTES
+from clew.protocol._generated import FRAGMENT_RECORD, RECORD_BYTES, RecordKind
+from clew.protocol.codec import FlowKind
+from clew.protocol.codec_layouts import FLOW_EVENT
 from clew.recording.journal.frames import Frame, FrameKind
 from clew.recording.raw.ended_threads import EndedThreads
 from clew.recording.raw.path_records import PathRecords
@@ -195,6 +197,7 @@ class Decoder:
                 rest = thread.records.take(records)
                 if told.what == What.RECORDS:
                     self._code_of(told.process).add(told.stream, rest)
+                    self._tell_compiled(told.process, rest)
 
     def _begin(self, number: int, start: ProcessStart, code: LiveCode | None) -> None:
         self._pids[number] = int(start.who.pid)
@@ -239,6 +242,34 @@ class Decoder:
             if len(raw.path_tail) >= CELLS_BYTES:
                 thread.flow.add_tail(read_tail(raw.path_tail), is_end=True)
             self._leave(key)
+        self._tell_compiled(number, ended.records[~ended.is_path])
+
+    def _tell_compiled(self, number: int, records: Array) -> None:
+        """Events of code that threads translated, of records that are of no path."""
+        if not self._stream.wanted.kinds >> FlowKind.COMPILE & 1:
+            return
+        kinds = records[:, :2].copy().view("<u2")[:, 0]
+        fragments = records[kinds == RecordKind.FRAGMENT].reshape(-1).view(FRAGMENT_RECORD)
+        for tid in np.unique(fragments["tid"]).tolist():
+            flow = self._find_flow(number, tid)
+            if flow is None or not flow.kinds >> FlowKind.COMPILE & 1:
+                continue
+            own = fragments[fragments["tid"] == tid]
+            rows = np.zeros(len(own), FLOW_EVENT)
+            rows["sequence"], rows["thread"], rows["kind"] = flow.take_numbers(len(own)), tid, FlowKind.COMPILE
+            rows["address"], rows["size"] = own["app_pc"], own["size_bytes"]
+            rows["n_instructions"] = own["n_instructions"]
+            if self._has_time:
+                rows["time"] = self._clock.to_ns(own["tsc"])
+            self._stream.deliver(rows)
+
+    def _find_flow(self, number: int, tid: int) -> ThreadFlow | None:
+        """What is read of a thread, by its process and number (tid)."""
+        for (process, _), thread in self._threads.items():
+            if process == number and thread.flow.tid == tid:
+                self._choose(thread)
+                return thread.flow
+        return None
 
 
 class _StampClock:

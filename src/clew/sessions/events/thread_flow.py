@@ -171,6 +171,12 @@ class ThreadFlow:
             self._mark, self._tells = self._known, False
         self._kinds = kinds
 
+    def take_numbers(self, n: int) -> Array:
+        """The numbers (u64) of its next `n` events, which are told by others."""
+        first = self._walk.sequence
+        self._walk.sequence = first + n
+        return np.arange(first, first + n, dtype=np.uint64)
+
     def read(self, take_rows: Callable[[], Array]) -> Iterator[Array]:
         """Events as far as all is known, each time at the start of rows of dtype FLOW_EVENT that `take_rows` gives."""
         self._take_coming()

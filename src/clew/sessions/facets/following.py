@@ -33,7 +33,9 @@ class FollowingFacet:
         on_full: str = "wait",
         time: bool = False,
     ) -> EventStream:
-        """Have events told from now on: `call`, `ret`, `block` and `exec`, in arrays of dtype `EventStream.dtype`.
+        """Have events told from now on, in arrays of dtype `EventStream.dtype`.
+
+        There are `call`, `ret`, `block`, `exec` and `compile`.
 
         `threads` are all; or one, or some, by their numbers (tid); or those for which a function says yes, which is
         given a `FollowedThread` (pid, tid, name). New threads and children are among them. The complete order of

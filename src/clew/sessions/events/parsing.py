@@ -1,0 +1,51 @@
+"""Events as plain tuples, for who takes them one by one.
+
+Pure.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from clew.errors import UsageError
+from clew.protocol.codec import FlowKind
+from clew.protocol.codec_layouts import FLOW_EVENT
+
+__all__ = ["parse"]
+
+Array = npt.NDArray[Any]
+
+
+def parse(blob: bytes | Array, *, annotate: bool = True, stringify: bool = False) -> list[tuple[str | int, ...]]:
+    """Events of a batch, or the bytes of some, as tuples: `call` and `ret` have where they are, where they lead and how
+    many calls were open; `block` and `compile` begin and end; `exec` has the instruction's address.
+
+    With `annotate` the kind's name comes first. With `stringify` addresses are texts such as "0x401136", else numbers.
+    Raises UsageError for bytes that are no whole events, or of no kind that there is.
+    """
+    try:
+        rows = np.frombuffer(blob, FLOW_EVENT) if isinstance(blob, bytes | bytearray | memoryview) else blob
+    except ValueError as error:
+        raise UsageError(f"events of {FLOW_EVENT.itemsize} bytes each: {error}") from error
+    if rows.dtype != FLOW_EVENT:
+        raise UsageError(f"an array of {rows.dtype}, not of events")
+    names = {int(kind): kind.name.lower() for kind in FlowKind}
+    unknown = set(np.unique(rows["kind"]).tolist()) - names.keys()
+    if unknown:
+        raise UsageError(f"events of kind {min(unknown)}: there are {', '.join(names.values())}")
+    columns = (rows[name].tolist() for name in ("kind", "address", "target", "size", "depth"))
+    tell = hex if stringify else int
+    parsed: list[tuple[str | int, ...]] = []
+    for kind, address, target, size, depth in zip(*columns, strict=True):
+        content: tuple[str | int, ...]
+        if kind in (FlowKind.CALL, FlowKind.RET):
+            content = tell(address), tell(target), depth
+        elif kind == FlowKind.EXEC:
+            content = (tell(address),)
+        else:
+            content = tell(address), tell(address + size)
+        parsed.append((names[kind], *content) if annotate else content)
+    return parsed
