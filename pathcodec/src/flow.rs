@@ -66,7 +66,6 @@ fn read_into(walker: &mut Walker, details: Details, progress: &mut Progress, out
         if goes_back && !loops.pass_turns(walker, question.known, out.sequence) {
             loops.begin(walker, out.sequence);
         }
-        goes_back = false;
         if out.left() < MOST_ROWS {
             break None;
         }

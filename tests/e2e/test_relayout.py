@@ -145,7 +145,7 @@ def test_a_loop_in_a_loop_takes_hardly_longer_than_natively(tmp_path: Path, shif
         run = runs.record([program], tmp_path / f"{turn}.clew", "--mode", mode, environ=environ)
         assert run.status == 0, run.stderr
         recorded_seconds.append(Trace(tmp_path / f"{turn}.clew").manifest.cpu["target_seconds"])
-        # What else the processor does adds to either, and takes nothing away: more turns come nearer to what each takes.
+        # What else the processor does adds to either, and takes nothing away: more turns come nearer to each.
         if turn >= 2 and min(recorded_seconds) < 1.75 * min(native_seconds):
             return
     raise AssertionError(f"{recorded_seconds} recorded, {native_seconds} natively")
