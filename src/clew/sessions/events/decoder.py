@@ -45,6 +45,8 @@ class _Thread:
     def __init__(self, pid: int, flow: ThreadFlow) -> None:
         self.pid, self.flow = pid, flow
         self.records = PathRecords(flow)
+        self.last_ns = 0
+        """The time of its last event."""
         self.name = ""
         """What it told when it ended."""
 
@@ -138,7 +140,7 @@ class Decoder:
         try:
             for rows in flow.read(self._pool.take):
                 if self._has_time:
-                    rows["time"] = self._clock.to_ns(rows["time"])
+                    thread.last_ns = self._clock.set_times(rows, thread.last_ns)
                 self._stream.deliver(rows)
                 if self._stream.is_closed:
                     return
@@ -285,6 +287,13 @@ class _StampClock:
         ticks = self._last[0] - self._first[0]
         if ticks > 0:
             self._ns_per_tick = (self._last[1] - self._first[1]) / ticks
+
+    def set_times(self, rows: Array, before_ns: int) -> int:
+        """Make times of day of the time stamps of events, none before `before_ns`; the last one."""
+        times = self.to_ns(rows["time"])
+        # What is known of the rate gets better: what was told before stays.
+        rows["time"] = np.where(times > 0, np.maximum(times, np.uint64(before_ns)), times)
+        return int(rows["time"][-1]) or before_ns
 
     def to_ns(self, tsc: Array) -> Array:
         """Nanoseconds since 1970 (u64) of time stamps; of 0, which is none, 0."""
