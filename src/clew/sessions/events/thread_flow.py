@@ -206,6 +206,9 @@ class ThreadFlow:
         if len(checkpoints):
             self._pass_records(int(checkpoints[-1]))
             self._is_in_gap = True
+            # What lies before is not asked for any more.
+            for kind, name in ((FrameKind.SURPRISES, "surprise_bytes"), (FrameKind.SYMBOLS, "symbol_bytes")):
+                self._streams[kind].view(int(self._records[0][name]), None)
 
     @property
     def waits_for_code(self) -> bool:
