@@ -180,7 +180,6 @@ def test_a_program_that_waits_is_stopped_all_the_same(called: Path, monkeypatch:
         session.unfollow()
 
 
-@pytest.mark.stress
 def test_what_was_before_is_not_told(called: Path) -> None:
     with clew.spawn([called, FOREVER], mode="full", stdout=DEVNULL) as session:
         main, add = session.find("main"), session.find("add")

@@ -22,6 +22,7 @@ __all__ = [
     "SAMPLE",
     "STATE",
     "Checkpoint",
+    "carry_calls",
     "decode_checkpoints",
     "decode_rises",
     "encode_checkpoints",
@@ -164,6 +165,13 @@ def find_states(events: Array, first: int) -> Array:
     states["event"] = first + changes
     states["kind"], states["value"] = kinds[changes], events["value"][changes]
     return states
+
+
+def carry_calls(before: Array, record: np.void, calls: bytes) -> Array:
+    """The calls (u64) that are open at a checkpoint: as many of those at the one before as its event, of dtype
+    PATH_EVENT_RECORD, says, and what came with it."""
+    further = np.frombuffer(calls[: len(calls) // 8 * 8], np.uint64)
+    return np.concatenate([before[: min(int(record["value"]), len(before))], further])
 
 
 def shuffle(rows: Array) -> bytes:

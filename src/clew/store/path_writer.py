@@ -14,7 +14,15 @@ import numpy as np
 import numpy.typing as npt
 import zstandard
 
-from clew.store.path_checkpoints import CHECKPOINT, SAMPLE, Checkpoint, encode_checkpoints, find_states, shuffle
+from clew.store.path_checkpoints import (
+    CHECKPOINT,
+    SAMPLE,
+    Checkpoint,
+    carry_calls,
+    encode_checkpoints,
+    find_states,
+    shuffle,
+)
 from clew.store.path_frames import LEVEL, FrameKind, compress, encode_frame, pack_frame
 
 __all__ = ["PathWriter"]
@@ -86,8 +94,7 @@ class PathWriter:
     def add_checkpoint(self, record: np.void, counters: bytes, calls: bytes, *, is_after_loss: int) -> None:
         """Append a checkpoint: its event, of dtype PATH_EVENT_RECORD, and what came with it."""
         self._rises.append(np.frombuffer(counters[: len(counters) // _RISE.itemsize * _RISE.itemsize], _RISE))
-        new_calls = np.frombuffer(calls[: len(calls) // 8 * 8], np.uint64)
-        self._calls = np.concatenate([self._calls[: min(int(record["value"]), len(self._calls))], new_calls])
+        self._calls = carry_calls(self._calls, record, calls)
         grown, now = self._grown_bytes(), int(record["tsc"])
         kept_bytes, kept_tsc = self._kept_at
         if not is_after_loss and grown - kept_bytes < MIN_GROWTH_BYTES and now - kept_tsc < MIN_CYCLES:

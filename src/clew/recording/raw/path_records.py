@@ -64,7 +64,8 @@ class PathRecords:
     """The path of one thread; the records of its ring go through `take`, and what they say to `keeper`."""
 
     def __init__(self, keeper: PathKeeper) -> None:
-        self._keeper = keeper
+        self.keeper = keeper
+        """May be another one from some time on."""
         # What belongs to the checkpoint that comes next, by stream.
         self._waiting: dict[int, bytearray] = {_COUNTERS: bytearray(), _CALLS: bytearray()}
         self._calls_start = 0
@@ -117,7 +118,7 @@ class PathRecords:
 
     def _add_checkpoint(self, record: np.void) -> None:
         counters, calls = self._waiting[_COUNTERS], self._waiting[_CALLS]
-        self._keeper.add_checkpoint(record, bytes(counters), bytes(calls), is_after_loss=self._is_after_loss)
+        self.keeper.add_checkpoint(record, bytes(counters), bytes(calls), is_after_loss=self._is_after_loss)
         self._is_after_loss = 0
         self._calls_start += len(calls)
         counters.clear()
@@ -125,7 +126,7 @@ class PathRecords:
 
     def _add_events(self, events: Array) -> None:
         if len(events):
-            self._keeper.add_events(events)
+            self.keeper.add_events(events)
 
     def _add_chunk(self, head: np.void, data: memoryview) -> None:
         size, stream, start = int(head["size_bytes"]), int(head["stream"]), int(head["start"])
@@ -133,7 +134,7 @@ class PathRecords:
             return
         kind = _STREAMS.get(stream)
         if kind is not None:
-            self._keeper.add_bytes(kind, min(start, 1 << 62), data[:size])
+            self.keeper.add_bytes(kind, min(start, 1 << 62), data[:size])
         elif stream == _FEW:
             if len(self._waiting[_COUNTERS]) < MAX_CHECKPOINT_BYTES:
                 self._waiting[_COUNTERS] += _decode_few(data[:size])

@@ -115,7 +115,7 @@ class Decoder:
                 goes_on = False
             elif isinstance(told, Told):
                 self._take(told)
-                n_bytes += len(told.content) if isinstance(told.content, bytes) else 0
+                n_bytes += told.n_bytes
             else:
                 told()
         self._read_all()
@@ -186,8 +186,10 @@ class Decoder:
 
     def _take_path(self, told: Told, thread: _Thread) -> None:
         match told.what:
-            case What.STATES:
-                thread.flow.begin_late(told.content)
+            case What.PASSED:
+                passed, thread.records = told.content
+                thread.records.keeper = thread.flow
+                thread.flow.begin_late(passed)
             case What.OPEN_TAIL:
                 tail = read_open_tail(*told.content)
                 if tail is not None:

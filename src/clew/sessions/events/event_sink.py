@@ -11,20 +11,17 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from clew.dataclass import dataclass
-from clew.protocol._generated import PATH_EVENT_RECORD, RECORD_BYTES, PathEventKind
+from clew.protocol._generated import RECORD_BYTES
 from clew.recording.raw.path_records import PathRecords
 from clew.recording.sinks.sink import ProcessEnd, ProcessSink, ProcessStart, Sink, ThreadRow
-from clew.store.path_frames import FrameKind
+from clew.sessions.events.path_states import PassedPath
 
 if TYPE_CHECKING:
     from clew.sessions.events.live_code import LiveCode
 
 __all__ = ["EventSink", "Told", "ToldQueue", "What"]
-
-Array = npt.NDArray[Any]
 
 DELAY_SECONDS: Final = 0.01
 """What came may wait for so long before it is handed out, where events are asked for."""
@@ -43,8 +40,8 @@ class What:
     """A thread does: its number (tid)."""
     RECORDS = "records"
     """What came out of its ring."""
-    STATES = "states"
-    """It did more than was kept: what its path said of the code, as events of dtype PATH_EVENT_RECORD."""
+    PASSED = "passed"
+    """It did more than was kept: its PassedPath, and the PathRecords that go on behind that."""
     PATHS = "paths"
     """The same, and only what is of paths counts."""
     ENDED = "ended"
@@ -72,6 +69,11 @@ class Told:
     stream: int
     content: Any
 
+    @property
+    def n_bytes(self) -> int:
+        """How much of the target's is in it; of what is little, 0."""
+        return len(self.content) if isinstance(self.content, bytes) else 0
+
 
 class ToldQueue:
     """From the sink to the thread that makes events. Functions are called there, in turn; None: nothing follows."""
@@ -81,10 +83,10 @@ class ToldQueue:
         self._n_put = self._n_taken = 0
         self._is_closed = False
 
-    def put(self, told: Told | Callable[[], None] | None, n_bytes: int = 0) -> None:
-        """Have something told; it has so many bytes."""
+    def put(self, told: Told | Callable[[], None] | None) -> None:
+        """Have something told."""
         if not self._is_closed:
-            self._n_put += n_bytes
+            self._n_put += told.n_bytes if isinstance(told, Told) else 0
             self._queue.put(told)
 
     def get(self, timeout: float | None = None) -> Told | Callable[[], None] | None:
@@ -119,11 +121,6 @@ class EventSink(Sink):
     def max_delay_seconds(self) -> float:  # type: ignore[override]
         return DELAY_SECONDS if self._queue is not None else Sink.max_delay_seconds
 
-    @property
-    def has_missed(self) -> bool:
-        """Whether threads did more than was kept: then paths have to begin anew."""
-        return any(process.has_missed for process in self._processes)
-
     def open_process(self, number: int) -> ProcessSink:
         process = _Process(number, self._queue, lambda: self.must_take())
         self._processes.append(process)
@@ -143,30 +140,6 @@ class EventSink(Sink):
             self._queue.put(None)
 
 
-class _States:
-    """Keeps what a path says of the code, whatever else it says: that holds on behind what is not recorded."""
-
-    def __init__(self) -> None:
-        self.events: list[Array] = []
-
-    def add_bytes(self, kind: FrameKind, start: int, data: bytes | memoryview) -> None:
-        """Of no interest."""
-
-    def add_checkpoint(self, record: np.void, counters: bytes, calls: bytes, *, is_after_loss: int) -> None:
-        """Of no interest."""
-
-    def add_events(self, records: Array) -> None:
-        """Keep some of these."""
-        kinds = records["event_kind"]
-        if (kinds == PathEventKind.LOST).any():
-            # Behind a loss the path tells all anew.
-            self.events = []
-            records = records[np.flatnonzero(kinds == PathEventKind.LOST)[-1] + 1 :]
-        changes = records[np.isin(records["event_kind"], (PathEventKind.UNLIKE, PathEventKind.CODE))]
-        if len(changes):
-            self.events.append(changes.copy())
-
-
 class _Process(ProcessSink):
     def __init__(self, number: int, queue: ToldQueue | None, must_take: Callable[[], bool]) -> None:
         self._number, self._queue, self._must_take = number, queue, must_take
@@ -174,10 +147,10 @@ class _Process(ProcessSink):
         self._code: LiveCode | None = None
         self._threads: dict[int, int] = {}
         self._early: list[Told] = []
-        self._paths: dict[int, tuple[PathRecords, _States]] = {}
+        self._paths: dict[int, tuple[PassedPath, PathRecords]] = {}
         self._n_early_bytes = 0
         self._has_paths = False
-        self.has_missed = False
+        self._has_missed = False
 
     def ask(self, queue: ToldQueue) -> None:
         """From now on all goes to `queue`."""
@@ -186,11 +159,11 @@ class _Process(ProcessSink):
             self._put(What.BEGIN, 0, (self._start, self._code))
         for stream, tid in self._threads.items():
             self._put(What.THREAD, stream, tid)
-        for stream, (_, states) in self._paths.items():
-            if self.has_missed:
-                self._put(What.STATES, stream, np.concatenate([np.zeros(0, PATH_EVENT_RECORD), *states.events]))
+        for stream, path in self._paths.items():
+            if self._has_missed:
+                self._put(What.PASSED, stream, path)
         for told in self._early:
-            queue.put(told, len(told.content))
+            queue.put(told)
         self._early, self._code, self._paths = [], None, {}
 
     @property
@@ -231,14 +204,14 @@ class _Process(ProcessSink):
     def _path_of(self, stream: int) -> PathRecords:
         known = self._paths.get(stream)
         if known is None:
-            states = _States()
-            known = self._paths[stream] = PathRecords(states), states
-        return known[0]
+            passed = PassedPath()
+            known = self._paths[stream] = passed, PathRecords(passed)
+        return known[1]
 
     def take_ended(self, n_threads: int, packed: bytes) -> bool:
         told = Told(self._number, What.ENDED, n_threads, packed)
         if self._queue is not None:
-            self._queue.put(told, len(packed))
+            self._queue.put(told)
         else:
             self._keep(told)
         return True
@@ -260,7 +233,7 @@ class _Process(ProcessSink):
 
     def end_thread(self, stream: int) -> None:
         self._put(What.LEFT, stream, b"")
-        if self._queue is not None or self.has_missed:
+        if self._queue is not None or self._has_missed:
             self._threads.pop(stream, None)
             self._paths.pop(stream, None)
         else:
@@ -274,10 +247,10 @@ class _Process(ProcessSink):
         """Keep what came before anybody asked, if it is not too much."""
         self._n_early_bytes += len(told.content)
         if self._n_early_bytes > MOST_EARLY_BYTES:
-            self.has_missed, self._early = True, []
-        elif not self.has_missed:
+            self._has_missed, self._early = True, []
+        elif not self._has_missed:
             self._early.append(told)
 
     def _put(self, what: str, stream: int, content: Any) -> None:
         if self._queue is not None:
-            self._queue.put(Told(self._number, what, stream, content), len(content) if what == What.RECORDS else 0)
+            self._queue.put(Told(self._number, what, stream, content))

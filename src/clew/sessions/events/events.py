@@ -178,15 +178,9 @@ class Events:
 
     def _change_mode(self) -> None:
         """Have the order of execution recorded."""
-        mode = self._target.run(lambda control: iter([control.processes.mode]))
-        if mode == Mode.FULL and not self._sink.has_missed:
-            return
-        if mode == Mode.FULL:
-            # Paths that were not listened to begin anew.
-            self._target.ask({"command": "mode", "mode": "counts"})
-        else:
+        if self._target.run(lambda control: iter([control.processes.mode])) != Mode.FULL:
             self._has_changed_mode = True
-        self._target.ask({"command": "mode", "mode": "full"})
+            self._target.ask({"command": "mode", "mode": "full"})
 
 
 def _parse_threads(threads: Threads) -> Callable[[int, int, str], bool] | None:

@@ -21,7 +21,8 @@ from clew.protocol.codec import NOWHERE, Stop
 from clew.protocol.codec_layouts import BLOCK, EVENT, Position
 from clew.recording.raw.path_tail import PathTail
 from clew.sessions.events.live_code import LiveCode, ReadCode
-from clew.store.path_checkpoints import STATE, find_states
+from clew.sessions.events.path_states import PassedPath, PathStates
+from clew.store.path_checkpoints import carry_calls
 from clew.store.path_frames import FrameKind
 
 __all__ = ["ThreadFlow"]
@@ -87,7 +88,7 @@ class ThreadFlow:
         self._streams = {FrameKind.SURPRISES: _Stream(), FrameKind.SYMBOLS: _Stream()}
         self._records = np.zeros(0, PATH_EVENT_RECORD)
         self._coming: list[Array] = []
-        self._states: list[Array] = []
+        self._states = PathStates()
         self._calls = np.zeros(0, np.uint64)
         self._calls_at: deque[Array] = deque()
         """Of each checkpoint that is still to come to: the calls that are open there."""
@@ -111,9 +112,9 @@ class ThreadFlow:
 
     # ------------------------------------------------------------------------------------------- what comes of the path
 
-    def begin_late(self, states: Array) -> None:
-        """Nothing is known of its path up to the next gap, but for what that said of the code (PATH_EVENT_RECORD)."""
-        self._states = [find_states(states, 0)]
+    def begin_late(self, passed: PassedPath) -> None:
+        """Go on behind that, at the next checkpoint."""
+        self._states, self._calls = passed.states, passed.calls
         self._is_late = True
 
     def add_bytes(self, kind: FrameKind, start: int, data: bytes | memoryview) -> None:
@@ -128,8 +129,7 @@ class ThreadFlow:
             self._coming.append(records.copy())
 
     def add_checkpoint(self, record: np.void, counters: bytes, calls: bytes, *, is_after_loss: int) -> None:
-        further = np.frombuffer(calls[: len(calls) // 8 * 8], np.uint64)
-        self._calls = np.concatenate([self._calls[: min(int(record["value"]), len(self._calls))], further])
+        self._calls = carry_calls(self._calls, record, calls)
         if not self.is_damaged:
             self._calls_at.append(self._calls)
         self.add_events(np.array([record], PATH_EVENT_RECORD))
@@ -227,11 +227,11 @@ class ThreadFlow:
         records = np.concatenate([self._records, *self._coming])
         self._coming = []
         if self._is_late:
-            gaps = np.flatnonzero(np.isin(records["event_kind"], _GAPS))
-            n_late = int(gaps[0]) + 1 if len(gaps) else len(records)
-            self._records, records = records[:n_late], records[n_late:]
-            self._pass_records(n_late)
-            self._is_late, self._is_in_gap = not len(gaps), len(gaps) > 0
+            checkpoints = np.flatnonzero(records["event_kind"] == PathEventKind.CHECKPOINT)
+            self._is_late, self._is_in_gap = not len(checkpoints), len(checkpoints) > 0
+            n_late = int(checkpoints[0]) if len(checkpoints) else len(records)
+            self._states.add(records[:n_late])
+            records = records[n_late:]
         self.is_damaged |= len(records) > MOST_EVENTS
         # That a thread ended may turn out wrong: a call that was to end it is refused.
         is_end = records["event_kind"] == PathEventKind.END
@@ -350,21 +350,14 @@ class ThreadFlow:
         for _ in range(int((passed["event_kind"] == PathEventKind.CHECKPOINT).sum())):
             if self._calls_at:
                 self._calls_at.popleft()
-        lost = np.flatnonzero(passed["event_kind"] == PathEventKind.LOST)
-        if len(lost):
-            # Behind a loss the path tells all anew.
-            self._states, passed = [], passed[lost[-1] + 1 :]
-        states = find_states(passed, 0)
-        if len(states):
-            self._states.append(states)
+        self._states.add(passed)
 
     def _refresh(self, code: ReadCode) -> None:
         """Go on with code of which more is known."""
         if code is self._read:
             return
         before, self._read = self._read, code
-        states = np.concatenate([np.zeros(0, STATE), *self._states])
-        states["event"] = np.arange(len(states))
+        states = self._states.rows
         self._blocks = ChangedCode(code.process, states).at(len(states))
         walk = self._walk
         if before is not None:
