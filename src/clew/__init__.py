@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from clew.recording.options.record_options import RecordOptions
     from clew.sessions.events.event_stream import EventStream
     from clew.sessions.events.events import FollowedThread
+    from clew.sessions.events.parsing import parse
     from clew.sessions.session import Session
     from clew.sessions.streams import Stream
     from clew.trace import Trace
@@ -254,18 +255,6 @@ def diff(a: Trace | Text, b: Trace | Text, *, merge: bool = False) -> TraceDiff:
     return TraceDiff(of_a, of_b, merge=merge)
 
 
-def parse(blob: Any, *, annotate: bool = True, stringify: bool = False) -> list[tuple[str | int, ...]]:
-    """Events of a batch, or the bytes of some, as tuples for who takes them one by one.
-
-    `call` and `ret` have where they are, where they lead, and how many calls were open; `block` and `compile` where
-    they begin and end; `exec` the instruction's address. With `annotate` the kind's name comes first. With `stringify`
-    addresses are texts such as "0x401136", else numbers. Raises ClewError for what is no whole events.
-    """
-    from clew.sessions.events.parsing import parse
-
-    return parse(blob, annotate=annotate, stringify=stringify)
-
-
 def __dir__() -> list[str]:
     return sorted(__all__)
 
@@ -287,5 +276,6 @@ _LATE = {
     "Session": "clew.sessions.session",
     "Trace": "clew.trace",
     "TraceDiff": "clew.analysis.comparison.trace_diff",
+    "parse": "clew.sessions.events.parsing",
 }
 """Where what is imported when it is first asked for is."""

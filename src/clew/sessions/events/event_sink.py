@@ -43,7 +43,7 @@ class What:
     PASSED = "passed"
     """It did more than was kept: its PassedPath, and the PathRecords that go on behind that."""
     PATHS = "paths"
-    """The same, and only what is of paths counts."""
+    """What came out of its ring before anybody asked: only what is of paths counts, the rest is known."""
     ENDED = "ended"
     """So many threads (in place of `stream`) ended, as `ended_threads` has it."""
     OPEN_TAIL = "open tail"

@@ -20,6 +20,7 @@ from clew.protocol._generated import PATH_EVENT_RECORD, PathEventKind
 from clew.protocol.codec import NOWHERE, Stop
 from clew.protocol.codec_layouts import BLOCK, EVENT, Position
 from clew.recording.raw.path_tail import PathTail
+from clew.sessions.events.byte_stream import ByteStream
 from clew.sessions.events.live_code import LiveCode, ReadCode
 from clew.sessions.events.path_states import PassedPath, PathStates
 from clew.store.path_checkpoints import carry_calls
@@ -43,39 +44,6 @@ _LEADS: Final = (PathEventKind.RESUME, PathEventKind.ELSEWHERE)
 """Kinds of events whose value is where a block begins."""
 
 
-class _Stream:
-    """What of a stream has come, and was not let go of: stretches of it, each with the byte that it begins at."""
-
-    def __init__(self) -> None:
-        self._stretches: list[tuple[int, list[Array]]] = [(0, [])]
-        self.end = 0
-
-    def add(self, start: int, data: bytes | memoryview) -> None:
-        """A piece that begins at byte `start`; of what was there before the rest counts."""
-        if start > self.end:
-            # What lies between never comes.
-            self._stretches.append((start, []))
-            self.end = start
-        further = np.frombuffer(bytes(data[max(self.end - start, 0) :]), np.uint8)
-        if len(further):
-            self._stretches[-1][1].append(further)
-            self.end += len(further)
-
-    def view(self, start: int, end: int | None) -> Array:
-        """What is there from byte `start` on, up to `end`, u8, as far as nothing is missing; what lies before is let go
-        of."""
-        while len(self._stretches) > 1 and self._stretches[1][0] <= start:
-            del self._stretches[0]
-        first, pieces = self._stretches[0]
-        data = pieces[0] if len(pieces) == 1 else np.concatenate([np.zeros(0, np.uint8), *pieces])
-        data = data[max(start - first, 0) :]
-        first = max(start, first)
-        self._stretches[0] = first, [data]
-        if first > start:
-            return data[:0]
-        return data if end is None else data[: max(end - start, 0)]
-
-
 class ThreadFlow:
     """Of thread `tid`. What its records say of the path comes as to a `PathKeeper`; `read` gives the events."""
 
@@ -85,7 +53,7 @@ class ThreadFlow:
         self._walk = FlowWalk(tid)
         self._read: ReadCode | None = None
         self._blocks = np.zeros(0, BLOCK)
-        self._streams = {FrameKind.SURPRISES: _Stream(), FrameKind.SYMBOLS: _Stream()}
+        self._streams = {FrameKind.SURPRISES: ByteStream(), FrameKind.SYMBOLS: ByteStream()}
         self._records = np.zeros(0, PATH_EVENT_RECORD)
         self._coming: list[Array] = []
         self._states = PathStates()
