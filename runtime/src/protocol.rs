@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0x96, 0x0d, 0xe7, 0x47, 0x54, 0xfe, 0xb8, 0xc9, 0x7c, 0x09, 0x7e, 0x8b, 0xe2, 0xb7, 0x7e, 0x69, 0x2f, 0x8b, 0x7e,
-    0x54, 0xa6, 0x4e, 0xef, 0x92, 0xac, 0x68, 0x3d, 0xf7, 0x70, 0x3b, 0x8f, 0xd9,
+    0x4a, 0x10, 0xa5, 0x4b, 0xa7, 0xc2, 0xe0, 0xce, 0xab, 0xf0, 0x02, 0xa8, 0xcb, 0x72, 0x13, 0xf4, 0xe9, 0x03, 0x53,
+    0xa3, 0x96, 0xa1, 0xda, 0x08, 0x4c, 0xfe, 0xb0, 0x1b, 0xc2, 0x72, 0x26, 0x3d,
 ];
 /// the least that is mapped at once
 pub const PAGE_BYTES: u64 = 0x1000;
@@ -35,6 +35,10 @@ pub const MAX_CAPTURES: u64 = 0x400;
 pub const MAX_CAPTURE_BYTES: u64 = 0x40000;
 /// captures at one address
 pub const MAX_CAPTURES_AT_PLACE: u64 = 0x10;
+/// ranges of code whose blocks are asked about
+pub const MAX_TRANSFORM_RANGES: u64 = 0x80;
+/// bytes of what is changed in one block
+pub const MAX_BLOCK_CHANGES_BYTES: u64 = 0x4000;
 /// operations of one form
 pub const MAX_CAPTURE_OPERATIONS: u64 = 0x80;
 /// operations of all forms at one address
@@ -423,21 +427,39 @@ pub mod capture_action {
 }
 
 /// Why a thread is stopped in the dispatcher: the controller holds the process, the thread has made the one step that
-/// it was to make, it came to a breakpoint, or to a capture that stops.
+/// it was to make, it came to a breakpoint, or to a capture that stops; or it is about to translate a block of
+/// transform_ranges: the request's arguments are then the block's size, and where in the target how many bytes of
+/// BlockChange may be written.
 pub mod hold_reason {
     pub const ASKED: u32 = 1;
     pub const STEPPED: u32 = 2;
     pub const BREAKPOINT: u32 = 3;
     pub const CAPTURE: u32 = 4;
+    pub const BLOCK: u32 = 5;
 }
 
 /// What a thread that was stopped does next: it goes on, or executes one instruction and stops again. go_on_changed,
-/// step_changed: it does so with the registers that the slot has now.
+/// step_changed: it does so with the registers that the slot has now. changed_block: the block is translated with the
+/// changes that were written, so many bytes of them as request_answer says first.
 pub mod hold_reply {
     pub const GO_ON: u32 = 0;
     pub const STEP: u32 = 1;
     pub const GO_ON_CHANGED: u32 = 2;
     pub const STEP_CHANGED: u32 = 3;
+    pub const CHANGED_BLOCK: u32 = 4;
+}
+
+/// Where code that is added to a block stands: in front of the instruction, or behind it.
+pub mod piece_place {
+    pub const BEFORE: u8 = 0;
+    pub const AFTER: u8 = 1;
+}
+
+/// What is added: instructions of the program's kind, as if they were at the instruction's address, or right behind it;
+/// or machine code that means the same everywhere, keeps what the program needs, and is executed as it is.
+pub mod piece_kind {
+    pub const CODE: u8 = 0;
+    pub const VERBATIM: u8 = 1;
 }
 
 /// Numbered errors on the status page; error_detail says more as each one tells.
@@ -631,6 +653,39 @@ const _: () = assert!(core::mem::offset_of!(CapturePlace, action) == 12);
 const _: () = assert!(core::mem::offset_of!(CapturePlace, form_start) == 16);
 const _: () = assert!(core::mem::offset_of!(CapturePlace, form_bytes) == 20);
 
+/// What is changed at one instruction of a block, in the order of their addresses. Behind it: n_pieces BlockPiece, each
+/// with its bytes.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct BlockChange {
+    /// where the instruction is, counted from the block's start (written by: controller:live)
+    pub offset: u16,
+    /// 1: it is not executed (written by: controller:live)
+    pub is_dropped: u8,
+    /// how many pieces of code are added (written by: controller:live)
+    pub n_pieces: u8,
+}
+const _: () = assert!(core::mem::size_of::<BlockChange>() == 4);
+const _: () = assert!(core::mem::offset_of!(BlockChange, offset) == 0);
+const _: () = assert!(core::mem::offset_of!(BlockChange, is_dropped) == 2);
+const _: () = assert!(core::mem::offset_of!(BlockChange, n_pieces) == 3);
+
+/// Code that is added at an instruction. Behind it: its bytes.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct BlockPiece {
+    /// enum PiecePlace (written by: controller:live)
+    pub place: u8,
+    /// enum PieceKind (written by: controller:live)
+    pub kind: u8,
+    /// bytes of code (written by: controller:live)
+    pub size_bytes: u16,
+}
+const _: () = assert!(core::mem::size_of::<BlockPiece>() == 4);
+const _: () = assert!(core::mem::offset_of!(BlockPiece, place) == 0);
+const _: () = assert!(core::mem::offset_of!(BlockPiece, kind) == 1);
+const _: () = assert!(core::mem::offset_of!(BlockPiece, size_bytes) == 2);
+
 /// What the runtime says of itself. Read by the controller as untrusted input.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -755,8 +810,20 @@ pub struct StatusPage {
     pub visit_bell: u32,
     /// 1: somebody waits for visit_bell (written by: controller:live)
     pub hears_visits: u32,
+    /// another number each time that transform_ranges are others, or blocks are to be asked about anew; told with a
+    /// directive (written by: controller:live)
+    pub transform_ticket: u32,
+    /// how many transform_ranges are valid (written by: controller:live)
+    pub transform_count: u32,
+    /// start and end, in turn, of code whose blocks are asked about before they are translated (HoldReason.block)
+    /// (written by: controller:live)
+    pub transform_ranges: [u64; 256],
+    /// blocks that were asked about (written by: runtime)
+    pub blocks_asked: u64,
+    /// blocks whose changes the runtime could not take: they are translated as they are (written by: runtime)
+    pub blocks_refused: u64,
     /// zero (written by: runtime)
-    pub reserved: [u8; 3216],
+    pub reserved: [u8; 1144],
 }
 const _: () = assert!(core::mem::size_of::<StatusPage>() == 4096);
 const _: () = assert!(core::mem::offset_of!(StatusPage, state) == 0);
@@ -813,7 +880,12 @@ const _: () = assert!(core::mem::offset_of!(StatusPage, capture_count) == 864);
 const _: () = assert!(core::mem::offset_of!(StatusPage, refused_captures) == 868);
 const _: () = assert!(core::mem::offset_of!(StatusPage, visit_bell) == 872);
 const _: () = assert!(core::mem::offset_of!(StatusPage, hears_visits) == 876);
-const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 880);
+const _: () = assert!(core::mem::offset_of!(StatusPage, transform_ticket) == 880);
+const _: () = assert!(core::mem::offset_of!(StatusPage, transform_count) == 884);
+const _: () = assert!(core::mem::offset_of!(StatusPage, transform_ranges) == 888);
+const _: () = assert!(core::mem::offset_of!(StatusPage, blocks_asked) == 2936);
+const _: () = assert!(core::mem::offset_of!(StatusPage, blocks_refused) == 2944);
+const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 2952);
 
 /// One thread's row. The ring's bytes from ring_tail up to ring_head (both count all bytes ever, modulo ring_bytes they
 /// are places) are whole records.

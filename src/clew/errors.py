@@ -8,7 +8,8 @@ Runs in the controller. Knows no terminal: only `clew.cli` prints errors and exi
     │   ├── NotExecutableError     the command may not be executed, or is not a program of this machine
     │   ├── OutputExistsError      what is to be written is there already
     │   ├── FilterError            an --include or --exclude that means nothing
-    │   └── CaptureError           an expression that means nothing, or nothing where it is to be taken
+    │   ├── CaptureError           an expression that means nothing, or nothing where it is to be taken
+    │   └── TransformError         code that a block can't be given, or whose text no assembler understands
     ├── ControlError               a running recording can't do what it is told
     ├── OutputError                a file could not be written: disk full, no permission
     ├── TargetError                something in or about the target failed
@@ -68,6 +69,7 @@ __all__ = [
     "TraceError",
     "TraceUnfinishedError",
     "TraceVersionError",
+    "TransformError",
     "UsageError",
     "ViewerError",
 ]
@@ -120,6 +122,10 @@ class OutputExistsError(UsageError):
 
 class CaptureError(UsageError):
     """An expression means nothing, or nothing at the place where it is to be taken; says where in it."""
+
+
+class TransformError(UsageError):
+    """Code that a block can't be given, or that is no code; says of which block and instruction."""
 
 
 class FilterError(UsageError):

@@ -27,11 +27,24 @@ pub struct Ranges {
     are_writable: bool,
     /// Where the program may write, but not without a fault.
     pub trusted: TrustedPages,
+    /// Where blocks may be translated otherwise than they are (instrument/transforms): nothing follows from the code there.
+    pub rewritten: Vec<(AppPc, AppPc)>,
 }
 
 impl Ranges {
     pub const fn new() -> Ranges {
-        Ranges { ranges: Vec::new(), n_changes: 0, are_writable: false, trusted: TrustedPages::new() }
+        Ranges {
+            ranges: Vec::new(),
+            n_changes: 0,
+            are_writable: false,
+            trusted: TrustedPages::new(),
+            rewritten: Vec::new(),
+        }
+    }
+
+    /// Whether blocks between two addresses may be translated otherwise than they are.
+    pub fn is_rewritten(&self, start: AppPc, end: AppPc) -> bool {
+        self.rewritten.iter().any(|range| range.0 < end && start < range.1)
     }
 
     /// The range that holds `address`.

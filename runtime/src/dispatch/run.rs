@@ -17,7 +17,7 @@ use crate::cpu::dispatcher::{
 };
 use crate::cpu::gate;
 use crate::decode::NoCode;
-use crate::dispatch::apart::{breakpoints, captures, hold, probe_ends, probe_returns, written};
+use crate::dispatch::apart::{breakpoints, captures, hold, probe_ends, probe_returns, transforms, written};
 use crate::dispatch::calls::rewind::{leave_syscall, rewind_call, rewind_syscall};
 use crate::dispatch::calls::{memory, results, syscalls};
 use crate::dispatch::flow::find::find_or_build;
@@ -192,6 +192,10 @@ pub fn resume(context: &mut ThreadContext, link: ExitId) -> CachePc {
             Err(BuildError::NoCode(_)) => natively::fault_natively(context, n_changes),
             Err(BuildError::OutOfMemory) => release::release(context, release_reason::RUNTIME_ERROR),
             Err(BuildError::Breakpoint) => continue,
+            Err(BuildError::Untransformed(size_bytes)) => {
+                transforms::ask(context, shared, size_bytes);
+                continue;
+            }
             Err(BuildError::OtherMode) => {
                 hold::follow_mode(context, shared);
                 continue;

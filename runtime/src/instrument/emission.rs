@@ -6,7 +6,7 @@ use super::{BuildError, Engine};
 use crate::cache::exit::{Entry, ExitType};
 use crate::context::addresses::{AppPc, CachePc};
 use crate::context::layout::heat_offset;
-use crate::cpu::emit::{BRANCH_BYTES, WORD_BYTES};
+use crate::cpu::emit::{Emitter, BRANCH_BYTES, WORD_BYTES};
 use crate::cpu::instrument::captures;
 use crate::cpu::instrument::counting::{emit_count, emit_rewrite, may_stand_before};
 use crate::cpu::instrument::loops::emit_entry;
@@ -15,7 +15,7 @@ use crate::cpu::instrument::tags::emit_question;
 use crate::cpu::instrument::terminator::Terminator;
 use crate::cpu::instrument::verification::emit_verified_entry;
 use crate::cpu::spill::SpillState;
-use crate::cpu::translate::Spare;
+use crate::cpu::translate::{Added, Mangler, Spare};
 use crate::decode::{Block, Ending};
 use crate::protocol::error_code;
 
@@ -196,14 +196,38 @@ impl Engine {
             let app_offset = block.pc_of(index) - block.pc;
             map.mark(emitter.position(), app_offset, SpillState::None);
             let mut mark = |position: usize, state: SpillState| map.mark(position, app_offset, state);
-            if mangler.emit_of(emitter, block, index, spare, &mut mark).is_err() {
+            let change = plan.facts.changes.as_ref().and_then(|changes| changes.at(block.pc_of(index)));
+            let added = change.map_or((&[][..], &[][..]), |change| (&change.before, &change.after));
+            emit_added(mangler, emitter, added.0, &mut mark);
+            let is_dropped = change.is_some_and(|change| change.is_dropped);
+            if !is_dropped && mangler.emit_of(emitter, block, index, spare, &mut mark).is_err() {
                 return Ok(index);
             }
+            emit_added(mangler, emitter, added.1, &mut mark);
         }
         if plan.facts.ending != Ending::Unsupported {
             plan.insertions.emit(n_copied, emitter, plan.is_lending);
         }
+        let last = (n_copied < block.count()).then(|| block.pc_of(n_copied));
+        let change = last.and_then(|pc| plan.facts.changes.as_ref()?.at(pc));
+        if let (Some(pc), Some(change)) = (last, change) {
+            map.mark(emitter.position(), pc - block.pc, SpillState::None);
+            let mut mark = |position: usize, state: SpillState| map.mark(position, pc - block.pc, state);
+            emit_added(mangler, emitter, &change.before, &mut mark);
+        }
         Ok(n_copied)
+    }
+}
+
+/// Emits what is added to a block; registers are lent by none that anything is added to.
+fn emit_added(
+    mangler: &mut Mangler,
+    emitter: &mut Emitter,
+    added: &[Added],
+    mark: &mut dyn FnMut(usize, SpillState),
+) {
+    for one in added {
+        one.emit(mangler, emitter, mark);
     }
 }
 

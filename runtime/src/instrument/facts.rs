@@ -3,12 +3,14 @@
 //! Gathering asks the engine, and takes numbers from it: counters, a cell for the decision. The plan itself asks nobody
 //! (instrument/plan.rs).
 
+extern crate alloc;
 use super::branch_way::BranchWay;
 use super::counts::counters::Counters;
 use super::kinds::{hash, kind_of};
 use super::order::decisions::PathFacts;
 use super::request::{Arrival, Request};
-use super::Engine;
+use super::transforms::changes::Changes;
+use super::{BuildError, Engine};
 use crate::buffer::RingWriter;
 use crate::cache::fragment::{Fragment, Habit};
 use crate::context::numbers::{BlockNumber, CounterId, ExitId, FragmentId};
@@ -18,6 +20,7 @@ use crate::cpu::instrument::counting::find_straight_way;
 use crate::decode::{Block, Ending};
 use crate::instrument::counts::loops::Round;
 use crate::protocol::exit_kind;
+use alloc::sync::Arc;
 
 /// What a plan is made from, beside the block's instructions.
 pub struct Facts {
@@ -66,6 +69,8 @@ pub struct Facts {
     pub region_before: FragmentId,
     /// Something is captured in front of it.
     pub has_captures: bool,
+    /// What is changed in it.
+    pub changes: Option<Arc<Changes>>,
 }
 
 impl Facts {
@@ -98,6 +103,7 @@ impl Facts {
             region_block: BlockNumber::NONE,
             region_before: FragmentId::NONE,
             has_captures: false,
+            changes: None,
         }
     }
 
@@ -109,13 +115,18 @@ impl Facts {
         self.before.map(|before| before.habit)
     }
 
+    /// Nothing follows from the block's instructions: others may be executed.
+    pub fn is_changed(&self) -> bool {
+        self.changes.is_some()
+    }
+
     pub fn is_led(&self) -> bool {
         self.leader != ExitId::NONE
     }
 }
 
 /// How many of a block's instructions are copied.
-fn count_copied(block: &Block, ending: Ending, kind: u8) -> usize {
+pub fn count_copied(block: &Block, ending: Ending, kind: u8) -> usize {
     match ending {
         Ending::Limit | Ending::Fault => block.count(),
         // Where the processor has none it faults.
@@ -126,14 +137,27 @@ fn count_copied(block: &Block, ending: Ending, kind: u8) -> usize {
 
 impl Engine {
     /// Gathers what is known of a decoded block, which is cut where it has to be.
-    pub fn gather(&mut self, writer: &RingWriter, request: Request, block: &mut Block, ending: Ending) -> Facts {
+    ///
+    /// `Err`: the controller is to be asked first what is to be changed in it.
+    pub fn gather(
+        &mut self,
+        writer: &RingWriter,
+        request: Request,
+        block: &mut Block,
+        ending: Ending,
+    ) -> Result<Facts, BuildError> {
+        let changes = self.changes_of(&request, block)?;
         let (code_hash, hashed_size) = (hash(&block.code), block.size_bytes() as u16);
         // Behind the hash, which says whether the code is the same.
+        let n_whole = block.count();
         let ending = self.cut_at_stops(&request, block, ending);
         let before = if request.is_once() { None } else { self.find_hot(writer, block.pc, code_hash) };
         let is_hot = before.is_some();
         let whole = ending;
         let ending = if is_hot { self.leave_call_to_others(block, ending) } else { ending };
+        if block.count() < n_whole && !request.is_once() {
+            self.note_piece(block.pc, block.end());
+        }
         let block = &*block;
         let kind = kind_of(ending, self.features.has_transactions);
         let n_copied = count_copied(block, ending, kind);
@@ -145,16 +169,16 @@ impl Engine {
             self.plan_misses(block, ending, ending != whole, &mut counters);
         }
         let find_leader = |before: Fragment| self.find_leader(request.arrival, block, ending, &before, &counters);
-        let leader = before.map_or(ExitId::NONE, find_leader);
+        let leader = before.filter(|_| changes.is_none()).map_or(ExitId::NONE, find_leader);
         counters.is_led = leader != ExitId::NONE;
-        let are_dead_at_end = self.are_flags_dead_after(block, ending);
+        let are_dead_at_end = changes.is_none() && self.are_flags_dead_after(block, ending);
         let is_called = request.arrival == Arrival::Call || before.is_some_and(|before| before.is_called);
         let path = self.path_facts(block, ending);
         let has_captures = self.captures.at(block.pc).is_some();
         // What is captured is worked out with the program's registers in place.
-        let may_lend = is_hot && !has_captures;
+        let may_lend = is_hot && !has_captures && changes.is_none();
         let (region_block, region_before) = self.number_block(block.pc, code_hash, counters.is_counted());
-        Facts {
+        Ok(Facts {
             id: self.cache.next_fragment(),
             request,
             ending,
@@ -179,13 +203,15 @@ impl Engine {
             shares_entry: self.tells_links(),
             counts_heat: !is_hot
                 && !request.is_once()
+                && changes.is_none()
                 && self.counts_heat(request.arrival, block, ending, are_dead_at_end),
             counts_trust: block.is_writable && self.counts_trust(),
             region_block,
             region_before,
             has_captures,
             counters,
-        }
+            changes,
+        })
     }
 
     /// Whether registers are to be lent in a hot block.

@@ -49,9 +49,9 @@ impl Engine {
             self.shared.report_error(error_code::NO_SLAB, [block.pc.raw(), 0, 0, 0]);
             return Err(BuildError::OutOfMemory);
         };
-        let facts = self.gather(writer, request, block, ending);
+        let facts = self.gather(writer, request, block, ending)?;
         let plan = Plan::of(block, facts);
-        if plan.facts.is_hot() && !plan.has_call_entry && !plan.has_verified_entry {
+        if plan.facts.is_hot() && !plan.facts.is_changed() && !plan.has_call_entry && !plan.has_verified_entry {
             room.leave_out(self.loop_padding(room.hot.raw(), block, &plan));
         }
         // SAFETY: nothing uses the room yet; the lock is held.

@@ -26,6 +26,7 @@ pub mod rseq;
 pub mod rseq_fragment;
 pub mod rseq_plan;
 pub mod tags;
+pub mod transforms;
 
 extern crate alloc;
 use crate::buffer::{RingWriter, Shared};
@@ -47,6 +48,7 @@ use order::log::PathLog;
 use order::symbols::Symbols;
 use request::{Arrival, Request};
 use tags::blocks::RegionBlocks;
+use transforms::asked::Transforms;
 
 /// The process' one engine. Its lock is the runtime's lock.
 pub static ENGINE: Lock<Engine> = Lock::new(Engine::new());
@@ -62,6 +64,8 @@ pub enum BuildError {
     OtherMode,
     /// Another put a breakpoint there, which is known only now: the instruction is to be executed alone.
     Breakpoint,
+    /// The controller is to be asked first what of the block of so many bytes there is to be changed.
+    Untransformed(u16),
 }
 
 /// What it takes to turn application code into fragments.
@@ -94,6 +98,8 @@ pub struct Engine {
     pub directives: Directives,
     /// What is captured where.
     pub captures: Captures,
+    /// What is changed in blocks before they are translated.
+    pub transforms: Transforms,
     /// By address: what is executed where the program or another set a breakpoint.
     probe_codes: BTreeMap<AppPc, ProbeCode>,
     counters_used: u32,
@@ -122,6 +128,7 @@ impl Engine {
             region_blocks: RegionBlocks::new(),
             directives: Directives::new(),
             captures: Captures::new(),
+            transforms: Transforms::new(),
             probe_codes: BTreeMap::new(),
             counters_used: 0,
             instructions_translated: 0,

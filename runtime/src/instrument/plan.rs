@@ -95,7 +95,7 @@ impl Plan {
             is_lending,
             has_call_entry,
             has_verified_entry,
-            are_dead_at_start: are_flags_dead_at_start(block, facts.are_dead_at_end),
+            are_dead_at_start: !facts.is_changed() && are_flags_dead_at_start(block, facts.are_dead_at_end),
             counters,
             facts,
         }
@@ -130,7 +130,7 @@ fn both_in_block(block: &Block, facts: &Facts) -> Option<(Option<CountPlace>, Br
     if counters.is_led && facts.straight.is_none() {
         return Some((None, BranchWay::NotTaken));
     }
-    let straight = facts.straight?;
+    let straight = facts.straight.filter(|_| !facts.is_changed())?;
     let place = CountPlace::find_for_flags(block, block.count() - 1);
     (place.is_some() || counters.is_led).then_some((place, if facts.counts_straight { straight } else { !straight }))
 }
@@ -138,6 +138,8 @@ fn both_in_block(block: &Block, facts: &Facts) -> Option<(Option<CountPlace>, Br
 /// Where the decision at a block's end is counted inside; `None`: on the ways out.
 fn decision_place(block: &Block, facts: &Facts) -> Option<CountPlace> {
     match facts.ending {
+        Ending::Conditional(_) if facts.is_changed() => None,
+        _ if facts.is_changed() => Some(CountPlace::AT_START),
         Ending::Conditional(_) => CountPlace::find_for_flags(block, facts.n_copied),
         _ => Some(CountPlace::find(block, facts.n_copied, facts.are_dead_at_end)),
     }
@@ -152,6 +154,7 @@ fn count_place(block: &Block, facts: &Facts, both: Option<(Option<CountPlace>, B
         facts.counters.main != CounterId::NONE && !matches!(facts.kind, exit_kind::CONDITIONAL | exit_kind::NONE);
     match both {
         Some((place, _)) => place,
+        None if facts.is_changed() => counts_in_body.then_some(CountPlace::AT_START),
         None => counts_in_body.then(|| CountPlace::find(block, facts.n_copied, facts.are_dead_at_end)),
     }
 }

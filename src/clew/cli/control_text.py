@@ -23,6 +23,7 @@ _REASONS: dict[HoldWord, str] = {
     "stepped": "stepped to",
     "breakpoint": "breakpoint at",
     "capture": "captured at",
+    "block": "about to translate",
 }
 
 

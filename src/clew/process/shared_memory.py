@@ -26,6 +26,7 @@ from clew.protocol._constants import (
     MAGIC,
     MAX_CHANGED_PAGES,
     MAX_FILTER_RANGES,
+    MAX_TRANSFORM_RANGES,
     PATH_UNLIMITED,
     SCHEMA_HASH,
     SESSION_HEADER_BYTES,
@@ -40,6 +41,7 @@ __all__ = [
     "HeaderSettings",
     "SharedFile",
     "SharedMemory",
+    "TransformRow",
     "read_relayout_executions",
 ]
 
@@ -51,6 +53,9 @@ RELAYOUT_EXECUTIONS: Final = 16384
 MAX_RELAYOUT_EXECUTIONS: Final = 65535
 
 _SEAL_SEAL, _SEAL_SHRINK, _SEAL_GROW = 1, 2, 4
+
+TransformRow = tuple[int, int, int]
+"""Start and end of a range of code whose blocks are asked about, and who wants that, by a number."""
 
 FilterRow = tuple[int, int, bool]
 """Of a range of code: first address, first address past it, whether it is recorded."""
@@ -196,6 +201,8 @@ class SharedMemory:
         self._filters: list[FilterRow] = []
         self._breakpoints: list[int] = []
         self._captures = CaptureTable()
+        self._transforms: list[TransformRow] = []
+        self._transform_ticket = 0
         self._n_directives = 0
         self._n_changed = 0
         self._records_order = settings.mode == Mode.FULL
@@ -220,6 +227,7 @@ class SharedMemory:
         child._inherit_changed(self)
         child._captures.replace(self._captures.rows)
         child._write_captures()
+        child._tell_transforms(self._transforms, self._transform_ticket)
         child.set_breakpoints(self._breakpoints)
         return child
 
@@ -300,6 +308,27 @@ class SharedMemory:
         self._captures.append(one)
         self._write_captures()
         self.give_directive()
+
+    @property
+    def transforms(self) -> list[TransformRow]:
+        """The ranges of code whose blocks are asked about."""
+        return list(self._transforms)
+
+    def set_transforms(self, rows: Sequence[TransformRow]) -> None:
+        """Have the blocks in some ranges asked about before they are translated, all of them once more; threads see to it
+        as they come. Raises UsageError: too many."""
+        if len(rows) > MAX_TRANSFORM_RANGES:
+            raise UsageError(f"there are {len(rows)} ranges of code to transform: {MAX_TRANSFORM_RANGES} are possible")
+        self._tell_transforms(rows, self._transform_ticket + 1)
+        self.give_directive()
+
+    def _tell_transforms(self, rows: Sequence[TransformRow], ticket: int) -> None:
+        self._transforms, self._transform_ticket = list(rows), ticket
+        offset = self.layout.status_offset + field_offset("StatusPage", "transform_ranges")
+        words = [word for start, end, _ in rows for word in (start, end)]
+        self.map[offset : offset + 8 * len(words)] = struct.pack(f"<{len(words)}Q", *words)
+        self.set_status_ticket("transform_count", len(rows))
+        self.set_status_ticket("transform_ticket", ticket)
 
     def _write_captures(self) -> None:
         self._captures.write(self.map, self.layout.captures_offset)

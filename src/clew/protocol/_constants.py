@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("960de74754feb8c97c097e8be2b77e692f8b7e54a64eef92ac683df7703b8fd9")
+SCHEMA_HASH: Final = bytes.fromhex("4a10a54ba7c2e0ceabf002a8cb7213f4e90353a396a1da084cfeb01bc272263d")
 
 CONTAINER_MAGIC: Final = 3544686211845344323
 """what a container begins with: CLDATA11"""
@@ -50,6 +50,10 @@ MAX_CAPTURE_BYTES: Final = 262144
 """bytes of the forms of all captures, behind the table"""
 MAX_CAPTURES_AT_PLACE: Final = 16
 """captures at one address"""
+MAX_TRANSFORM_RANGES: Final = 128
+"""ranges of code whose blocks are asked about"""
+MAX_BLOCK_CHANGES_BYTES: Final = 16384
+"""bytes of what is changed in one block"""
 MAX_CAPTURE_OPERATIONS: Final = 128
 """operations of one form"""
 MAX_CAPTURE_VALUES: Final = 192
@@ -521,24 +525,45 @@ class CaptureAction(IntEnum):
 
 class HoldReason(IntEnum):
     """Why a thread is stopped in the dispatcher: the controller holds the process, the thread has made the one step
-    that it was to make, it came to a breakpoint, or to a capture that stops.
+    that it was to make, it came to a breakpoint, or to a capture that stops; or it is about to translate a block of
+    transform_ranges: the request's arguments are then the block's size, and where in the target how many bytes of
+    BlockChange may be written.
     """
 
     ASKED = 1
     STEPPED = 2
     BREAKPOINT = 3
     CAPTURE = 4
+    BLOCK = 5
 
 
 class HoldReply(IntEnum):
     """What a thread that was stopped does next: it goes on, or executes one instruction and stops again. go_on_changed,
-    step_changed: it does so with the registers that the slot has now.
+    step_changed: it does so with the registers that the slot has now. changed_block: the block is translated with
+    the changes that were written, so many bytes of them as request_answer says first.
     """
 
     GO_ON = 0
     STEP = 1
     GO_ON_CHANGED = 2
     STEP_CHANGED = 3
+    CHANGED_BLOCK = 4
+
+
+class PiecePlace(IntEnum):
+    """Where code that is added to a block stands: in front of the instruction, or behind it."""
+
+    BEFORE = 0
+    AFTER = 1
+
+
+class PieceKind(IntEnum):
+    """What is added: instructions of the program's kind, as if they were at the instruction's address, or right behind
+    it; or machine code that means the same everywhere, keeps what the program needs, and is executed as it is.
+    """
+
+    CODE = 0
+    VERBATIM = 1
 
 
 class ErrorCode(IntEnum):
@@ -593,6 +618,8 @@ FILTER_RANGE_BYTES: Final = 24
 CAPTURE_FORM_BYTES: Final = 8
 CAPTURE_INSTRUCTION_BYTES: Final = 16
 CAPTURE_PLACE_BYTES: Final = 24
+BLOCK_CHANGE_BYTES: Final = 4
+BLOCK_PIECE_BYTES: Final = 4
 STATUS_PAGE_BYTES: Final = 4096
 THREAD_SLOT_BYTES: Final = 512
 START_BLOCK_BYTES: Final = 4096
@@ -682,6 +709,22 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "form_bytes": (20, "<I"),
         },
     ),
+    "BlockChange": (
+        4,
+        {
+            "offset": (0, "<H"),
+            "is_dropped": (2, "<B"),
+            "n_pieces": (3, "<B"),
+        },
+    ),
+    "BlockPiece": (
+        4,
+        {
+            "place": (0, "<B"),
+            "kind": (1, "<B"),
+            "size_bytes": (2, "<H"),
+        },
+    ),
     "StatusPage": (
         4096,
         {
@@ -739,7 +782,12 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "refused_captures": (868, "<I"),
             "visit_bell": (872, "<I"),
             "hears_visits": (876, "<I"),
-            "reserved": (880, "<3216s"),
+            "transform_ticket": (880, "<I"),
+            "transform_count": (884, "<I"),
+            "transform_ranges": (888, "<256Q"),
+            "blocks_asked": (2936, "<Q"),
+            "blocks_refused": (2944, "<Q"),
+            "reserved": (2952, "<1144s"),
         },
     ),
     "ThreadSlot": (

@@ -11,6 +11,8 @@ import numpy as np
 
 from clew.protocol._constants import (
     ARCHITECTURES,
+    BLOCK_CHANGE_BYTES,
+    BLOCK_PIECE_BYTES,
     BUFFER_GUARD_BYTES,
     CAPTURE_FORM_BYTES,
     CAPTURE_INSTRUCTION_BYTES,
@@ -35,6 +37,7 @@ from clew.protocol._constants import (
     LISTING_PAGE,
     LONGEST_WAIT_SECONDS,
     MAGIC,
+    MAX_BLOCK_CHANGES_BYTES,
     MAX_BREAKPOINTS,
     MAX_BUSY_LIMIT,
     MAX_CAPTURES,
@@ -50,6 +53,7 @@ from clew.protocol._constants import (
     MAX_FRAGMENT_BYTES,
     MAX_FRAGMENT_INSTRUCTIONS,
     MAX_PATH_BYTES,
+    MAX_TRANSFORM_RANGES,
     MOST_BLOCKS,
     NOTE_NAME,
     NOTE_TYPE,
@@ -113,6 +117,8 @@ from clew.protocol._constants import (
     PathEventKind,
     PathGap,
     PathStream,
+    PieceKind,
+    PiecePlace,
     RecordKind,
     RegionWord,
     ReleaseReason,
@@ -125,6 +131,10 @@ from clew.protocol._constants import (
 
 __all__ = [
     "ARCHITECTURES",
+    "BLOCK_CHANGE",
+    "BLOCK_CHANGE_BYTES",
+    "BLOCK_PIECE",
+    "BLOCK_PIECE_BYTES",
     "BUFFER_GUARD_BYTES",
     "CAPTURE_FORM",
     "CAPTURE_FORM_BYTES",
@@ -162,6 +172,7 @@ __all__ = [
     "LISTING_PAGE",
     "LONGEST_WAIT_SECONDS",
     "MAGIC",
+    "MAX_BLOCK_CHANGES_BYTES",
     "MAX_BREAKPOINTS",
     "MAX_BUSY_LIMIT",
     "MAX_CAPTURES",
@@ -177,6 +188,7 @@ __all__ = [
     "MAX_FRAGMENT_BYTES",
     "MAX_FRAGMENT_INSTRUCTIONS",
     "MAX_PATH_BYTES",
+    "MAX_TRANSFORM_RANGES",
     "MOST_BLOCKS",
     "NOTE_NAME",
     "NOTE_TYPE",
@@ -250,6 +262,8 @@ __all__ = [
     "PathEventKind",
     "PathGap",
     "PathStream",
+    "PieceKind",
+    "PiecePlace",
     "RecordKind",
     "RegionWord",
     "ReleaseReason",
@@ -398,6 +412,28 @@ CAPTURE_PLACE: Final[np.dtype[np.void]] = np.dtype(
 told with a directive.
 """
 
+BLOCK_CHANGE: Final[np.dtype[np.void]] = np.dtype(
+    {
+        "names": ["offset", "is_dropped", "n_pieces"],
+        "formats": ["<u2", "<u1", "<u1"],
+        "offsets": [0, 2, 3],
+        "itemsize": 4,
+    }
+)
+"""What is changed at one instruction of a block, in the order of their addresses. Behind it: n_pieces BlockPiece, each
+with its bytes.
+"""
+
+BLOCK_PIECE: Final[np.dtype[np.void]] = np.dtype(
+    {
+        "names": ["place", "kind", "size_bytes"],
+        "formats": ["<u1", "<u1", "<u2"],
+        "offsets": [0, 1, 2],
+        "itemsize": 4,
+    }
+)
+"""Code that is added at an instruction. Behind it: its bytes."""
+
 STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
     {
         "names": [
@@ -455,6 +491,11 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             "refused_captures",
             "visit_bell",
             "hears_visits",
+            "transform_ticket",
+            "transform_count",
+            "transform_ranges",
+            "blocks_asked",
+            "blocks_refused",
             "reserved",
         ],
         "formats": [
@@ -512,7 +553,12 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             "<u4",
             "<u4",
             "<u4",
-            ("<u1", (3216,)),
+            "<u4",
+            "<u4",
+            ("<u8", (256,)),
+            "<u8",
+            "<u8",
+            ("<u1", (1144,)),
         ],
         "offsets": [
             0,
@@ -570,6 +616,11 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             872,
             876,
             880,
+            884,
+            888,
+            2936,
+            2944,
+            2952,
         ],
         "itemsize": 4096,
     }

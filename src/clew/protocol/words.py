@@ -159,9 +159,9 @@ ModeWord: TypeAlias = Literal["coverage", "counts", "region", "full"]
 MODE_WORDS: Final[tuple[ModeWord, ...]] = ("coverage", "counts", "region", "full")
 """Every ModeWord, in the order of the numbers."""
 
-HoldWord: TypeAlias = Literal["asked", "stepped", "breakpoint", "capture"]
+HoldWord: TypeAlias = Literal["asked", "stepped", "breakpoint", "capture", "block"]
 """Why a thread stands still: reason in answers of `clew control`."""
-HOLD_WORDS: Final[tuple[HoldWord, ...]] = ("asked", "stepped", "breakpoint", "capture")
+HOLD_WORDS: Final[tuple[HoldWord, ...]] = ("asked", "stepped", "breakpoint", "capture", "block")
 """Every HoldWord, in the order of the numbers."""
 
 CallWord: TypeAlias = Literal["system_call", "library"]

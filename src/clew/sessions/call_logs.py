@@ -64,7 +64,7 @@ class CallLog:
         remove: Callable[[], None],
     ) -> None:
         self.where = where
-        self._target, self._sink, self._number = target, sink, number
+        self._target, self._sink, self.number = target, sink, number
         self._kinds = [form.instructions[field].result for field in form.fields]
         self._remove = remove
         fields = [(text, _ARROW[kind]) for text, kind in zip(texts, self._kinds, strict=True)]
@@ -76,7 +76,7 @@ class CallLog:
         """The calls that were not read yet, among them all that have been made by now. What is read is let go of."""
         clock = self._sink.clock
         self._target.flush(clock)
-        batches = [batch for captured in self._sink.take(self._number) for batch in self._batches(captured, clock)]
+        batches = [batch for captured in self._sink.take(self.number) for batch in self._batches(captured, clock)]
         return pa.Table.from_batches(batches, self.schema)
 
     def remove(self) -> None:

@@ -11,13 +11,16 @@ from typing import TYPE_CHECKING, TypeVar
 from clew.capture.compiler import compile_capture
 from clew.sessions.calls import Call
 from clew.sessions.delivery import Delivery
-from clew.sessions.places import Places, Stop, Where, Wish
+from clew.sessions.places import NOWHERE, Places, Stop, Where, Wish
+from clew.sessions.transforms.asking import Asking
 from clew.sessions.visit_lane import VisitLane
 from clew.sessions.where import parse_where
 
 if TYPE_CHECKING:
     from clew.capture.form import Form
     from clew.recording.control.commands import Control
+    from clew.recording.following.followed import FollowedProcess
+    from clew.recording.following.holding import Holding
     from clew.sessions.call_logs import CallLog
     from clew.sessions.capture_sink import CaptureSink
     from clew.sessions.target import SessionTarget
@@ -61,7 +64,8 @@ class CallProbes:
         self._target = target
         self._places: Places | None = None
         self._by_number: dict[int, CallProbe] = {}
-        self.delivery: Delivery[Stop] = Delivery(self._handle, Stop.let_go)
+        self._answer: Callable[[Asking], None] = Asking.let_go
+        self.delivery: Delivery[Stop | Asking] = Delivery(self._deal_with, lambda one: one.let_go())
         self._lane = VisitLane(self.delivery.fail)
 
     def add(
@@ -80,7 +84,37 @@ class CallProbes:
 
         return make
 
-    def log(self, sink: CaptureSink, where: str | int, capture: Iterable[str], condition: str | None) -> CallLog:
+    def add_here(
+        self, followed: FollowedProcess, address: int, capture: Iterable[str], condition: str | None, callback: Callback
+    ) -> int:
+        """Call back in front of one instruction, from now on; the probe's number. Raises CaptureError, ControlError."""
+        text = f"{address:#x}"
+        _, form, texts = self._read(text, capture, condition)
+        assert self._places is not None
+        number = self._places.add_here(followed, address, form, Wish.CALL, text)
+        # Before the thread goes on that waits for this.
+        self._by_number[number] = CallProbe(self, number, text, callback, form, texts)
+        return number
+
+    def record_here(self, followed: FollowedProcess, address: int, log: CallLog) -> None:
+        """Record in a log what comes to one more instruction. Raises ControlError."""
+        assert self._places is not None
+        self._places.extend(log.number, followed, address)
+
+    def answer_blocks(self, answer: Callable[[Asking], None]) -> None:
+        """Have `answer` called for each thread that asks about a block, where callbacks are called."""
+        self._answer = answer
+
+    def meet_asking(self, asking: Asking) -> None:
+        """Handle a thread that asks about a block."""
+        self._meet(asking)
+
+    @property
+    def hear(self) -> Callable[[Holding], bool]:
+        """Has threads of a process waited for, if that can be (Holding.be_heard)."""
+        return self._lane.hear
+
+    def log(self, sink: CaptureSink, where: str | int | None, capture: Iterable[str], condition: str | None) -> CallLog:
         """Record calls of a function, which `sink` takes. Raises CaptureError, UsageError, ControlError."""
         from clew.sessions.call_logs import CallLog
 
@@ -92,15 +126,18 @@ class CallProbes:
 
         return self._target.run(lambda control: self._arm(control, place, form, Wish.LOG, note))
 
-    def _read(self, where: str | int, capture: Iterable[str], condition: str | None) -> tuple[Where, Form, list[str]]:
+    def _read(
+        self, where: str | int | None, capture: Iterable[str], condition: str | None
+    ) -> tuple[Where, Form, list[str]]:
         texts = [capture] if isinstance(capture, str) else list(capture)
-        return parse_where(where), compile_capture(texts, self._target.machine(), condition), texts
+        place = NOWHERE if where is None else parse_where(where)
+        return place, compile_capture(texts, self._target.machine(), condition), texts
 
     def _arm(
         self, control: Control, where: Where, form: Form, wish: Wish, note: Callable[[int], T]
     ) -> Iterator[T | None]:
         """Have something done about a function; what `note` makes of its number."""
-        places = self._open_places(control)
+        places = self.open_places(control)
         made: list[T] = []
 
         def change() -> None:
@@ -111,7 +148,8 @@ class CallProbes:
         yield from self._target.while_stopped(control, change)
         yield made[0]
 
-    def _open_places(self, control: Control) -> Places:
+    def open_places(self, control: Control) -> Places:
+        """The places of the session, which begin when they are asked for first. Raises ControlError."""
         control.refuse_in_region("call probes")
         if self._places is None:
             self._places = Places(control.processes, self._target.images, self._meet, self._lane.hear)
@@ -143,6 +181,12 @@ class CallProbes:
         self._target.run(steps)
         self._by_number.pop(number, None)
 
+    def _deal_with(self, one: Stop | Asking) -> None:
+        if isinstance(one, Asking):
+            self._answer(one)
+        else:
+            self._handle(one)
+
     def _handle(self, stop: Stop) -> None:
         """Call the callbacks that a thread waits for."""
         fixed = stop.thread.definition.program_counter
@@ -163,7 +207,7 @@ class CallProbes:
             registers = [changed.get(name, before) for name, before in stop.thread.by_name.items()]
         stop.let_go(registers)
 
-    def _meet(self, stop: Stop) -> None:
+    def _meet(self, stop: Stop | Asking) -> None:
         """Handle a thread that stopped: here, where that is the callbacks' thread."""
         if self._lane.is_here:
             self.delivery.do(stop)

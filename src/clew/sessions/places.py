@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from clew.address import Pid, Tid
 from clew.capture.form import CaptureRoom, Form
-from clew.dataclass import dataclass, field
+from clew.dataclass import dataclass, field, replace
 from clew.errors import ControlError
 from clew.process.capture_table import CaptureRow
 from clew.process.maps import Mapping
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from clew.recording.following.holding import Holding, StoppedThread
     from clew.recording.following.processes import Processes
 
-__all__ = ["Places", "Stop", "Where", "Wish"]
+__all__ = ["NOWHERE", "Places", "Stop", "Where", "Wish"]
 
 _ALWAYS: Final = Form([], []).pack()
 
@@ -58,6 +58,10 @@ class Where:
                 places = (image.base + int(place) + self.offset for place, _ in symbols.find_by_name(self.symbol))
                 found |= {place for place in places if image.start <= place < image.end}
         return found
+
+
+NOWHERE: Final = Where("", None, "\0", "", 0)
+"""Nothing, for no image has such a name."""
 
 
 @dataclass(frozen=True)
@@ -165,6 +169,29 @@ class Places:
                 raise
         return number
 
+    def add_here(self, followed: FollowedProcess, address: int, form: Form, wish: Wish, text: str) -> int:
+        """Do something at one address of a process, and of its children; the probe's number.
+
+        The thread that is told of now may come there next; others see to it as they come. Raises ControlError where
+        there is no room.
+        """
+        number = next(self._numbers)
+        with self._lock:
+            self._probes[number] = _Probe(number, replace(NOWHERE, text=text), form, wish)
+            try:
+                self.extend(number, followed, address)
+            except ControlError:
+                del self._probes[number]
+                raise
+        return number
+
+    def extend(self, number: int, followed: FollowedProcess, address: int) -> None:
+        """Have a probe at one more address. Raises ControlError where there is no room."""
+        with self._lock:
+            probe = self._probes.get(number)
+            if probe is not None:
+                self._arm_at(followed, probe, address)
+
     def count(self, number: int) -> int:
         """At how many places a probe is."""
         probe = self._probes.get(number)
@@ -192,14 +219,17 @@ class Places:
                     followed.warnings.append(f"{probe.where.text}: {error.message}")
 
     def _arm(self, followed: FollowedProcess, probe: _Probe, mappings: list[Mapping]) -> None:
+        for address in sorted(probe.where.find_in(self._images, mappings)):
+            self._arm_at(followed, probe, address)
+
+    def _arm_at(self, followed: FollowedProcess, probe: _Probe, address: int) -> None:
         holding = self._processes.holdings.of(followed)
         if probe.wish != Wish.LOG:
             holding.be_heard(self._hear)
-        holding.visits.note_overdue = self._note_overdue
-        for address in sorted(probe.where.find_in(self._images, mappings)):
-            self._ask_for_room(followed.pid, address, probe)
-            probe.addresses.add((followed.pid, address))
-            holding.add_capture(probe.row(address), None if probe.wish == Wish.LOG else self._on_visit)
+        holding.visits.note_overdue = self.note_overdue
+        self._ask_for_room(followed.pid, address, probe)
+        probe.addresses.add((followed.pid, address))
+        holding.add_capture(probe.row(address), None if probe.wish == Wish.LOG else self._on_visit)
 
     def _ask_for_room(self, pid: Pid, address: int, probe: _Probe) -> None:
         """Raises ControlError where a place does not hold one more capture."""
@@ -211,7 +241,8 @@ class Places:
         if n > MAX_CAPTURES_AT_PLACE or room is None:
             raise ControlError(f"{probe.where.text}: there is no room for one more capture at this place")
 
-    def _note_overdue(self) -> None:
+    def note_overdue(self) -> None:
+        """A thread went on by itself."""
         self.n_overdue += 1
 
     def _on_visit(self, followed: FollowedProcess, thread: StoppedThread) -> bool:

@@ -9,6 +9,7 @@ import contextlib
 import shutil
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -30,6 +31,7 @@ from clew.sessions.events.events import Events
 from clew.sessions.facets.following import FollowingFacet
 from clew.sessions.facets.memory import MemoryFacet
 from clew.sessions.facets.probes import ProbesFacet
+from clew.sessions.facets.transforms import TransformsFacet
 from clew.sessions.streams import Streams
 from clew.sessions.target import SessionTarget
 from clew.sessions.threads import SessionThread, read_threads
@@ -44,7 +46,7 @@ __all__ = ["Session"]
 END_SECONDS: Final = 60.0
 
 
-class Session(FollowingFacet, ProbesFacet, MemoryFacet):
+class Session(FollowingFacet, ProbesFacet, TransformsFacet, MemoryFacet):
     """A program that clew follows. Leaving its `with` block ends it: a program that it spawned is killed if it runs
     still, a process that it attached to goes on natively, as after `detach`.
 
@@ -219,6 +221,7 @@ class Session(FollowingFacet, ProbesFacet, MemoryFacet):
             if self._summaries is not None:
                 self._summaries.close()
             self._events.close()
+            self._warn_of_blocks()
             self._probes.close()
             self._target.close()
             self._streams.close()
@@ -303,6 +306,10 @@ class Session(FollowingFacet, ProbesFacet, MemoryFacet):
 
             self._summaries = CallSummaries(self._recorded, self._probes.delivery.fail)
         return self._summaries
+
+    def _warn_of_blocks(self) -> None:
+        for message in () if self._transformers is None else self._transformers.warn():
+            warnings.warn(message, stacklevel=3)
 
     def _scratch(self) -> Path:
         """A folder that goes with the session."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["VisitLane"]
 
 LOOK_SECONDS: Final = 1.0
+SOON_SECONDS: Final = 0.001
 
 
 @dataclass
@@ -84,13 +85,17 @@ class VisitLane:
         while not self._is_closing:
             own = self._own.value
             heard = self._heard
+            words, seconds = [(self._own, own)], LOOK_SECONDS
             for one in heard:
                 n_rung = one.bell.value
-                if n_rung != one.n_rung:
+                words.append((one.bell, n_rung))
+                if n_rung != one.n_rung and one.holding.followed.drain is None:
+                    # A program that has just begun: nobody looks at its threads yet.
+                    seconds = SOON_SECONDS
+                elif n_rung != one.n_rung:
                     one.n_rung = n_rung
                     self._meet_visitors(one.holding)
-            words = [(self._own, own), *((one.bell, one.n_rung) for one in heard)]
-            if not wait_for_change(words, time.monotonic() + LOOK_SECONDS):
+            if not wait_for_change(words, time.monotonic() + seconds):
                 self._give_up()
                 return
             del words

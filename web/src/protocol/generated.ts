@@ -76,4 +76,4 @@ export type ThreadEndWord = "exit" | "killed" | "detached" | "lost";
 export type ModeWord = "coverage" | "counts" | "region" | "full";
 
 // Why a thread stands still: reason in answers of `clew control`.
-export type HoldWord = "asked" | "stepped" | "breakpoint" | "capture";
+export type HoldWord = "asked" | "stepped" | "breakpoint" | "capture" | "block";

@@ -1,8 +1,13 @@
 //! An application instruction in the cache: all mean the same everywhere but branches, which the way out has.
 
+extern crate alloc;
 use super::decode::block::Block;
 use super::emit::Emitter;
 use super::spill::SpillState;
+use crate::context::addresses::AppPc;
+use crate::cpu::code;
+use crate::cpu::decode::block::{parts, MAX_INSTRUCTION_BYTES};
+use alloc::vec::Vec;
 
 /// Why an instruction could not be mangled.
 #[derive(Debug, PartialEq, Eq)]
@@ -28,5 +33,28 @@ impl Mangler {
     ) -> Result<(), Unsupported> {
         emitter.bytes(block.bytes_of(index));
         Ok(())
+    }
+}
+
+/// Code that is added to a block.
+pub struct Added(Vec<u8>);
+
+impl Added {
+    /// Instructions that go on behind themselves; `None`: there are others among them.
+    pub fn decode(bytes: &[u8], _: AppPc) -> Option<Added> {
+        let words = bytes.chunks(MAX_INSTRUCTION_BYTES);
+        let is_plain = |word: &[u8]| {
+            let word = word.try_into().map(u32::from_le_bytes);
+            word.is_ok_and(|word| matches!(parts(word).0, code::NOTHING | code::ADD | code::LESS))
+        };
+        words.into_iter().all(is_plain).then(|| Added::verbatim(bytes))
+    }
+
+    pub fn verbatim(bytes: &[u8]) -> Added {
+        Added(bytes.to_vec())
+    }
+
+    pub fn emit(&self, _: &mut Mangler, emitter: &mut Emitter, _: &mut dyn FnMut(usize, SpillState)) {
+        emitter.bytes(&self.0);
     }
 }

@@ -7,4 +7,5 @@ pub mod hardware;
 pub mod hold;
 pub mod probe_ends;
 pub mod probe_returns;
+pub mod transforms;
 pub mod written;

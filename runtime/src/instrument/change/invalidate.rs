@@ -153,6 +153,7 @@ impl Engine {
         let before = self.cache.versions.find(self.cache.fragment(id).app_pc);
         let fragment = *self.cache.fragment(id);
         self.note_gone(fragment.app_pc, fragment.end());
+        self.transforms.forget(fragment.app_pc, fragment.end());
         if fragment.is_valid {
             self.shared.add(crate::status_field!(invalidated), 1);
             self.retire(writer, id);

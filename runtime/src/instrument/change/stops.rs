@@ -65,6 +65,9 @@ impl Engine {
             self.distrust(writer);
         }
         self.look_at_changed_pages(writer);
+        if self.follow_transforms() {
+            self.retire_all(writer);
+        }
         let has_other_mode = self.change_mode(writer);
         if has_other_mode || has_other_filters {
             // What was counted need not be any more, or the other way round.

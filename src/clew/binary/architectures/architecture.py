@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from clew.binary.architectures.details import InstructionDetails
+
 __all__ = ["Architecture"]
 
 
@@ -56,6 +58,8 @@ class Architecture:
     """What a program of the same machine is that has other words, for people."""
 
     max_instruction_bytes = 1
+    assembler_directives = ""
+    """What stands in front of instructions that the platform's assembler is given, so that they read as they are shown."""
     restart_call = -1
     """The system call made by nobody by which the kernel goes on with one that waits for some time, and that a stop
     interrupted."""
@@ -70,6 +74,10 @@ class Architecture:
     def iter_instructions(self, code: bytes, address: int) -> Iterator[tuple[int, int, str, str]]:
         """Of each instruction of `code`, which is at `address`: its address, its bytes, its name and its operands. Ends
         where there is none."""
+        return iter(())
+
+    def iter_details(self, code: bytes, address: int) -> Iterator[InstructionDetails]:
+        """Instructions of `code`, which is at `address`, with all that is known of them. Ends where there is none."""
         return iter(())
 
     def is_call(self, name: str) -> bool:

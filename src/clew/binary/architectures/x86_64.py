@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from clew.binary.architectures.details import InstructionDetails
+
 __all__ = ["X86_64"]
 
 _EM_386: Final = 3
@@ -47,11 +49,17 @@ class _X86_64(Architecture):  # noqa: N801
     other_width = "32-bit (x32)"
     max_instruction_bytes = 15
     restart_call = 219
+    assembler_directives = ".intel_syntax noprefix\n"
 
     def iter_instructions(self, code: bytes, address: int) -> Iterator[tuple[int, int, str, str]]:
         from clew.binary.architectures.x86_64_code import decoder
 
         return iter(decoder().disasm_lite(code, address))
+
+    def iter_details(self, code: bytes, address: int) -> Iterator[InstructionDetails]:
+        from clew.binary.architectures.x86_64_details import iter_details
+
+        return iter_details(code, address)
 
     def is_call(self, name: str) -> bool:
         return name == "call"

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["decoder", "find_call_number", "find_stub_slots"]
+__all__ = ["decoder", "detailed_decoder", "find_call_number", "find_stub_slots"]
 
 
 @cache
@@ -24,7 +24,8 @@ def decoder() -> Any:
 
 
 @cache
-def _detailed_decoder() -> Any:
+def detailed_decoder() -> Any:
+    """The one that says what instructions do."""
     import capstone
 
     detailed = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
@@ -49,7 +50,7 @@ def find_call_number(code: bytes) -> int | None:
     whole = {x86_const.X86_REG_RAX, x86_const.X86_REG_EAX}
     number: int | None = None
     last = ""
-    for instruction in _detailed_decoder().disasm(code, 0):
+    for instruction in detailed_decoder().disasm(code, 0):
         last = instruction.mnemonic
         if last == "syscall":
             continue

@@ -24,7 +24,7 @@ from clew.process.processors.chosen import native_processor
 from clew.process.processors.processor import Processor
 from clew.protocol._constants import MAX_BREAKPOINTS, CaptureAction, HoldReason, HoldReply, RequestKind
 from clew.recording.following.held_calls import HeldCalls
-from clew.recording.following.visits import OnVisit, Visits
+from clew.recording.following.visits import BlockQuestion, OnVisit, Visits
 
 if TYPE_CHECKING:
     from clew.protocol.architecture import ArchitectureDefinition
@@ -64,6 +64,9 @@ class StoppedThread:
 
 
 _WORD_MASK: Final = (1 << 64) - 1
+
+_VISITS: Final = frozenset((HoldReason.CAPTURE, HoldReason.BLOCK))
+"""Why a thread stops that waits alone."""
 
 
 @dataclass
@@ -120,9 +123,9 @@ class Holding:
             # It is as it was told, unless the program wrote over it.
             self.followed.shared.set_status_ticket("hold_ticket", 0)
             return HoldReply.GO_ON
-        if reason == HoldReason.CAPTURE:
+        if reason in _VISITS:
             # Who hears of it may be on the way to it.
-            return None if self.visits.is_heard else self._meet(thread, request.slot)
+            return None if self.visits.is_heard else self._meet(thread, request)
         if reason == HoldReason.BREAKPOINT and thread.pc not in self.breakpoints:
             over = self._over
             if over is None or thread.pc != over.return_pc:
@@ -145,16 +148,19 @@ class Holding:
         drain = self.followed.drain
         for request in () if drain is None else drain.find_requests(RequestKind.HOLD):
             assert drain is not None
-            if request.arguments[0] != HoldReason.CAPTURE or self.visits.is_waiting(Tid(request.tid)):
+            if request.arguments[0] not in _VISITS or self.visits.is_waiting(Tid(request.tid)):
                 continue
             registers, vectors = drain.read_held_registers(request.slot), drain.read_held_vectors(request.slot)
             tid, definition = Tid(request.tid), self.processor.definition
-            thread = StoppedThread(tid, HoldReason.CAPTURE, registers, vectors, definition)
-            reply = self._meet(thread, request.slot)
+            thread = StoppedThread(tid, HoldReason(request.arguments[0]), registers, vectors, definition)
+            reply = self._meet(thread, request)
             if reply is not None:
                 drain.reply(request.slot, reply)
 
-    def _meet(self, thread: StoppedThread, slot: int) -> HoldReply | None:
+    def _meet(self, thread: StoppedThread, request: Request) -> HoldReply | None:
+        slot = request.slot
+        if thread.reason == HoldReason.BLOCK:
+            return self.visits.ask(self.followed, thread, slot, BlockQuestion(*request.arguments[1:4]))
         is_place = thread.pc in self.visits.on_visit
         return self.visits.meet(self.followed, thread, slot) if is_place else HoldReply.GO_ON
 
@@ -295,11 +301,33 @@ class Holding:
         drain.reply(slot, HoldReply.GO_ON if registers is None else HoldReply.GO_ON_CHANGED)
         return True
 
+    def change_block(self, tid: Tid, question: BlockQuestion, changes: bytes) -> bool:
+        """Let a thread go on that asked about a block, with what is to be changed in it.
+
+        False: it has gone on by itself, or its memory can't be written.
+        """
+        slot, drain = self.visits.let_go(tid), self.followed.drain
+        if slot is None or drain is None:
+            return False
+        assert len(changes) <= question.room_bytes
+        reply = HoldReply.GO_ON
+        # The place is the thread's as long as it waits.
+        with contextlib.suppress(OSError, OverflowError):
+            with open(f"/proc/{self.followed.memory_pid}/mem", "r+b", buffering=0) as memory:
+                is_written = os.pwrite(memory.fileno(), changes, question.place) == len(changes)
+            if is_written:
+                drain.answer_more(slot, (len(changes), 0, 0, 0))
+                reply = HoldReply.CHANGED_BLOCK
+        drain.reply(slot, reply)
+        return reply == HoldReply.CHANGED_BLOCK
+
     def release(self) -> None:
         """Let everything go on as if nothing had been: clew leaves the process."""
         for tid in list(self.visits.waiting):
             self.let_go(tid)
         self.keep_captures(())
+        if self.followed.shared.transforms:
+            self.followed.shared.set_transforms(())
         self.breakpoints.clear()
         self._over = None
         self._tell_breakpoints()

@@ -46,6 +46,7 @@ class Holdings:
             holding, of_parent = self.of(child), self._by_process[parent]
             holding.breakpoints = list(of_parent.breakpoints)
             holding.visits.on_visit = dict(of_parent.visits.on_visit)
+            holding.visits.on_block = of_parent.visits.on_block
             holding.captures = dict(of_parent.captures)
             holding.visits.note_overdue = of_parent.visits.note_overdue
             if of_parent.visits.hear is not None:

@@ -109,7 +109,7 @@ class Processes:
 
     def tell_code_to(self, on_code: OnCode) -> None:
         """Have `on_code` told of all code that is mapped from now on, before any thread executes it."""
-        self._roster.on_code = on_code
+        self._roster.on_code.append(on_code)
         for followed in self.live:
             followed.shared.ask_about_images()
 

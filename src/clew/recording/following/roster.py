@@ -70,8 +70,8 @@ class Roster:
         self.live: list[FollowedProcess] = []
         """Those that are followed now, in the order in which they came."""
         self._kept: list[FollowedProcess] = []
-        self.on_code: OnCode | None = None
-        """Is told of the code of a program that begins, and of what a process maps."""
+        self.on_code: list[OnCode] = []
+        """Are told of the code of a program that begins, and of what a process maps."""
 
     def is_live(self, pid: Pid) -> bool:
         """Whether process `pid` is followed now."""
@@ -138,14 +138,14 @@ class Roster:
         followed.tell_start(start_ns, mappings, fork)
         self.live.append(followed)
         self._watch(followed, followed.pidfd)
-        if self.on_code is not None:
+        if self.on_code:
             followed.shared.ask_about_images()
-            self.on_code(followed, mappings or [])
+        self.tell_mapped(followed, mappings or [])
 
     def tell_mapped(self, followed: FollowedProcess, mappings: list[Mapping]) -> None:
         """Code was mapped, and a thread waits until that is told."""
-        if self.on_code is not None:
-            self.on_code(followed, mappings)
+        for tell in self.on_code:
+            tell(followed, mappings)
 
     def drain(self, region: FollowedRegion) -> int:
         """Take what is there, and answer: how many bytes of records came."""

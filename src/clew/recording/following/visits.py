@@ -19,13 +19,27 @@ if TYPE_CHECKING:
     from clew.recording.following.followed import FollowedProcess
     from clew.recording.following.holding import Holding, StoppedThread
 
-__all__ = ["OnVisit", "Visits"]
+__all__ = ["BlockQuestion", "OnBlock", "OnVisit", "Visits"]
 
 MAX_SECONDS: Final = 2.0
 """So long a thread waits at most, unless somebody else says so."""
 
 OnVisit = Callable[["FollowedProcess", "StoppedThread"], bool]
 """Is told of a thread that came to a place; whether it waits there, or was let go already. False: it goes on."""
+
+
+@dataclass(frozen=True)
+class BlockQuestion:
+    """A thread is about to translate the block in front of it, of `size_bytes`: up to `room_bytes` of what is to be changed
+    in it can be written into the target's memory at `place`. All of it is the target's word."""
+
+    size_bytes: int
+    place: int
+    room_bytes: int
+
+
+OnBlock = Callable[["FollowedProcess", "StoppedThread", BlockQuestion], bool]
+"""Is told of it; whether the thread waits, or was let go already. False: it goes on."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +57,8 @@ class Visits:
     """
 
     on_visit: dict[RemoteAddress, OnVisit] = field(default_factory=dict)
+    on_block: OnBlock | None = None
+    """Is told of threads that ask about blocks."""
     max_seconds: float = MAX_SECONDS
     note_overdue: Callable[[], object] = lambda: None
     """Is told of each thread that goes on by itself."""
@@ -59,6 +75,13 @@ class Visits:
         # First: who is told of it may let it go at once, in another thread.
         self.waiting[thread.tid] = _Visit(slot, time.monotonic() + self.max_seconds)
         if self.on_visit[thread.pc](followed, thread):
+            return None
+        return None if self.let_go(thread.tid) is None else HoldReply.GO_ON
+
+    def ask(self, followed: FollowedProcess, thread: StoppedThread, slot: int, question: BlockQuestion) -> HoldReply | None:
+        """The same of a thread that asks about a block."""
+        self.waiting[thread.tid] = _Visit(slot, time.monotonic() + self.max_seconds)
+        if self.on_block is not None and self.on_block(followed, thread, question):
             return None
         return None if self.let_go(thread.tid) is None else HoldReply.GO_ON
 

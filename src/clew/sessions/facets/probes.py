@@ -75,6 +75,10 @@ class ProbesFacet:
         add = self._probes.add(where, capture, condition, is_return=True)
         return add if callback is None else add(callback)
 
+    def log(self, *, capture: Iterable[str] = (), condition: str | None = None) -> CallLog:
+        """A log that is filled where a transformer says so (`CodeInstruction.record`). Raises CaptureError, UsageError."""
+        return self._probes.log(self._captures, None, capture, condition)
+
     def log_calls(self, where: str | int, *, capture: Iterable[str] = (), condition: str | None = None) -> CallLog:
         """Record the calls of the function `where`, with the values of expressions: no thread stops for it.
 

@@ -25,6 +25,8 @@ pub enum CountWay {
 }
 
 impl CountPlace {
+    pub const AT_START: CountPlace = CountPlace { before: 0, way: CountWay::Flags };
+
     pub fn find(_: &Block, n: usize, _: bool) -> CountPlace {
         CountPlace { before: n / 2, way: CountWay::Flags }
     }

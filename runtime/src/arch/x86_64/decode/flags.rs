@@ -72,6 +72,9 @@ pub fn dead_at(ranges: &Ranges, home: AppPc, pc: AppPc) -> bool {
     let mut left = LOOK_AHEAD;
     for _ in 0..3 {
         let mut buffer = [0; LOOK_AHEAD * MAX_INSTRUCTION_BYTES];
+        if ranges.is_rewritten(pc, pc.saturating_add(buffer.len() as u64)) {
+            return false;
+        }
         let outlook =
             look_along(ranges, home, pc, &mut buffer, &mut left, |instruction| look(instruction, &mut killed));
         match outlook {

@@ -119,6 +119,9 @@ pub enum CountWay {
 }
 
 impl CountPlace {
+    /// In front of a block of which nothing is known.
+    pub const AT_START: CountPlace = CountPlace { before: 0, way: CountWay::Spill };
+
     /// The best place among the first `n` instructions and right after them.
     pub fn find(block: &Block, n: usize, are_dead_at_end: bool) -> CountPlace {
         let place = Self::find_anywhere(block, n, are_dead_at_end);

@@ -5,6 +5,10 @@
 //! Branches are not handled here but by instrument/, which knows where they lead.
 
 extern crate alloc;
+mod added;
+
+pub use added::Added;
+
 use crate::cpu::decode::in_place::uses_gs_memory;
 use crate::cpu::displacements::{GS_APP_GS_BASE, GS_RSEQ_UNDO, GS_SPILL_ADDRESS, GS_SPILL_OTHER};
 use crate::cpu::emit::Emitter;

@@ -1,0 +1,61 @@
+//! Code that is added to a block: instructions as if they were at one of its addresses, or bytes that are executed as they are.
+
+extern crate alloc;
+use super::{Mangler, Spare};
+use crate::context::addresses::AppPc;
+use crate::cpu::decode::block::{decoder_options, may_end_block};
+use crate::cpu::decode::in_place::uses_gs_memory;
+use crate::cpu::emit::Emitter;
+use crate::cpu::spill::SpillState;
+use alloc::vec::Vec;
+use iced_x86::{Code, ConstantOffsets, Decoder, Instruction};
+
+/// What is added in one place.
+pub enum Added {
+    Instructions(Vec<AddedInstruction>),
+    Verbatim(Vec<u8>),
+}
+
+/// An instruction that is added.
+pub struct AddedInstruction {
+    instruction: Instruction,
+    offsets: ConstantOffsets,
+    bytes: Vec<u8>,
+}
+
+impl Added {
+    /// Instructions, the first of which is taken to be at `pc`; `None`: one of them is unknown, or ends a block, or uses gs, which is not
+    /// the program's.
+    pub fn decode(bytes: &[u8], pc: AppPc) -> Option<Added> {
+        let mut decoder = Decoder::with_ip(64, bytes, pc.raw(), decoder_options());
+        let mut instructions = Vec::new();
+        while decoder.can_decode() {
+            let start = decoder.position();
+            let instruction = decoder.decode();
+            if instruction.code() == Code::INVALID || may_end_block(&instruction) || uses_gs_memory(&instruction) {
+                return None;
+            }
+            let offsets = decoder.get_constant_offsets(&instruction);
+            instructions.push(AddedInstruction { instruction, offsets, bytes: bytes[start..decoder.position()].to_vec() });
+        }
+        Some(Added::Instructions(instructions))
+    }
+
+    pub fn verbatim(bytes: &[u8]) -> Added {
+        Added::Verbatim(bytes.to_vec())
+    }
+
+    /// Emits it where no register is lent. What it may consist of can all be emitted.
+    pub fn emit(&self, mangler: &mut Mangler, emitter: &mut Emitter, mark: &mut dyn FnMut(usize, SpillState)) {
+        match self {
+            Added::Verbatim(bytes) => emitter.bytes(bytes),
+            Added::Instructions(instructions) => {
+                for one in instructions {
+                    let AddedInstruction { instruction, offsets, bytes } = one;
+                    mark(emitter.position(), SpillState::None);
+                    let _ = mangler.emit(emitter, instruction, bytes, offsets, Spare::Spilled, mark);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,233 @@
+"""A block as a transformer sees it, once, before it is translated: its instructions, and what is to be done with them.
+
+Runs in the controller, in the thread that runs callbacks; the thread that came to the block waits meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from clew.binary.architectures.details import InstructionDetails, MemoryAccess
+from clew.dataclass import dataclass, field
+from clew.errors import TransformError
+from clew.protocol._constants import MAX_BLOCK_CHANGES_BYTES, PiecePlace, PieceKind
+from clew.protocol.layout import pack_struct
+from clew.process.processors.chosen import native_processor
+from clew.sessions.transforms.assembler import assemble
+
+if TYPE_CHECKING:
+    from clew.sessions.call_logs import CallLog
+    from clew.sessions.calls import Call
+
+__all__ = ["Callout", "CodeBlock", "CodeInstruction"]
+
+_MAX_PIECES = 255
+
+
+@dataclass(frozen=True)
+class Callout:
+    """Something that is told of each execution of an instruction, at `address`: a callback, or a log."""
+
+    address: int
+    callback: Callable[[Call], object] | None
+    log: CallLog | None
+    capture: Sequence[str] = ()
+    condition: str | None = None
+
+
+@dataclass
+class _Piece:
+    place: PiecePlace
+    kind: PieceKind
+    code: bytes
+
+
+class CodeInstruction:
+    """One instruction of a block that is about to be translated, at `address`.
+
+    What is asked of it is done each time that it would be executed, by any thread.
+    """
+
+    def __init__(self, block: CodeBlock, details: InstructionDetails, *, is_last: bool) -> None:
+        self._block, self._details = block, details
+        self._pieces: list[_Piece] = []
+        self._is_dropped = False
+        self.address = details.address
+        self.code = details.code
+        """Its bytes, as the program has them."""
+        self.mnemonic = details.mnemonic
+        self.operands = details.operands
+        """As a disassembler shows them."""
+        self.is_last = is_last
+        """It ends the block."""
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of it."""
+        return len(self.code)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """How it goes on, where that is not behind itself (`call`, `conditional_branch`), and what has it (`sse2`)."""
+        return self._details.groups
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """Registers that it reads, `rflags` among them, also where it does not name them."""
+        return self._details.reads
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        """Registers that it writes."""
+        return self._details.writes
+
+    @property
+    def memory(self) -> tuple[MemoryAccess, ...]:
+        """Memory that it reads and writes, also where it does not name it, as on the stack."""
+        return self._details.memory
+
+    def drop(self) -> None:
+        """Have it not executed. Raises TransformError of what ends a block and may go on elsewhere."""
+        self._refuse_at_end("be left out")
+        self._is_dropped = True
+
+    def replace(self, code: bytes | str) -> None:
+        """Have other instructions executed in its place, given as machine code or as text. Raises TransformError."""
+        self._refuse_at_end("be replaced")
+        self.insert_before(code)
+        self._is_dropped = True
+
+    def insert_before(self, code: bytes | str) -> None:
+        """Have other instructions executed in front of it, each time; they are taken to be at its address.
+
+        They may do what they like with registers and memory, and go on behind themselves. Raises TransformError.
+        """
+        self._add(PiecePlace.BEFORE, code)
+
+    def insert_after(self, code: bytes | str) -> None:
+        """The same behind it; they are taken to be at the address there. Raises TransformError, also of what ends a block and may go on elsewhere."""
+        self._refuse_at_end("have something behind it")
+        self._add(PiecePlace.AFTER, code)
+
+    def callout(
+        self,
+        callback: Callable[[Call], object],
+        *,
+        capture: Iterable[str] = (),
+        condition: str | None = None,
+    ) -> None:
+        """Call `callback` in front of it each time, as `on_call` does: the thread waits meanwhile. It comes first, whatever
+        else stands in front. Raises TransformError, CaptureError."""
+        self._block.callouts.append(Callout(self.address, callback, None, tuple(capture), condition))
+
+    def record(self, log: CallLog) -> None:
+        """Have each execution recorded in a log (`Session.log`), while no thread stops."""
+        self._block.callouts.append(Callout(self.address, None, log))
+
+    def _refuse_at_end(self, what: str) -> None:
+        if self.is_last and self._block.ends_with_branch:
+            raise self._error(f"it ends its block, so it can't {what}")
+
+    def _add(self, place: PiecePlace, code: bytes | str) -> None:
+        at = self.address if place == PiecePlace.BEFORE else self.address + self.size_bytes
+        added = assemble(code, at) if isinstance(code, str) else bytes(code)
+        self._check(added, at)
+        if len(self._pieces) >= _MAX_PIECES:
+            raise self._error(f"more than {_MAX_PIECES} pieces of code are added to it")
+        self._pieces.append(_Piece(place, PieceKind.CODE, added))
+
+    def _check(self, code: bytes, address: int) -> None:
+        done = 0
+        for one in native_processor().architecture.iter_details(code, address):
+            done += len(one.code)
+            if one.may_go_elsewhere:
+                raise self._error(f"{one.mnemonic} {one.operands}".rstrip() + " is to be added, which may go on elsewhere")
+            if one.uses_own_segment:
+                raise self._error(f"{one.mnemonic} {one.operands}".rstrip() + " is to be added, which names gs")
+        if done < len(code):
+            raise self._error(f"{code[done:].hex(' ')} is to be added, which is no instruction")
+
+    def _error(self, reason: str) -> TransformError:
+        return TransformError(f"block {self._block.address:#x}, {self}: {reason}")
+
+    def pack(self) -> bytes:
+        """What is to be changed at it, as the runtime reads it: empty if nothing is."""
+        if not self._pieces and not self._is_dropped:
+            return b""
+        head = pack_struct(
+            "BlockChange",
+            offset=self.address - self._block.address,
+            is_dropped=int(self._is_dropped),
+            n_pieces=len(self._pieces),
+        )
+        pieces = [
+            pack_struct("BlockPiece", place=one.place, kind=one.kind, size_bytes=len(one.code)) + one.code
+            for one in self._pieces
+        ]
+        return head + b"".join(pieces)
+
+    def __str__(self) -> str:
+        return f"{self.address:#x} {self.mnemonic} {self.operands}".rstrip()
+
+    def __repr__(self) -> str:
+        return f"<instruction {self}>"
+
+
+class CodeBlock(Sequence[CodeInstruction]):
+    """A block that thread `tid` of process `pid` is about to execute for the first time: a sequence of its instructions.
+
+    It ends where a thread may go on elsewhere, or where clew cuts it: after many instructions, or where code begins that
+    may be written. `address` is its first one's, `code` its bytes.
+    """
+
+    def __init__(self, pid: int, tid: int, address: int, code: bytes, name: Callable[[int], str]) -> None:
+        self.pid, self.tid, self.address, self.code = pid, tid, address, code
+        self.callouts: list[Callout] = []
+        """Those that were asked for."""
+        self._name = name
+        self._decoded: list[CodeInstruction] | None = None
+
+    @property
+    def _instructions(self) -> list[CodeInstruction]:
+        # Late: who looks at nothing is not to wait for a disassembler.
+        if self._decoded is None:
+            details = list(native_processor().architecture.iter_details(self.code, self.address))
+            last = len(details) - 1
+            self._ends_with_branch = bool(details) and details[-1].may_go_elsewhere
+            self._decoded = [CodeInstruction(self, one, is_last=index == last) for index, one in enumerate(details)]
+        return self._decoded
+
+    @property
+    def ends_with_branch(self) -> bool:
+        """Whether its last instruction may go on elsewhere: that one stays."""
+        return bool(self._instructions) and self._ends_with_branch
+
+    @property
+    def name(self) -> str:
+        """`IMAGE!SYMBOL+0x10` of its address, as much of it as is known."""
+        return self._name(self.address)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of it."""
+        return len(self.code)
+
+    def pack(self) -> bytes:
+        """What is to be changed in it, as the runtime reads it. Raises TransformError: too much."""
+        packed = b"" if self._decoded is None else b"".join(one.pack() for one in self._decoded)
+        if len(packed) > MAX_BLOCK_CHANGES_BYTES:
+            raise TransformError(f"block {self.address:#x}: {len(packed)} bytes of code are added, too many")
+        return packed
+
+    def __len__(self) -> int:
+        return len(self._instructions)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._instructions[index]
+
+    def __iter__(self) -> Iterator[CodeInstruction]:
+        return iter(self._instructions)
+
+    def __repr__(self) -> str:
+        return f"<block at {self.address:#x}, {self.size_bytes} bytes>"
