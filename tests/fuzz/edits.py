@@ -1,4 +1,5 @@
-"""A random program, the same program with some of its instructions edited, and what a transformer does to make one of the other.
+"""A random program, the same program with some of its instructions edited, and what a transformer does to make one of
+the other.
 
 Instructions that are edited have as much room in both, so that everything else lies at the same addresses, and both
 leave the same behind if the transformer does what it says.
@@ -21,7 +22,23 @@ from tests.fuzz.program import Block, Function, Program, Variant, make_program
 
 ROOM_BYTES = 48
 """Of three instructions."""
-_NOT_EDITED = ("j", "call", "ret", "loop", "syscall", "int", "ud", "hlt", "x", "push", "pop", "std", "cld", "rep", "lock x")
+_NOT_EDITED = (
+    "j",
+    "call",
+    "ret",
+    "loop",
+    "syscall",
+    "int",
+    "ud",
+    "hlt",
+    "x",
+    "push",
+    "pop",
+    "std",
+    "cld",
+    "rep",
+    "lock x",
+)
 
 
 @dataclass(frozen=True)
@@ -61,7 +78,9 @@ def make_edits(program: Program, seed: int) -> tuple[Program, Program, list[Edit
     return plain, edited, edits
 
 
-def _edit_body(body: tuple[Piece, ...], random: Random, edits: list[Edit]) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
+def _edit_body(
+    body: tuple[Piece, ...], random: Random, edits: list[Edit]
+) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:
     plain, edited = list[Piece](), list[Piece]()
     lines = [piece[0] for piece in body if _is_editable(piece)]
     for piece in body:

@@ -7,7 +7,9 @@ import signal
 import subprocess
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,9 +32,8 @@ def output_of(called: Path, turns: int = TURNS, n_threads: int = 1) -> bytes:
     return subprocess.run([called, str(turns), str(n_threads)], stdout=subprocess.PIPE, check=False).stdout
 
 
-def total_with(add: object, turns: int = TURNS) -> int:
+def total_with(add: Callable[[int, int], int], turns: int = TURNS) -> int:
     """What the program prints where `add` does something else: it is called with (n, 1), (2, n) and (n, 3)."""
-    assert callable(add)
     rest = sum(int(1.5 * 2 + n) + 28 + n + len("/odd" if n % 2 else "/even") + n + 200 + 3 for n in range(turns))
     return rest + sum(add(n, 1) + add(2, n) + add(n, 3) for n in range(turns))
 
@@ -56,7 +57,7 @@ def test_what_is_kept_is_shown_once(called: Path, mode: str) -> None:
 
 
 def test_a_block_tells_what_it_does(called: Path) -> None:
-    seen = []
+    seen: list[Any] = []
     with clew.spawn([called, "1"]) as session:
         session.transform("called!add", lambda block: seen.extend((block, *block, block.name)))
         address = session.find("called!add")
@@ -139,12 +140,12 @@ def test_what_a_block_cannot_be_given_is_told(called: Path) -> None:
         "text": lambda block: block[0].replace("frobnicate rax"),
     }
     for name, change in wrong.items():
-        with pytest.warns(UserWarning, match="left as they are"):
-            with clew.spawn([called, str(TURNS)], stdout=subprocess.PIPE) as session:
-                transformer = session.transform("called!add", change)
-                session.resume()
-                assert session.stdout is not None
-                assert session.stdout.read() == output_of(called), name
+        told = pytest.warns(UserWarning, match="left as they are")
+        with told, clew.spawn([called, str(TURNS)], stdout=subprocess.PIPE) as session:
+            transformer = session.transform("called!add", change)
+            session.resume()
+            assert session.stdout is not None
+            assert session.stdout.read() == output_of(called), name
         (error,) = transformer.errors
         assert ("frobnicate" if name == "text" else "block 0x") in error
 
@@ -265,7 +266,8 @@ def test_who_takes_too_long_is_not_waited_for(called: Path) -> None:
 def test_a_killed_controller_leaves_the_program_running(called: Path, tmp_path: Path) -> None:
     script = f"""
 import clew, time
-session = clew.spawn([{str(called)!r}, "{TURNS}"], output={str(tmp_path / "left.clew")!r}, stdout=open({str(tmp_path / "out")!r}, "wb"))
+trace, output = {str(tmp_path / "left.clew")!r}, open({str(tmp_path / "out")!r}, "wb")
+session = clew.spawn([{str(called)!r}, "{TURNS}"], output=trace, stdout=output)
 print(session.pid, flush=True)
 session.transform("called!add", lambda block: time.sleep(60))
 session.resume()

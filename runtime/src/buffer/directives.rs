@@ -1,6 +1,7 @@
 //! What the controller tells all threads while the program runs, and how a stopped one waits.
 
 extern crate alloc;
+use super::ring::Bell;
 use super::{RingWriter, Shared};
 use crate::protocol;
 use alloc::vec::Vec;
@@ -100,32 +101,30 @@ impl RingWriter {
     /// Tells the controller that the thread is stopped, its own `registers` then pc and flags, the low halves of its first vector
     /// registers, and waits for as long as the controller is there to say how to go on.
     pub fn wait_stopped(&self, reason: u32, registers: [u64; 18], vectors: [u64; 8]) -> u32 {
-        self.show(registers, vectors);
-        let ring =
-            if reason == protocol::hold_reason::CAPTURE { Shared::ring_visit_bell } else { Shared::ring_doorbell };
-        let answer = self.ask_for(protocol::request_kind::HOLD, [u64::from(reason), 0, 0, 0], true, ring);
-        answer.unwrap_or(protocol::hold_reply::GO_ON)
-    }
-
-    /// Tells the controller that the thread, its registers and vectors `held`, is about to translate a block of so many bytes, and waits for what
-    /// is to be changed in it: how many bytes of that were written into `changes`. `None`: nothing.
-    pub fn wait_for_changes(&self, held: ([u64; 18], [u64; 8]), size_bytes: u64, changes: &mut [u8]) -> Option<usize> {
-        self.show(held.0, held.1);
-        // The controller writes there, which the compiler does not see.
-        let place = core::hint::black_box(changes.as_mut_ptr());
-        let arguments = [u64::from(protocol::hold_reason::BLOCK), size_bytes, place as u64, changes.len() as u64];
-        let reply = self.ask_for(protocol::request_kind::HOLD, arguments, true, Shared::ring_visit_bell);
-        (reply == Some(protocol::hold_reply::CHANGED_BLOCK)).then(|| self.answer()[0] as usize)
-    }
-
-    /// Shows the controller a thread that stops.
-    fn show(&self, registers: [u64; 18], vectors: [u64; 8]) {
         let slot = self.slot_pointer();
         // SAFETY: the slot is mapped and this thread's own; the fields are aligned.
         unsafe {
             (&raw mut (*slot).held_registers).write_volatile(registers);
             (&raw mut (*slot).held_vectors).write_volatile(vectors);
         }
+        let bell = if reason == protocol::hold_reason::CAPTURE { Bell::Visit } else { Bell::Door };
+        let answer = self.ask_for(protocol::request_kind::HOLD, [u64::from(reason), 0, 0, 0], true, bell);
+        answer.unwrap_or(protocol::hold_reply::GO_ON)
+    }
+
+    /// Tells the controller that the thread is about to translate the block at `pc` of so many bytes, and waits for what is to be changed in it:
+    /// how many bytes of that were written into `changes`. `None`: nothing.
+    pub fn wait_for_changes(
+        &self,
+        pc: u64,
+        size_bytes: u64,
+        changes: &mut [u8; protocol::MAX_BLOCK_CHANGES_BYTES as usize],
+    ) -> Option<usize> {
+        // The controller writes there, which the compiler does not see.
+        let place = core::hint::black_box(changes.as_mut_ptr());
+        let arguments = [u64::from(protocol::hold_reason::BLOCK), size_bytes, place as u64, pc];
+        let reply = self.ask_for(protocol::request_kind::HOLD, arguments, true, Bell::Visit);
+        (reply == Some(protocol::hold_reply::CHANGED_BLOCK)).then(|| self.answer()[0] as usize)
     }
 
     /// The registers that the controller wants instead, as they are in the thread's slot now.

@@ -14,6 +14,16 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// its own then.
 const AWAKE_NS: u64 = 20_000_000;
 
+/// The same of one that waits at a place: most callbacks are done by then, and waking up takes as long.
+const VISIT_AWAKE_NS: u64 = 60_000;
+
+/// Who is woken to answer: the controller's loop, or who waits for threads that come to places.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Bell {
+    Door,
+    Visit,
+}
+
 /// Writes records into the calling thread's ring.
 pub struct RingWriter {
     pub shared: Shared,
@@ -150,7 +160,7 @@ impl RingWriter {
 
     /// Waits until child `pid`, which begins in region `region`, has executed a program or ended, or the controller is not there.
     pub fn await_child(&self, region: u32, pid: u64) {
-        self.ask_for(protocol::request_kind::CHILD, [u64::from(region), pid, 0, 0], true, Shared::ring_doorbell);
+        self.ask_for(protocol::request_kind::CHILD, [u64::from(region), pid, 0, 0], true, Bell::Door);
     }
 
     /// Says that child `pid` was made, which begins in region `region`: the controller takes note when it comes to it.
@@ -168,12 +178,12 @@ impl RingWriter {
     }
 
     fn ask(&self, kind: u32, arguments: [u64; 4]) -> Option<u32> {
-        self.ask_for(kind, arguments, false, Shared::ring_doorbell)
+        self.ask_for(kind, arguments, false, Bell::Door)
     }
 
-    /// Asks, wakes who answers by `ring`, and waits for that; `waits_long`: for as long as the controller is there, however long it
+    /// Asks, wakes who answers by `bell`, and waits for that; `waits_long`: for as long as the controller is there, however long it
     /// takes. `None`: it is not there.
-    pub(super) fn ask_for(&self, kind: u32, arguments: [u64; 4], waits_long: bool, ring: fn(&Shared)) -> Option<u32> {
+    pub(super) fn ask_for(&self, kind: u32, arguments: [u64; 4], waits_long: bool, bell: Bell) -> Option<u32> {
         let slot = self.slot_pointer();
         // SAFETY: the slot is mapped and this thread's own; the fields are aligned.
         let (word, reply) =
@@ -185,10 +195,16 @@ impl RingWriter {
         // SAFETY: as above.
         unsafe { (&raw mut (*slot).request_arguments).write_volatile(arguments) };
         word.store(kind, Ordering::Release);
-        ring(&self.shared);
+        match bell {
+            Bell::Door => self.shared.ring_doorbell(),
+            Bell::Visit => self.shared.ring_visit_bell(),
+        }
         let mut wait_limit = WaitLimit::new(self.shared);
         if matches!(kind, protocol::request_kind::ADOPT | protocol::request_kind::EXECVE) {
             yield_until(AWAKE_NS, || word.load(Ordering::Acquire) != kind);
+        }
+        if bell == Bell::Visit {
+            yield_until(VISIT_AWAKE_NS, || word.load(Ordering::Acquire) != kind);
         }
         while word.load(Ordering::Acquire) == kind {
             let is_over = if waits_long { wait_limit.is_alone() } else { wait_limit.is_over() };

@@ -220,12 +220,7 @@ impl Engine {
 }
 
 /// Emits what is added to a block; registers are lent by none that anything is added to.
-fn emit_added(
-    mangler: &mut Mangler,
-    emitter: &mut Emitter,
-    added: &[Added],
-    mark: &mut dyn FnMut(usize, SpillState),
-) {
+fn emit_added(mangler: &mut Mangler, emitter: &mut Emitter, added: &[Added], mark: &mut dyn FnMut(usize, SpillState)) {
     for one in added {
         one.emit(mangler, emitter, mark);
     }

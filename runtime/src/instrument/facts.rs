@@ -6,7 +6,7 @@
 extern crate alloc;
 use super::branch_way::BranchWay;
 use super::counts::counters::Counters;
-use super::kinds::{hash, kind_of};
+use super::kinds::{count_copied, hash, kind_of};
 use super::order::decisions::PathFacts;
 use super::request::{Arrival, Request};
 use super::transforms::changes::Changes;
@@ -19,7 +19,6 @@ use crate::cpu::decode::scratch;
 use crate::cpu::instrument::counting::find_straight_way;
 use crate::decode::{Block, Ending};
 use crate::instrument::counts::loops::Round;
-use crate::protocol::exit_kind;
 use alloc::sync::Arc;
 
 /// What a plan is made from, beside the block's instructions.
@@ -122,16 +121,6 @@ impl Facts {
 
     pub fn is_led(&self) -> bool {
         self.leader != ExitId::NONE
-    }
-}
-
-/// How many of a block's instructions are copied.
-pub fn count_copied(block: &Block, ending: Ending, kind: u8) -> usize {
-    match ending {
-        Ending::Limit | Ending::Fault => block.count(),
-        // Where the processor has none it faults.
-        Ending::TransactionBegin(_) if kind == exit_kind::NONE => block.count(),
-        _ => block.count() - 1,
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a block's code and its end are called in records.
 
-use crate::decode::Ending;
+use crate::decode::{Block, Ending};
 use crate::protocol::exit_kind;
 
 /// FNV-1a.
@@ -22,5 +22,15 @@ pub fn kind_of(ending: Ending, has_transactions: bool) -> u8 {
         Ending::Syscall => exit_kind::SYSCALL,
         Ending::TransactionBegin(_) if has_transactions => exit_kind::JUMP,
         Ending::TransactionBegin(_) | Ending::Fault | Ending::Unsupported => exit_kind::NONE,
+    }
+}
+
+/// How many of a block's instructions are copied.
+pub fn count_copied(block: &Block, ending: Ending, kind: u8) -> usize {
+    match ending {
+        Ending::Limit | Ending::Fault => block.count(),
+        // Where the processor has none it faults.
+        Ending::TransactionBegin(_) if kind == exit_kind::NONE => block.count(),
+        _ => block.count() - 1,
     }
 }

@@ -315,8 +315,8 @@ class SharedMemory:
         return list(self._transforms)
 
     def set_transforms(self, rows: Sequence[TransformRow]) -> None:
-        """Have the blocks in some ranges asked about before they are translated, all of them once more; threads see to it
-        as they come. Raises UsageError: too many."""
+        """Have the blocks in some ranges asked about before they are translated, all of them once more; threads see
+        to it as they come. Raises UsageError: too many."""
         if len(rows) > MAX_TRANSFORM_RANGES:
             raise UsageError(f"there are {len(rows)} ranges of code to transform: {MAX_TRANSFORM_RANGES} are possible")
         self._tell_transforms(rows, self._transform_ticket + 1)

@@ -526,8 +526,8 @@ class CaptureAction(IntEnum):
 class HoldReason(IntEnum):
     """Why a thread is stopped in the dispatcher: the controller holds the process, the thread has made the one step
     that it was to make, it came to a breakpoint, or to a capture that stops; or it is about to translate a block of
-    transform_ranges: the request's arguments are then the block's size, and where in the target how many bytes of
-    BlockChange may be written.
+    transform_ranges: the request's arguments are then the block's size, where in the target max_block_changes_bytes
+    of BlockChange may be written, and the block's address; nothing is shown of the thread.
     """
 
     ASKED = 1

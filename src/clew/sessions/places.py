@@ -23,8 +23,9 @@ from clew.sessions.memory import Images, read_memory
 
 if TYPE_CHECKING:
     from clew.recording.following.followed import FollowedProcess
-    from clew.recording.following.holding import Holding, StoppedThread
+    from clew.recording.following.holding import Holding
     from clew.recording.following.processes import Processes
+    from clew.recording.following.stopped_thread import StoppedThread
 
 __all__ = ["NOWHERE", "Places", "Stop", "Where", "Wish"]
 

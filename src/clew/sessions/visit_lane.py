@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from clew.dataclass import dataclass
-from clew.process.futexes import MAX_WORDS, wait_for_change
+from clew.process.futexes import MAX_WORDS, WordWaiter
 from clew.process.linux import futex_wake
 from clew.protocol.layout import field_offset
 
@@ -82,25 +82,29 @@ class VisitLane:
         futex_wake(ctypes.addressof(self._own))
 
     def _run(self) -> None:
+        heard: list[_Heard] = []
+        waiter = WordWaiter([self._own])
         while not self._is_closing:
             own = self._own.value
-            heard = self._heard
-            words, seconds = [(self._own, own)], LOOK_SECONDS
+            with self._lock:
+                if any(one.holding.followed.has_ended for one in self._heard):
+                    self._heard = [one for one in self._heard if not one.holding.followed.has_ended]
+            if heard is not self._heard:
+                heard = self._heard
+                waiter = WordWaiter([self._own, *(one.bell for one in heard)])
+            values, seconds = [own], LOOK_SECONDS
             for one in heard:
                 n_rung = one.bell.value
-                words.append((one.bell, n_rung))
+                values.append(n_rung)
                 if n_rung != one.n_rung and one.holding.followed.drain is None:
                     # A program that has just begun: nobody looks at its threads yet.
                     seconds = SOON_SECONDS
                 elif n_rung != one.n_rung:
                     one.n_rung = n_rung
                     self._meet_visitors(one.holding)
-            if not wait_for_change(words, time.monotonic() + seconds):
+            if not waiter.wait(values, time.monotonic() + seconds):
                 self._give_up()
                 return
-            del words
-            with self._lock:
-                self._heard = [one for one in self._heard if not one.holding.followed.has_ended]
 
     def _meet_visitors(self, holding: Holding) -> None:
         try:

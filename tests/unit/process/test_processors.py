@@ -23,7 +23,7 @@ from clew.process.stopped_process import StoppedProcess
 from clew.process.thread_state import ThreadState, call_to_make_again, give_back, parse_state, read_state
 from clew.protocol._constants import ARCHITECTURES, LAYOUTS, HoldReason
 from clew.protocol.schema import load_schema
-from clew.recording.following.holding import StoppedThread
+from clew.recording.following.stopped_thread import StoppedThread
 from tests.unit.process.made_up_processor import (
     ARCHITECTURE,
     DEFINITION,

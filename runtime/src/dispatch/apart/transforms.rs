@@ -6,6 +6,7 @@ use crate::context::ThreadContext;
 use crate::instrument::ENGINE;
 use crate::protocol::MAX_BLOCK_CHANGES_BYTES;
 use crate::thread::registry::writer_of;
+use alloc::boxed::Box;
 
 /// Asks about the block of so many bytes at the context's pc. No lock held, the context complete.
 ///
@@ -14,9 +15,9 @@ pub fn ask(context: &mut ThreadContext, shared: Shared, size_bytes: u16) {
     // Where the program would have been aborted natively, for that it stopped.
     crate::dispatch::flow::rseq::settle(context);
     let writer = writer_of(context, shared);
-    let mut bytes = alloc::vec![0; MAX_BLOCK_CHANGES_BYTES as usize];
-    let held = (context.registers.held(), context.vector.held());
-    let n_said = writer.wait_for_changes(held, u64::from(size_bytes), &mut bytes);
+    let mut bytes = Box::new([0; MAX_BLOCK_CHANGES_BYTES as usize]);
+    let pc = context.registers.pc;
+    let n_said = writer.wait_for_changes(pc.raw(), u64::from(size_bytes), &mut bytes);
     let said = n_said.and_then(|n| bytes.get(..n));
-    ENGINE.lock().learn_changes(&writer, context.registers.pc, size_bytes, said);
+    ENGINE.lock().learn_changes(&writer, pc, size_bytes, said);
 }

@@ -62,7 +62,8 @@ impl Transforms {
     /// What a block is changed by that holds the instruction at `pc`, if any does.
     fn around(&self, pc: AppPc) -> Option<&Answer> {
         let before = |limit| self.by_pc.range((Bound::Unbounded, limit)).next_back();
-        self.whole_of(pc).or_else(|| before(Bound::Excluded(pc)).map(|(_, answer)| answer).filter(|answer| pc < answer.end))
+        self.whole_of(pc)
+            .or_else(|| before(Bound::Excluded(pc)).map(|(_, answer)| answer).filter(|answer| pc < answer.end))
     }
 }
 
@@ -74,7 +75,8 @@ impl Engine {
             return false;
         }
         self.transforms = Transforms { ticket, ..Transforms::new() };
-        self.ranges.rewritten = ranges.into_iter().map(|(start, end)| (AppPc::from_raw(start), AppPc::from_raw(end))).collect();
+        self.ranges.rewritten =
+            ranges.into_iter().map(|(start, end)| (AppPc::from_raw(start), AppPc::from_raw(end))).collect();
         true
     }
 

@@ -4,7 +4,7 @@
 //! executes what is in front of it again. The block's end stays what it is, since the trace speaks of it.
 
 extern crate alloc;
-use super::super::facts::count_copied;
+use super::super::kinds::count_copied;
 use crate::context::addresses::AppPc;
 use crate::cpu::translate::Added;
 use crate::decode::{Block, Ending};
@@ -119,7 +119,10 @@ mod tests {
     fn what_makes_no_sense_is_refused() {
         let offset = (loop_of_one(PC).last_pc() - PC) as u8;
         assert!(parse(&[offset, 0, 1, 0]).is_none(), "the branch at the end stays");
-        assert!(parse(&[offset, 0, 0, 1, piece_place::AFTER, piece_kind::VERBATIM, 0, 0]).is_none(), "nothing is behind it");
+        assert!(
+            parse(&[offset, 0, 0, 1, piece_place::AFTER, piece_kind::VERBATIM, 0, 0]).is_none(),
+            "nothing is behind it"
+        );
         assert!(parse(&[1, 0, 1, 0]).is_none(), "in the middle of an instruction");
         assert!(parse(&[0, 0, 0, 0, 0, 0, 0, 0]).is_none(), "the same one twice");
         assert!(parse(&[0, 0, 1]).is_none() && parse(&[0, 0, 0, 1]).is_none(), "cut off");

@@ -59,7 +59,8 @@ class Architecture:
 
     max_instruction_bytes = 1
     assembler_directives = ""
-    """What stands in front of instructions that the platform's assembler is given, so that they read as they are shown."""
+    """What stands in front of instructions that the platform's assembler is given, so that they read as they are
+    shown."""
     restart_call = -1
     """The system call made by nobody by which the kernel goes on with one that waits for some time, and that a stop
     interrupted."""

@@ -6,9 +6,10 @@ Runs in the controller. By the decoder that the runtime has, so that both see th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
-from typing import Final
+from types import ModuleType
+from typing import Any, Final
 
 from iced_x86 import (
     Code,
@@ -19,8 +20,10 @@ from iced_x86 import (
     Formatter,
     FormatterSyntax,
     Instruction,
+    InstructionInfo,
     InstructionInfoFactory,
     MemorySizeInfo,
+    MemorySizeOptions,
     OpAccess,
     Register,
 )
@@ -36,16 +39,51 @@ _FLAGS: Final = "rflags"
 
 def iter_details(code: bytes, address: int) -> Iterator[InstructionDetails]:
     """As `Architecture.iter_details`."""
-    factory, formatter, position = InstructionInfoFactory(), _formatter(), 0
+    position = 0
     for one in Decoder(64, code, ip=address, options=_decoder_options()):
         if one.code == Code.INVALID:
             return
-        info = factory.info(one)
-        used = [(_registers()[place.register], place.access) for place in info.used_registers()]
-        reads = [name for name, access in used if access in _READS] + ([_FLAGS] if one.rflags_read else [])
-        writes = [name for name, access in used if access in _WRITES] + ([_FLAGS] if one.rflags_modified else [])
+        yield _Details(one, code[position : position + one.len])
+        position += one.len
+
+
+class _Details(InstructionDetails):
+    def __init__(self, one: Instruction, code: bytes) -> None:
+        may_go_elsewhere = one.flow_control != FlowControl.NEXT
+        super().__init__(one.ip, code, may_go_elsewhere=may_go_elsewhere, uses_own_segment=_uses_gs(one))
+        self._one = one
+
+    @property
+    def mnemonic(self) -> str:
+        return _formatter().format_mnemonic(self._one)
+
+    @property
+    def operands(self) -> str:
+        return _formatter().format_all_operands(self._one)
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        one = self._one
+        flow = () if one.flow_control == FlowControl.NEXT else (_names(FlowControl)[one.flow_control],)
+        return (*flow, *(_names(CpuidFeature)[feature] for feature in one.cpuid_features()))
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return self._used(_READS, is_flags=self._one.rflags_read != 0)
+
+    @property
+    def writes(self) -> tuple[str, ...]:
+        return self._used(_WRITES, is_flags=self._one.rflags_modified != 0)
+
+    def _used(self, how: frozenset[int], *, is_flags: bool) -> tuple[str, ...]:
         names = _registers()
-        memory = tuple(
+        used = [names[place.register] for place in self._info.used_registers() if place.access in how]
+        return tuple(dict.fromkeys([*used, _FLAGS] if is_flags else used))
+
+    @property
+    def memory(self) -> tuple[MemoryAccess, ...]:
+        names = _registers()
+        return tuple(
             MemoryAccess(
                 names[place.base],
                 names[place.index],
@@ -55,26 +93,17 @@ def iter_details(code: bytes, address: int) -> Iterator[InstructionDetails]:
                 MemorySizeInfo(place.memory_size).size,
                 ("r" if place.access in _READS else "") + ("w" if place.access in _WRITES else ""),
             )
-            for place in info.used_memory()
+            for place in self._info.used_memory()
         )
-        yield InstructionDetails(
-            address=one.ip,
-            code=code[position : position + one.len],
-            mnemonic=formatter.format_mnemonic(one),
-            operands=formatter.format_all_operands(one),
-            groups=_groups_of(one),
-            reads=tuple(dict.fromkeys(reads)),
-            writes=tuple(dict.fromkeys(writes)),
-            memory=memory,
-            may_go_elsewhere=one.flow_control != FlowControl.NEXT,
-            uses_own_segment=_uses_gs(one),
-        )
-        position += one.len
+
+    @cached_property
+    def _info(self) -> InstructionInfo:
+        return _factory().info(self._one)
 
 
-def _groups_of(one: Instruction) -> tuple[str, ...]:
-    flow = () if one.flow_control == FlowControl.NEXT else (_names(FlowControl)[one.flow_control],)
-    return (*flow, *(_names(CpuidFeature)[feature] for feature in one.cpuid_features()))
+@cache
+def _factory() -> InstructionInfoFactory:
+    return InstructionInfoFactory()
 
 
 def _signed(displacement: int) -> int:
@@ -82,7 +111,8 @@ def _signed(displacement: int) -> int:
 
 
 def _uses_gs(one: Instruction) -> bool:
-    return one.segment_prefix == Register.GS or Register.GS in (one.op_register(i) for i in range(one.op_count))
+    registers = [int(one.op_register(index)) for index in range(one.op_count)]
+    return int(Register.GS) in (int(one.segment_prefix), *registers)
 
 
 @cache
@@ -90,7 +120,7 @@ def _formatter() -> Formatter:
     # The assembler that text is given to reads this.
     formatter = Formatter(FormatterSyntax.INTEL)
     formatter.show_branch_size = False
-    formatter.memory_size_options = 1
+    formatter.memory_size_options = MemorySizeOptions.ALWAYS
     formatter.hex_prefix, formatter.hex_suffix = "0x", ""
     formatter.uppercase_hex = False
     formatter.rip_relative_addresses = True
@@ -98,14 +128,14 @@ def _formatter() -> Formatter:
 
 
 @cache
-def _decoder_options() -> int:
-    """How this processor's maker decodes what the makers decode differently (runtime/src/arch/x86_64/decode/block.rs)."""
+def _decoder_options() -> Any:
+    # What the makers decode differently, as the runtime does (runtime/src/arch/x86_64/decode/block.rs).
     text = Path("/proc/cpuinfo").read_text(errors="replace")
     return DecoderOptions.AMD if "AuthenticAMD" in text or "HygonGenuine" in text else DecoderOptions.NONE
 
 
 @cache
-def _names(of: object) -> dict[int, str]:
+def _names(of: ModuleType) -> dict[int, str]:
     """The words of an enumeration of the decoder's, by their numbers."""
     return {value: name.lower() for name, value in vars(of).items() if isinstance(value, int)}
 

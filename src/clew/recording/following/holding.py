@@ -13,7 +13,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final
 
 from clew.address import RemoteAddress, Tid
 from clew.dataclass import dataclass, field, replace
@@ -22,45 +22,23 @@ from clew.process.capture_table import CaptureRow
 from clew.process.identity import iter_threads
 from clew.process.processors.chosen import native_processor
 from clew.process.processors.processor import Processor
-from clew.protocol._constants import MAX_BREAKPOINTS, CaptureAction, HoldReason, HoldReply, RequestKind
+from clew.protocol._constants import (
+    MAX_BLOCK_CHANGES_BYTES,
+    MAX_BREAKPOINTS,
+    CaptureAction,
+    HoldReason,
+    HoldReply,
+    RequestKind,
+)
 from clew.recording.following.held_calls import HeldCalls
+from clew.recording.following.stopped_thread import StoppedThread
 from clew.recording.following.visits import BlockQuestion, OnVisit, Visits
 
 if TYPE_CHECKING:
-    from clew.protocol.architecture import ArchitectureDefinition
     from clew.recording.drain.request import Request
     from clew.recording.following.followed import FollowedProcess
 
-__all__ = ["Holding", "StoppedThread"]
-
-
-@dataclass(frozen=True)
-class StoppedThread:
-    """A thread that is stopped: why (HoldReason), and its registers in the order that its architecture has.
-
-    `vectors` are the low halves of its first vector registers.
-    """
-
-    tid: Tid
-    reason: HoldReason
-    registers: tuple[int, ...]
-    vectors: tuple[int, ...]
-    definition: ArchitectureDefinition
-
-    @cached_property
-    def by_name(self) -> dict[str, int]:
-        """Its registers by their names, in their order."""
-        return dict(zip(self.definition.held_registers, self.registers, strict=True))
-
-    @property
-    def pc(self) -> RemoteAddress:
-        """Where it is: in front of the instruction there."""
-        return RemoteAddress(self.by_name[self.definition.program_counter])
-
-    @property
-    def stack_pointer(self) -> int:
-        """The address of its stack's last word."""
-        return self.by_name[self.definition.stack_pointer]
+__all__ = ["Holding"]
 
 
 _WORD_MASK: Final = (1 << 64) - 1
@@ -117,15 +95,14 @@ class Holding:
         reason = HoldReason.ASKED
         with contextlib.suppress(ValueError):
             reason = HoldReason(request.arguments[0])
-        registers, vectors = drain.read_held_registers(request.slot), drain.read_held_vectors(request.slot)
-        thread = StoppedThread(tid, reason, registers, vectors, self.processor.definition)
+        if reason in _VISITS:
+            # Who hears of it may be on the way to it.
+            return None if self.visits.is_heard else self._meet(request)
+        thread = self._read_thread(request, reason)
         if reason == HoldReason.ASKED and not self.is_held:
             # It is as it was told, unless the program wrote over it.
             self.followed.shared.set_status_ticket("hold_ticket", 0)
             return HoldReply.GO_ON
-        if reason in _VISITS:
-            # Who hears of it may be on the way to it.
-            return None if self.visits.is_heard else self._meet(thread, request)
         if reason == HoldReason.BREAKPOINT and thread.pc not in self.breakpoints:
             over = self._over
             if over is None or thread.pc != over.return_pc:
@@ -143,6 +120,13 @@ class Holding:
             self._wants_all = True
         return None
 
+    def _read_thread(self, request: Request, reason: HoldReason) -> StoppedThread:
+        """What a thread shows of itself that asks how to go on."""
+        drain = self.followed.drain
+        assert drain is not None
+        registers, vectors = drain.read_held_registers(request.slot), drain.read_held_vectors(request.slot)
+        return StoppedThread(Tid(request.tid), reason, registers, vectors, self.processor.definition)
+
     def meet_visitors(self) -> None:
         """Tell of the threads that have come to places: by who hears of them, in a thread of its own."""
         drain = self.followed.drain
@@ -150,17 +134,14 @@ class Holding:
             assert drain is not None
             if request.arguments[0] not in _VISITS or self.visits.is_waiting(Tid(request.tid)):
                 continue
-            registers, vectors = drain.read_held_registers(request.slot), drain.read_held_vectors(request.slot)
-            tid, definition = Tid(request.tid), self.processor.definition
-            thread = StoppedThread(tid, HoldReason(request.arguments[0]), registers, vectors, definition)
-            reply = self._meet(thread, request)
+            reply = self._meet(request)
             if reply is not None:
                 drain.reply(request.slot, reply)
 
-    def _meet(self, thread: StoppedThread, request: Request) -> HoldReply | None:
-        slot = request.slot
-        if thread.reason == HoldReason.BLOCK:
-            return self.visits.ask(self.followed, thread, slot, BlockQuestion(*request.arguments[1:4]))
+    def _meet(self, request: Request) -> HoldReply | None:
+        if request.arguments[0] == HoldReason.BLOCK:
+            return self.visits.ask(self, request.slot, BlockQuestion(Tid(request.tid), *request.arguments[1:4]))
+        thread, slot = self._read_thread(request, HoldReason.CAPTURE), request.slot
         is_place = thread.pc in self.visits.on_visit
         return self.visits.meet(self.followed, thread, slot) if is_place else HoldReply.GO_ON
 
@@ -301,25 +282,25 @@ class Holding:
         drain.reply(slot, HoldReply.GO_ON if registers is None else HoldReply.GO_ON_CHANGED)
         return True
 
-    def change_block(self, tid: Tid, question: BlockQuestion, changes: bytes) -> bool:
-        """Let a thread go on that asked about a block, with what is to be changed in it.
-
-        False: it has gone on by itself, or its memory can't be written.
-        """
-        slot, drain = self.visits.let_go(tid), self.followed.drain
+    def change_block(self, question: BlockQuestion, changes: bytes) -> None:
+        """Let a thread go on that asked about a block, unless it has gone on by itself, with what is to be changed in
+        it."""
+        slot, drain = self.visits.let_go(question.tid), self.followed.drain
         if slot is None or drain is None:
-            return False
-        assert len(changes) <= question.room_bytes
+            return
         reply = HoldReply.GO_ON
         # The place is the thread's as long as it waits.
-        with contextlib.suppress(OSError, OverflowError):
-            with open(f"/proc/{self.followed.memory_pid}/mem", "r+b", buffering=0) as memory:
-                is_written = os.pwrite(memory.fileno(), changes, question.place) == len(changes)
-            if is_written:
-                drain.answer_more(slot, (len(changes), 0, 0, 0))
-                reply = HoldReply.CHANGED_BLOCK
+        if changes and len(changes) <= MAX_BLOCK_CHANGES_BYTES:
+            with contextlib.suppress(OSError, OverflowError):
+                if os.pwrite(self.memory.fileno(), changes, question.place) == len(changes):
+                    drain.answer_more(slot, (len(changes), 0, 0, 0))
+                    reply = HoldReply.CHANGED_BLOCK
         drain.reply(slot, reply)
-        return reply == HoldReply.CHANGED_BLOCK
+
+    @cached_property
+    def memory(self) -> IO[bytes]:
+        """The process' memory, whatever is protected. Raises OSError."""
+        return open(f"/proc/{self.followed.memory_pid}/mem", "r+b", buffering=0)
 
     def release(self) -> None:
         """Let everything go on as if nothing had been: clew leaves the process."""

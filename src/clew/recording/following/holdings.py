@@ -61,7 +61,8 @@ class Holdings:
             with contextlib.suppress(TargetError):
                 holding.advance()
 
-    def release(self) -> None:
-        """Let all threads go on, for good."""
-        for holding in self._by_process.values():
-            holding.release()
+    def release(self, live: Collection[FollowedProcess]) -> None:
+        """Let all threads go on, for good, of those that are followed still."""
+        for followed, holding in self._by_process.items():
+            if followed in live:
+                holding.release()

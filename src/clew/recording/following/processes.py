@@ -208,7 +208,7 @@ class Processes:
         """From now on what executes a program leaves by that; what is born is followed, so that it can be left."""
         self._is_leaving = True
         self.end_pause()
-        self.holdings.release()
+        self.holdings.release(self._roster.live)
 
     def detach(
         self,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from clew.address import RemoteAddress, Tid
 from clew.dataclass import dataclass, field
@@ -17,7 +17,8 @@ from clew.protocol._constants import HoldReply
 
 if TYPE_CHECKING:
     from clew.recording.following.followed import FollowedProcess
-    from clew.recording.following.holding import Holding, StoppedThread
+    from clew.recording.following.holding import Holding
+    from clew.recording.following.stopped_thread import StoppedThread
 
 __all__ = ["BlockQuestion", "OnBlock", "OnVisit", "Visits"]
 
@@ -28,22 +29,21 @@ OnVisit = Callable[["FollowedProcess", "StoppedThread"], bool]
 """Is told of a thread that came to a place; whether it waits there, or was let go already. False: it goes on."""
 
 
-@dataclass(frozen=True)
-class BlockQuestion:
-    """A thread is about to translate the block in front of it, of `size_bytes`: up to `room_bytes` of what is to be changed
-    in it can be written into the target's memory at `place`. All of it is the target's word."""
+class BlockQuestion(NamedTuple):
+    """Thread `tid` is about to translate the block at `pc` of `size_bytes`: what is to be changed in it can be
+    written into the target's memory at `place`, up to MAX_BLOCK_CHANGES_BYTES. All of it is the target's word."""
 
+    tid: Tid
     size_bytes: int
     place: int
-    room_bytes: int
+    pc: int
 
 
-OnBlock = Callable[["FollowedProcess", "StoppedThread", BlockQuestion], bool]
+OnBlock = Callable[["Holding", BlockQuestion], bool]
 """Is told of it; whether the thread waits, or was let go already. False: it goes on."""
 
 
-@dataclass(frozen=True)
-class _Visit:
+class _Visit(NamedTuple):
     slot: int
     ends_at: float
 
@@ -78,12 +78,12 @@ class Visits:
             return None
         return None if self.let_go(thread.tid) is None else HoldReply.GO_ON
 
-    def ask(self, followed: FollowedProcess, thread: StoppedThread, slot: int, question: BlockQuestion) -> HoldReply | None:
+    def ask(self, holding: Holding, slot: int, question: BlockQuestion) -> HoldReply | None:
         """The same of a thread that asks about a block."""
-        self.waiting[thread.tid] = _Visit(slot, time.monotonic() + self.max_seconds)
-        if self.on_block is not None and self.on_block(followed, thread, question):
+        self.waiting[question.tid] = _Visit(slot, time.monotonic() + self.max_seconds)
+        if self.on_block is not None and self.on_block(holding, question):
             return None
-        return None if self.let_go(thread.tid) is None else HoldReply.GO_ON
+        return None if self.let_go(question.tid) is None else HoldReply.GO_ON
 
     def let_go(self, tid: Tid) -> int | None:
         """A thread waits no longer: its slot; None: it does not wait, it has gone on already."""

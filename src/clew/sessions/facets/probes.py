@@ -76,7 +76,8 @@ class ProbesFacet:
         return add if callback is None else add(callback)
 
     def log(self, *, capture: Iterable[str] = (), condition: str | None = None) -> CallLog:
-        """A log that is filled where a transformer says so (`CodeInstruction.record`). Raises CaptureError, UsageError."""
+        """A log that is filled where a transformer says so (`CodeInstruction.record`). Raises CaptureError,
+        UsageError."""
         return self._probes.log(self._captures, None, capture, condition)
 
     def log_calls(self, where: str | int, *, capture: Iterable[str] = (), condition: str | None = None) -> CallLog:

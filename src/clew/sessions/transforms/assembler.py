@@ -23,7 +23,8 @@ _SECONDS: Final = 30.0
 
 
 def assemble(text: str, address: int) -> bytes:
-    """The bytes of some instructions at an address, in the syntax in which they are shown; `;` or new lines between them.
+    """The bytes of some instructions at an address, in the syntax in which they are shown; `;` or new lines between
+    them.
 
     Raises TransformError: there is no assembler, or it does not understand them.
     """

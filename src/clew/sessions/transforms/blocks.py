@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from clew.binary.architectures.details import InstructionDetails, MemoryAccess
-from clew.dataclass import dataclass, field
+from clew.dataclass import dataclass
 from clew.errors import TransformError
-from clew.protocol._constants import MAX_BLOCK_CHANGES_BYTES, PiecePlace, PieceKind
-from clew.protocol.layout import pack_struct
 from clew.process.processors.chosen import native_processor
+from clew.protocol._constants import MAX_BLOCK_CHANGES_BYTES, PieceKind, PiecePlace
+from clew.protocol.layout import pack_struct
 from clew.sessions.transforms.assembler import assemble
 
 if TYPE_CHECKING:
@@ -56,9 +56,6 @@ class CodeInstruction:
         self.address = details.address
         self.code = details.code
         """Its bytes, as the program has them."""
-        self.mnemonic = details.mnemonic
-        self.operands = details.operands
-        """As a disassembler shows them."""
         self.is_last = is_last
         """It ends the block."""
 
@@ -68,13 +65,23 @@ class CodeInstruction:
         return len(self.code)
 
     @property
+    def mnemonic(self) -> str:
+        """Its name, with prefixes such as `rep` and `lock`."""
+        return self._details.mnemonic
+
+    @property
+    def operands(self) -> str:
+        """Its operands as text."""
+        return self._details.operands
+
+    @property
     def groups(self) -> tuple[str, ...]:
         """How it goes on, where that is not behind itself (`call`, `conditional_branch`), and what has it (`sse2`)."""
         return self._details.groups
 
     @property
     def reads(self) -> tuple[str, ...]:
-        """Registers that it reads, `rflags` among them, also where it does not name them."""
+        """Registers that it reads, the flags among them, also where it does not name them."""
         return self._details.reads
 
     @property
@@ -106,7 +113,8 @@ class CodeInstruction:
         self._add(PiecePlace.BEFORE, code)
 
     def insert_after(self, code: bytes | str) -> None:
-        """The same behind it; they are taken to be at the address there. Raises TransformError, also of what ends a block and may go on elsewhere."""
+        """The same behind it; they are taken to be at the address there. Raises TransformError, also of what ends a
+        block and may go on elsewhere."""
         self._refuse_at_end("have something behind it")
         self._add(PiecePlace.AFTER, code)
 
@@ -117,8 +125,8 @@ class CodeInstruction:
         capture: Iterable[str] = (),
         condition: str | None = None,
     ) -> None:
-        """Call `callback` in front of it each time, as `on_call` does: the thread waits meanwhile. It comes first, whatever
-        else stands in front. Raises TransformError, CaptureError."""
+        """Call `callback` in front of it each time, as `on_call` does: the thread waits meanwhile. It comes first,
+        whatever else stands in front. Raises TransformError, CaptureError."""
         self._block.callouts.append(Callout(self.address, callback, None, tuple(capture), condition))
 
     def record(self, log: CallLog) -> None:
@@ -142,9 +150,14 @@ class CodeInstruction:
         for one in native_processor().architecture.iter_details(code, address):
             done += len(one.code)
             if one.may_go_elsewhere:
-                raise self._error(f"{one.mnemonic} {one.operands}".rstrip() + " is to be added, which may go on elsewhere")
+                raise self._error(
+                    f"{one.mnemonic} {one.operands}".rstrip() + " is to be added, which may go on elsewhere"
+                )
             if one.uses_own_segment:
-                raise self._error(f"{one.mnemonic} {one.operands}".rstrip() + " is to be added, which names gs")
+                raise self._error(
+                    f"{one.mnemonic} {one.operands}".rstrip()
+                    + " is to be added, which names what is not the program's here"
+                )
         if done < len(code):
             raise self._error(f"{code[done:].hex(' ')} is to be added, which is no instruction")
 
@@ -175,10 +188,11 @@ class CodeInstruction:
 
 
 class CodeBlock(Sequence[CodeInstruction]):
-    """A block that thread `tid` of process `pid` is about to execute for the first time: a sequence of its instructions.
+    """A block that thread `tid` of process `pid` is about to execute for the first time: a sequence of its
+    instructions.
 
-    It ends where a thread may go on elsewhere, or where clew cuts it: after many instructions, or where code begins that
-    may be written. `address` is its first one's, `code` its bytes.
+    It ends where a thread may go on elsewhere, or where clew cuts it: after many instructions, or where code begins
+    that may be written. `address` is its first one's, `code` its bytes.
     """
 
     def __init__(self, pid: int, tid: int, address: int, code: bytes, name: Callable[[int], str]) -> None:

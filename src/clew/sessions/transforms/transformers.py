@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING, Final
 from clew.errors import ControlError, TransformError, UsageError
 from clew.process.linux import PROT_EXEC
 from clew.process.maps import Mapping, read_maps
-from clew.protocol._constants import MAX_FRAGMENT_BYTES
 from clew.recording.options.filters import EVERYTHING, CodeMapping, Filter, FilterSet, parse_filters
 from clew.sessions.backtrace import Frame
-from clew.sessions.memory import read_memory
 from clew.sessions.transforms.asking import Asking
 from clew.sessions.transforms.blocks import Callout, CodeBlock
 
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
     from clew.process.shared_memory import TransformRow
     from clew.recording.control.commands import Control
     from clew.recording.following.followed import FollowedProcess
-    from clew.recording.following.holding import StoppedThread
+    from clew.recording.following.holding import Holding
     from clew.recording.following.processes import Processes
     from clew.recording.following.visits import BlockQuestion
     from clew.sessions.call_probes import CallProbes
@@ -138,22 +136,21 @@ class Transformers:
         rows = [row for item in filters for piece in pieces for row in self._filters.rows_of(item, True, piece)]
         return [(start, end, number) for start, end, _ in rows]
 
-    def _on_block(self, followed: FollowedProcess, thread: StoppedThread, question: BlockQuestion) -> bool:
-        assert self._processes is not None
-        self._probes.meet_asking(Asking(self._processes.holdings.of(followed), thread, question))
+    def _on_block(self, holding: Holding, question: BlockQuestion) -> bool:
+        self._probes.meet_asking(Asking(holding, question))
         return True
 
     def _answer(self, asking: Asking) -> None:
         """Show a block to who wants to see it, and let the thread go on that waits for that."""
-        followed, address = asking.holding.followed, int(asking.thread.pc)
-        code = read_memory(followed.memory_pid, address, min(asking.question.size_bytes, MAX_FRAGMENT_BYTES))
-        key = (int(followed.pid), address, code)
+        followed, address, code = asking.holding.followed, asking.question.pc, asking.read_code()
+        key = (followed.pid, address, code)
         with self._lock:
             said = self._said.get(key)
-            numbers = {number for start, end, number in followed.shared.transforms if start <= address < end}
-            here = [one for number, one in self._by_number.items() if number in numbers]
+            if said is None:
+                numbers = {number for start, end, number in followed.shared.transforms if start <= address < end}
+                here = [one for number, one in self._by_number.items() if number in numbers]
         if said is None:
-            block = CodeBlock(int(followed.pid), int(asking.thread.tid), address, code, lambda at: self._name(followed, at))
+            block = CodeBlock(followed.pid, asking.question.tid, address, code, lambda at: self._name(followed, at))
             said = self._said[key] = self._show(followed, here, block)
         asking.answer(said)
 
@@ -188,7 +185,11 @@ class Transformers:
 
     def warn(self) -> list[str]:
         """What is to be said of blocks that were left as they are."""
-        return [f"{one}: {len(one.errors)} blocks were left as they are: {one.errors[0]}" for one in self._made if one.errors]
+        return [
+            f"{one}: {len(one.errors)} blocks were left as they are: {one.errors[0]}"
+            for one in self._made
+            if one.errors
+        ]
 
 
 def _mappings_of(followed: FollowedProcess) -> list[Mapping]:

@@ -18,6 +18,7 @@ const REASONS: Record<StoppedThread["reason"], string> = {
   stepped: "stepped",
   breakpoint: "breakpoint",
   capture: "captured",
+  block: "about to translate",
 };
 
 /** How a program stands; `status` is undefined before it was asked. */

@@ -10,8 +10,8 @@ use crate::context::numbers::{CounterId, ExitId};
 use crate::cpu::features::Features;
 use crate::cpu::translate::Mangler;
 use crate::cpu::{code, WORD};
-use crate::instrument::Engine;
-use crate::protocol::exit_kind;
+use crate::instrument::{BuildError, Engine};
+use crate::protocol::{exit_kind, piece_kind, piece_place};
 use crate::sys::kernel::{PROT_EXEC, PROT_READ, PROT_WRITE};
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -243,4 +243,31 @@ fn code_that_changes_is_found_out() {
     assert_eq!(followed.machine.accumulator, 1 + 5);
     let versions = followed.fragments().filter(|one| one.app_pc == followed.start());
     assert_eq!(versions.count(), 2, "one of each code");
+}
+
+/// What a transformer says of one instruction: to leave it out, and what is to stand in front of it.
+fn change(offset: u64, is_dropped: bool, before: &[u32]) -> Vec<u8> {
+    let mut bytes = std::vec![offset as u8, (offset >> 8) as u8, u8::from(is_dropped), 1];
+    bytes.extend([piece_place::BEFORE, piece_kind::CODE, (before.len() * WORD as usize) as u8, 0]);
+    bytes.extend(before.iter().flat_map(|word| word.to_le_bytes()));
+    bytes
+}
+
+#[test]
+fn what_is_changed_in_a_block_is_executed_and_counted_as_it_was() {
+    let program =
+        [word(code::ADD, 1), word(code::ADD, 100), word(code::LESS, 30), word(code::JUMP_IF, -3), word(code::FAULT, 0)];
+    let mut followed = Followed::new(&program, PROT_READ | PROT_EXEC);
+    let start = followed.start();
+    followed.engine.ranges.rewritten = std::vec![(start, start + 4 * WORD)];
+    let asked = followed.engine.fragment_at(&followed.writer, start);
+    assert_eq!(asked, Err(BuildError::Untransformed(4 * WORD as u16)), "it is asked about first");
+    let changes =
+        [change(WORD, true, &[word(code::ADD, 2)]), change(3 * WORD, false, &[word(code::NOTHING, 0)])].concat();
+    followed.engine.learn_changes(&followed.writer, start, 4 * WORD as u16, Some(&changes));
+    followed.run();
+    assert_eq!(followed.machine.accumulator, 30, "1 + 2 a turn");
+    let first = *followed.fragments().next().expect("one");
+    assert_eq!(followed.executions(&first), 10);
+    followed.engine.ranges.rewritten.clear();
 }

@@ -231,11 +231,6 @@ fn decode_one(
     Ok(ending.or(is_last.then_some(Ending::Limit)))
 }
 
-/// Whether an instruction may end a block, or stops a thread: it goes on elsewhere than behind itself, or not where it is a copy.
-pub fn may_end_block(instruction: &Instruction) -> bool {
-    instruction.flow_control() != FlowControl::Next || is_in_place(instruction)
-}
-
 /// Whether an instruction may write what comes after it: anything that names memory, but for mere addresses.
 fn may_write_memory(instruction: &Instruction) -> bool {
     let is_address_only = matches!(instruction.mnemonic(), Mnemonic::Lea | Mnemonic::Nop);

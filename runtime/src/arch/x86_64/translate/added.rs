@@ -3,12 +3,12 @@
 extern crate alloc;
 use super::{Mangler, Spare};
 use crate::context::addresses::AppPc;
-use crate::cpu::decode::block::{decoder_options, may_end_block};
-use crate::cpu::decode::in_place::uses_gs_memory;
+use crate::cpu::decode::block::decoder_options;
+use crate::cpu::decode::in_place::{is_in_place, uses_gs_memory};
 use crate::cpu::emit::Emitter;
 use crate::cpu::spill::SpillState;
 use alloc::vec::Vec;
-use iced_x86::{Code, ConstantOffsets, Decoder, Instruction};
+use iced_x86::{Code, ConstantOffsets, Decoder, FlowControl, Instruction};
 
 /// What is added in one place.
 pub enum Added {
@@ -36,7 +36,11 @@ impl Added {
                 return None;
             }
             let offsets = decoder.get_constant_offsets(&instruction);
-            instructions.push(AddedInstruction { instruction, offsets, bytes: bytes[start..decoder.position()].to_vec() });
+            instructions.push(AddedInstruction {
+                instruction,
+                offsets,
+                bytes: bytes[start..decoder.position()].to_vec(),
+            });
         }
         Some(Added::Instructions(instructions))
     }
@@ -58,4 +62,9 @@ impl Added {
             }
         }
     }
+}
+
+/// Whether an instruction may end a block, or stops a thread: it goes on elsewhere than behind itself, or not where it is a copy.
+fn may_end_block(instruction: &Instruction) -> bool {
+    instruction.flow_control() != FlowControl::Next || is_in_place(instruction)
 }

@@ -1,0 +1,47 @@
+"""A thread that is stopped, as it shows itself.
+
+Runs in the controller.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from clew.address import RemoteAddress, Tid
+from clew.dataclass import dataclass
+from clew.protocol._constants import HoldReason
+
+if TYPE_CHECKING:
+    from clew.protocol.architecture import ArchitectureDefinition
+
+__all__ = ["StoppedThread"]
+
+
+@dataclass(frozen=True)
+class StoppedThread:
+    """A thread that is stopped: why (HoldReason), and its registers in the order that its architecture has.
+
+    `vectors` are the low halves of its first vector registers.
+    """
+
+    tid: Tid
+    reason: HoldReason
+    registers: tuple[int, ...]
+    vectors: tuple[int, ...]
+    definition: ArchitectureDefinition
+
+    @cached_property
+    def by_name(self) -> dict[str, int]:
+        """Its registers by their names, in their order."""
+        return dict(zip(self.definition.held_registers, self.registers, strict=True))
+
+    @property
+    def pc(self) -> RemoteAddress:
+        """Where it is: in front of the instruction there."""
+        return RemoteAddress(self.by_name[self.definition.program_counter])
+
+    @property
+    def stack_pointer(self) -> int:
+        """The address of its stack's last word."""
+        return self.by_name[self.definition.stack_pointer]
