@@ -456,7 +456,8 @@ pub mod piece_place {
 }
 
 /// What is added: instructions of the program's kind, as if they were at the instruction's address, or right behind it;
-/// or machine code that means the same everywhere, keeps what the program needs, and is executed as it is.
+/// or machine code that means the same everywhere, keeps what the program needs, and is executed as it is, on the
+/// runtime's stack, the program's stack pointer on top.
 pub mod piece_kind {
     pub const CODE: u8 = 0;
     pub const VERBATIM: u8 = 1;

@@ -28,16 +28,23 @@ if TYPE_CHECKING:
     from clew.sessions.events.parsing import parse
     from clew.sessions.session import Session
     from clew.sessions.streams import Stream
+    from clew.sessions.transforms.blocks import CodeBlock, CodeInstruction
+    from clew.sessions.transforms.native import NativeCode
+    from clew.sessions.transforms.transformers import Transformer
     from clew.trace import Trace
 
 __all__ = [
     "ClewError",
+    "CodeBlock",
+    "CodeInstruction",
     "EventStream",
     "FlowKind",
     "FollowedThread",
+    "NativeCode",
     "Session",
     "Trace",
     "TraceDiff",
+    "Transformer",
     "__version__",
     "attach",
     "attach_session",
@@ -270,12 +277,16 @@ def __getattr__(name: str) -> Any:
 
 _LATE = {
     "ClewError": "clew.errors",
+    "CodeBlock": "clew.sessions.transforms.blocks",
+    "CodeInstruction": "clew.sessions.transforms.blocks",
     "EventStream": "clew.sessions.events.event_stream",
     "FlowKind": "clew.protocol.codec",
     "FollowedThread": "clew.sessions.events.events",
+    "NativeCode": "clew.sessions.transforms.native",
     "Session": "clew.sessions.session",
     "Trace": "clew.trace",
     "TraceDiff": "clew.analysis.comparison.trace_diff",
+    "Transformer": "clew.sessions.transforms.transformers",
     "parse": "clew.sessions.events.parsing",
 }
 """Where what is imported when it is first asked for is."""

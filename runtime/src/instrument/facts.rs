@@ -116,7 +116,7 @@ impl Facts {
 
     /// Nothing follows from the block's instructions: others may be executed.
     pub fn is_changed(&self) -> bool {
-        self.changes.is_some()
+        self.changes.as_ref().is_some_and(|changes| !changes.keeps_code)
     }
 
     pub fn is_led(&self) -> bool {
@@ -136,6 +136,7 @@ impl Engine {
         ending: Ending,
     ) -> Result<Facts, BuildError> {
         let changes = self.changes_of(&request, block)?;
+        let is_changed = changes.as_ref().is_some_and(|changes| !changes.keeps_code);
         let (code_hash, hashed_size) = (hash(&block.code), block.size_bytes() as u16);
         // Behind the hash, which says whether the code is the same.
         let n_whole = block.count();
@@ -158,9 +159,9 @@ impl Engine {
             self.plan_misses(block, ending, ending != whole, &mut counters);
         }
         let find_leader = |before: Fragment| self.find_leader(request.arrival, block, ending, &before, &counters);
-        let leader = before.filter(|_| changes.is_none()).map_or(ExitId::NONE, find_leader);
+        let leader = before.filter(|_| !is_changed).map_or(ExitId::NONE, find_leader);
         counters.is_led = leader != ExitId::NONE;
-        let are_dead_at_end = changes.is_none() && self.are_flags_dead_after(block, ending);
+        let are_dead_at_end = !is_changed && self.are_flags_dead_after(block, ending);
         let is_called = request.arrival == Arrival::Call || before.is_some_and(|before| before.is_called);
         let path = self.path_facts(block, ending);
         let has_captures = self.captures.at(block.pc).is_some();
@@ -192,7 +193,7 @@ impl Engine {
             shares_entry: self.tells_links(),
             counts_heat: !is_hot
                 && !request.is_once()
-                && changes.is_none()
+                && !is_changed
                 && self.counts_heat(request.arrival, block, ending, are_dead_at_end),
             counts_trust: block.is_writable && self.counts_trust(),
             region_block,

@@ -12,9 +12,11 @@ from clew.dataclass import dataclass
 from clew.process.capture_table import CAPTURE_TABLE_BYTES
 from clew.protocol._constants import FILTER_RANGE_BYTES, MAX_FILTER_RANGES, STATUS_PAGE_BYTES, THREAD_SLOT_BYTES
 
-__all__ = ["PAGE_BYTES", "SharedLayout"]
+__all__ = ["CALLOUT_DATA_BYTES", "PAGE_BYTES", "SharedLayout"]
 
 PAGE_BYTES: Final = mmap.PAGESIZE
+CALLOUT_DATA_BYTES: Final = 1 << 20
+"""What native callouts have of data: theirs alone, nobody else looks at it."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,12 @@ class SharedLayout:
         return _page_up(self.filters_offset + MAX_FILTER_RANGES * FILTER_RANGE_BYTES)
 
     @property
-    def rings_offset(self) -> int:
+    def callout_data_offset(self) -> int:
         return _page_up(self.captures_offset + CAPTURE_TABLE_BYTES)
+
+    @property
+    def rings_offset(self) -> int:
+        return self.callout_data_offset + CALLOUT_DATA_BYTES
 
     @property
     def counters_offset(self) -> int:

@@ -18,6 +18,7 @@ from typing import Final
 
 from clew.dataclass import dataclass, replace
 from clew.errors import ClewError, UsageError
+from clew.process.callout_data import CalloutData
 from clew.process.capture_table import CaptureRow, CaptureTable
 from clew.process.linux import F_ADD_SEALS, MFD_ALLOW_SEALING, MFD_CLOEXEC, futex_wake, punch_hole
 from clew.process.shared_layout import SharedLayout
@@ -202,6 +203,7 @@ class SharedMemory:
         self._breakpoints: list[int] = []
         self._captures = CaptureTable()
         self._transforms: list[TransformRow] = []
+        self.callout_data = CalloutData(self.map, layout.callout_data_offset)
         self._transform_ticket = 0
         self._n_directives = 0
         self._n_changed = 0
@@ -228,6 +230,7 @@ class SharedMemory:
         child._captures.replace(self._captures.rows)
         child._write_captures()
         child._tell_transforms(self._transforms, self._transform_ticket)
+        child.callout_data.inherit(self.callout_data)
         child.set_breakpoints(self._breakpoints)
         return child
 
@@ -239,6 +242,8 @@ class SharedMemory:
 
     def close(self, *, is_unused: bool = True) -> None:
         """Give the mapping here up; and the region back, to be zeroed and used again, if nobody uses it any more."""
+        with contextlib.suppress(ValueError):
+            self.callout_data.keep()
         # A view of it may still be alive somewhere; the mapping goes with it then.
         with contextlib.suppress(BufferError):
             self.map.close()

@@ -559,7 +559,8 @@ class PiecePlace(IntEnum):
 
 class PieceKind(IntEnum):
     """What is added: instructions of the program's kind, as if they were at the instruction's address, or right behind
-    it; or machine code that means the same everywhere, keeps what the program needs, and is executed as it is.
+    it; or machine code that means the same everywhere, keeps what the program needs, and is executed as it is, on
+    the runtime's stack, the program's stack pointer on top.
     """
 
     CODE = 0

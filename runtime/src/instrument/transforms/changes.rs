@@ -27,13 +27,18 @@ pub struct Change {
 
 /// What is changed in a block, by address.
 #[derive(Default)]
-pub struct Changes(Vec<Change>);
+pub struct Changes {
+    list: Vec<Change>,
+    /// The program's instructions are all executed, and nothing beside them but what keeps everything that they ask for.
+    pub keeps_code: bool,
+}
 
 impl Changes {
     /// Reads what the controller said of a block that ends so; `None`: it can't be done.
     pub fn parse(bytes: &[u8], block: &Block, ending: Ending, kind: u8) -> Option<Changes> {
         let n_copied = count_copied(block, ending, kind);
-        let mut changes = Vec::new();
+        let mut list = Vec::new();
+        let mut keeps_code = true;
         let (mut rest, mut size, mut next) = (bytes, 0, 0);
         while !rest.is_empty() {
             // SAFETY: any bytes are one.
@@ -41,6 +46,7 @@ impl Changes {
             let pc = block.pc + u64::from(head.offset);
             let index = (next..block.count()).find(|index| block.pc_of(*index) == pc)?;
             next = index + 1;
+            keeps_code &= head.is_dropped == 0;
             let mut change = Change { pc, is_dropped: head.is_dropped != 0, before: Vec::new(), after: Vec::new() };
             for _ in 0..head.n_pieces {
                 // SAFETY: as above.
@@ -53,6 +59,7 @@ impl Changes {
                     piece_kind::VERBATIM => Added::verbatim(code),
                     _ => return None,
                 };
+                keeps_code &= piece.kind == piece_kind::VERBATIM;
                 size += code.len() * if piece.kind == piece_kind::CODE { GROWTH } else { 1 };
                 match piece.place {
                     piece_place::BEFORE => change.before.push(added),
@@ -63,20 +70,20 @@ impl Changes {
             if index >= n_copied && (change.is_dropped || !change.after.is_empty()) {
                 return None;
             }
-            changes.push(change);
+            list.push(change);
         }
-        (size <= MAX_ADDED_BYTES).then_some(Changes(changes))
+        (size <= MAX_ADDED_BYTES).then_some(Changes { list, keeps_code })
     }
 
     /// What is changed at the instruction there.
     pub fn at(&self, pc: AppPc) -> Option<&Change> {
-        let index = self.0.binary_search_by_key(&pc, |change| change.pc).ok()?;
-        self.0.get(index)
+        let index = self.list.binary_search_by_key(&pc, |change| change.pc).ok()?;
+        self.list.get(index)
     }
 
     /// Whether the block is what it is.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.list.is_empty()
     }
 }
 

@@ -81,6 +81,15 @@ class Architecture:
         """Instructions of `code`, which is at `address`, with all that is known of them. Ends where there is none."""
         return iter(())
 
+    def wrap_callout(self, text: bytes, entry: int, size_bytes: int, *, keeps_flags: bool) -> bytes:
+        """Machine code, for any address, that calls the function of `size_bytes` at `entry` of some compiled code:
+        with what registers it shows it, and keeping flags if they may be needed."""
+        raise NotImplementedError
+
+    callout_header = ""
+    """What stands in front of a callout's source in C: what it is shown of registers, and how it is compiled."""
+    callout_options: tuple[str, ...] = ()
+
     def is_call(self, name: str) -> bool:
         """Whether the instruction of that name is a call."""
         return False

@@ -66,6 +66,16 @@ class InstructionDetails:
         raise NotImplementedError
 
     @property
+    def reads_flags(self) -> bool:
+        """What it does depends on flags."""
+        raise NotImplementedError
+
+    @property
+    def overwrites_flags(self) -> bool:
+        """Whatever flags were before they are not any more."""
+        raise NotImplementedError
+
+    @property
     def memory(self) -> tuple[MemoryAccess, ...]:
         """Memory that it reads and writes, also where it does not name it, as on the stack."""
         raise NotImplementedError

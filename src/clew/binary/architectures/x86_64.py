@@ -61,6 +61,26 @@ class _X86_64(Architecture):  # noqa: N801
 
         return iter_details(code, address)
 
+    def wrap_callout(self, text: bytes, entry: int, size_bytes: int, *, keeps_flags: bool) -> bytes:
+        from clew.binary.architectures.x86_64_callouts import wrap_callout
+
+        return wrap_callout(text, entry, size_bytes, keeps_flags=keeps_flags)
+
+    callout_header = (
+        "#include <stdint.h>\n"
+        "#define CLEW_CALLOUT __attribute__((no_caller_saved_registers, used))\n"
+        "struct clew_registers { uint64_t rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, "
+        "r8, r9, r10, r11, r12, r13, r14, r15; };\n"
+    )
+    # Data may lie anywhere; code is moved, so it calls itself by distances only.
+    callout_options = (
+        "-mcmodel=medium",
+        "-mlarge-data-threshold=0",
+        "-mgeneral-regs-only",
+        "-mno-red-zone",
+        "-fcf-protection=none",
+    )
+
     def is_call(self, name: str) -> bool:
         return name == "call"
 

@@ -24,17 +24,23 @@ from iced_x86 import (
     InstructionInfoFactory,
     MemorySizeInfo,
     MemorySizeOptions,
+    Mnemonic,
     OpAccess,
     Register,
+    RegisterInfo,
 )
 
 from clew.binary.architectures.details import InstructionDetails, MemoryAccess
 
-__all__ = ["iter_details"]
+__all__ = ["iter_details", "registers_read"]
 
 _READS: Final = frozenset((OpAccess.READ, OpAccess.COND_READ, OpAccess.READ_WRITE, OpAccess.READ_COND_WRITE))
 _WRITES: Final = frozenset((OpAccess.WRITE, OpAccess.COND_WRITE, OpAccess.READ_WRITE, OpAccess.READ_COND_WRITE))
 _FLAGS: Final = "rflags"
+_OVERWRITES: Final = frozenset(
+    (Mnemonic.ADD, Mnemonic.SUB, Mnemonic.CMP, Mnemonic.TEST, Mnemonic.AND, Mnemonic.OR, Mnemonic.XOR, Mnemonic.NEG)
+)
+"""Change all arithmetic flags, whatever their operands are."""
 
 
 def iter_details(code: bytes, address: int) -> Iterator[InstructionDetails]:
@@ -81,6 +87,14 @@ class _Details(InstructionDetails):
         return tuple(dict.fromkeys([*used, _FLAGS] if is_flags else used))
 
     @property
+    def reads_flags(self) -> bool:
+        return self._one.rflags_read != 0
+
+    @property
+    def overwrites_flags(self) -> bool:
+        return self._one.mnemonic in _OVERWRITES
+
+    @property
     def memory(self) -> tuple[MemoryAccess, ...]:
         names = _registers()
         return tuple(
@@ -99,6 +113,12 @@ class _Details(InstructionDetails):
     @cached_property
     def _info(self) -> InstructionInfo:
         return _factory().info(self._one)
+
+
+def registers_read(one: Instruction) -> set[str]:
+    """The registers that an instruction reads, by their full names."""
+    used = _factory().info(one).used_registers()
+    return {_registers()[RegisterInfo(place.register).full_register] for place in used if place.access in _READS}
 
 
 @cache

@@ -6,7 +6,7 @@ Runs in the controller, in the thread that runs callbacks; the thread that came 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clew.binary.architectures.details import InstructionDetails, MemoryAccess
 from clew.dataclass import dataclass
@@ -17,8 +17,10 @@ from clew.protocol.layout import pack_struct
 from clew.sessions.transforms.assembler import assemble
 
 if TYPE_CHECKING:
+    from clew.recording.following.followed import FollowedProcess
     from clew.sessions.call_logs import CallLog
     from clew.sessions.calls import Call
+    from clew.sessions.transforms.native import NativeCode
 
 __all__ = ["Callout", "CodeBlock", "CodeInstruction"]
 
@@ -36,11 +38,15 @@ class Callout:
     condition: str | None = None
 
 
-@dataclass
-class _Piece:
+class _Piece(NamedTuple):
     place: PiecePlace
-    kind: PieceKind
     code: bytes
+
+
+class _NativeCall(NamedTuple):
+    place: PiecePlace
+    native: NativeCode
+    function: str
 
 
 class CodeInstruction:
@@ -51,7 +57,7 @@ class CodeInstruction:
 
     def __init__(self, block: CodeBlock, details: InstructionDetails, *, is_last: bool) -> None:
         self._block, self._details = block, details
-        self._pieces: list[_Piece] = []
+        self._pieces: list[_Piece | _NativeCall] = []
         self._is_dropped = False
         self.address = details.address
         self.code = details.code
@@ -94,6 +100,16 @@ class CodeInstruction:
         """Memory that it reads and writes, also where it does not name it, as on the stack."""
         return self._details.memory
 
+    @property
+    def details(self) -> InstructionDetails:
+        """What the decoder knows of it."""
+        return self._details
+
+    @property
+    def is_changed_otherwise(self) -> bool:
+        """Whether anything but calls of compiled functions is asked of it."""
+        return self._is_dropped or any(isinstance(one, _Piece) for one in self._pieces)
+
     def drop(self) -> None:
         """Have it not executed. Raises TransformError of what ends a block and may go on elsewhere."""
         self._refuse_at_end("be left out")
@@ -133,6 +149,20 @@ class CodeInstruction:
         """Have each execution recorded in a log (`Session.log`), while no thread stops."""
         self._block.callouts.append(Callout(self.address, None, log))
 
+    def call(self, native: NativeCode, function: str, *, after: bool = False) -> None:
+        """Call a function of compiled C (`Session.compile`) in front of it, or behind it, each time: no thread stops
+        for it.
+
+        It may take a `struct clew_registers *`, the program's registers, which it can change but for the stack pointer;
+        vector registers are not to be touched. Raises TransformError.
+        """
+        if after:
+            self._refuse_at_end("have something behind it")
+        if function not in native.functions:
+            raise self._error(f"there is no function {function!r} in what was compiled")
+        self._make_room()
+        self._pieces.append(_NativeCall(PiecePlace.AFTER if after else PiecePlace.BEFORE, native, function))
+
     def _refuse_at_end(self, what: str) -> None:
         if self.is_last and self._block.ends_with_branch:
             raise self._error(f"it ends its block, so it can't {what}")
@@ -141,9 +171,12 @@ class CodeInstruction:
         at = self.address if place == PiecePlace.BEFORE else self.address + self.size_bytes
         added = assemble(code, at) if isinstance(code, str) else bytes(code)
         self._check(added, at)
+        self._make_room()
+        self._pieces.append(_Piece(place, added))
+
+    def _make_room(self) -> None:
         if len(self._pieces) >= _MAX_PIECES:
             raise self._error(f"more than {_MAX_PIECES} pieces of code are added to it")
-        self._pieces.append(_Piece(place, PieceKind.CODE, added))
 
     def _check(self, code: bytes, address: int) -> None:
         done = 0
@@ -164,8 +197,8 @@ class CodeInstruction:
     def _error(self, reason: str) -> TransformError:
         return TransformError(f"block {self._block.address:#x}, {self}: {reason}")
 
-    def pack(self) -> bytes:
-        """What is to be changed at it, as the runtime reads it: empty if nothing is."""
+    def pack(self, followed: FollowedProcess | None) -> bytes:
+        """What is to be changed at it in a process, as the runtime reads it: empty if nothing is."""
         if not self._pieces and not self._is_dropped:
             return b""
         head = pack_struct(
@@ -174,11 +207,17 @@ class CodeInstruction:
             is_dropped=int(self._is_dropped),
             n_pieces=len(self._pieces),
         )
-        pieces = [
-            pack_struct("BlockPiece", place=one.place, kind=one.kind, size_bytes=len(one.code)) + one.code
-            for one in self._pieces
-        ]
-        return head + b"".join(pieces)
+        return head + b"".join(self._pack_piece(one, followed) for one in self._pieces)
+
+    def _pack_piece(self, one: _Piece | _NativeCall, followed: FollowedProcess | None) -> bytes:
+        kind, code = PieceKind.CODE, b""
+        if isinstance(one, _Piece):
+            code = one.code
+        else:
+            assert followed is not None
+            keeps_flags = self._block.needs_flags(self, is_behind=one.place == PiecePlace.AFTER)
+            kind, code = PieceKind.VERBATIM, one.native.call_from(followed, one.function, keeps_flags=keeps_flags)
+        return pack_struct("BlockPiece", place=one.place, kind=kind, size_bytes=len(code)) + code
 
     def __str__(self) -> str:
         return f"{self.address:#x} {self.mnemonic} {self.operands}".rstrip()
@@ -227,9 +266,19 @@ class CodeBlock(Sequence[CodeInstruction]):
         """Bytes of it."""
         return len(self.code)
 
-    def pack(self) -> bytes:
-        """What is to be changed in it, as the runtime reads it. Raises TransformError: too much."""
-        packed = b"" if self._decoded is None else b"".join(one.pack() for one in self._decoded)
+    def needs_flags(self, instruction: CodeInstruction, *, is_behind: bool) -> bool:
+        """Whether what comes in front of an instruction, or behind it, is to keep the flags: they may be asked for."""
+        index = self._instructions.index(instruction)
+        for one in self._instructions[index + is_behind :]:
+            if one.is_changed_otherwise or one.details.reads_flags:
+                return True
+            if one.details.overwrites_flags:
+                return False
+        return True
+
+    def pack(self, followed: FollowedProcess | None = None) -> bytes:
+        """What is to be changed in it, as the runtime of a process reads it. Raises TransformError: too much."""
+        packed = b"" if self._decoded is None else b"".join(one.pack(followed) for one in self._decoded)
         if len(packed) > MAX_BLOCK_CHANGES_BYTES:
             raise TransformError(f"block {self.address:#x}: {len(packed)} bytes of code are added, too many")
         return packed

@@ -162,7 +162,7 @@ class Transformers:
             n_callouts = len(block.callouts)
             try:
                 one.function(block)
-                changes = block.pack()
+                changes = block.pack(followed)
                 for callout in block.callouts[n_callouts:]:
                     self._call_out(followed, one, callout)
             except (TransformError, ControlError) as error:

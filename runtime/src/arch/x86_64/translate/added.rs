@@ -1,12 +1,15 @@
-//! Code that is added to a block: instructions as if they were at one of its addresses, or bytes that are executed as they are.
+//! Code that is added to a block: instructions as if they were at one of its addresses, or bytes that are executed as they are,
+//! on the runtime's stack, with the program's stack pointer on top.
 
 extern crate alloc;
 use super::{Mangler, Spare};
 use crate::context::addresses::AppPc;
 use crate::cpu::decode::block::decoder_options;
 use crate::cpu::decode::in_place::{is_in_place, uses_gs_memory};
+use crate::cpu::displacements::{GS_SPILL_OTHER, GS_STACK_TOP};
 use crate::cpu::emit::Emitter;
 use crate::cpu::spill::SpillState;
+use crate::cpu::RSP;
 use alloc::vec::Vec;
 use iced_x86::{Code, ConstantOffsets, Decoder, FlowControl, Instruction};
 
@@ -21,6 +24,14 @@ pub struct AddedInstruction {
     instruction: Instruction,
     offsets: ConstantOffsets,
     bytes: Vec<u8>,
+}
+
+impl Emitter<'_> {
+    /// `push gs:[displacement]`.
+    fn push_gs(&mut self, displacement: u32) {
+        self.bytes(&[0x65, 0xff, 0x34, 0x25]);
+        self.bytes(&displacement.to_le_bytes());
+    }
 }
 
 impl Added {
@@ -52,7 +63,14 @@ impl Added {
     /// Emits it where no register is lent. What it may consist of can all be emitted.
     pub fn emit(&self, mangler: &mut Mangler, emitter: &mut Emitter, mark: &mut dyn FnMut(usize, SpillState)) {
         match self {
-            Added::Verbatim(bytes) => emitter.bytes(bytes),
+            Added::Verbatim(bytes) => {
+                // Nobody else is on that stack while translated code runs; signals come on another one.
+                emitter.store_gs(GS_SPILL_OTHER, RSP);
+                emitter.load_gs(RSP, GS_STACK_TOP);
+                emitter.push_gs(GS_SPILL_OTHER);
+                emitter.bytes(bytes);
+                emitter.bytes(&[0x5c]); // pop rsp
+            }
             Added::Instructions(instructions) => {
                 for one in instructions {
                     let AddedInstruction { instruction, offsets, bytes } = one;
