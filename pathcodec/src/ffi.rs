@@ -142,6 +142,7 @@ pub unsafe extern "C" fn clew_path_read_flow(state: *mut u8, reading: *mut FlowR
             blocks: slice::from_raw_parts(reading.details, reading.n_details as usize),
             starts: slice::from_raw_parts(reading.starts, reading.n_starts as usize),
             times: slice::from_raw_parts(reading.times, reading.n_times as usize),
+            told: slice::from_raw_parts(reading.told, reading.n_told as usize),
         };
         let FlowReading { begun, sequence, time, thread, kinds, .. } = *reading;
         let question = Question { thread, kinds, known: (reading.surprise_bytes, reading.decisions) };

@@ -1,9 +1,10 @@
 //! Events out of a path: what the thread did, block by block, as rows. The path may still grow: what is known of it ends
 //! somewhere, and reading goes on from there when more is.
 
-use crate::protocol::{ending, flow_kind, BegunBlock, BlockDetail, FlowEvent, Position};
+use crate::protocol::{ending, flow_kind, BegunBlock, BlockDetail, FlowEvent, Position, ToldEvent};
 use crate::source::Stop;
 use crate::walk::Walker;
+use core::ops::Range;
 
 /// What events say of blocks. It comes from the target as much as the code does: every number is checked where it is used.
 #[derive(Clone, Copy)]
@@ -12,6 +13,8 @@ pub struct Details<'a> {
     pub starts: &'a [u16],
     /// Time stamps of the path's events.
     pub times: &'a [u64],
+    /// What is told of each of them; empty: nothing.
+    pub told: &'a [ToldEvent],
 }
 
 /// How far a reading has come, beside where its walk is.
@@ -66,8 +69,9 @@ fn read_into(walker: &mut Walker, details: Details, progress: &mut Progress, out
         if goes_back && !loops.pass_turns(walker, question.known, out.sequence) {
             loops.begin(walker, out.sequence);
         }
-        if out.left() < MOST_ROWS {
-            break None;
+        let n_here = if details.told.is_empty() { 0 } else { walker.n_events_here() };
+        if out.left() < MOST_ROWS + n_here {
+            break if n_here + MOST_ROWS > out.rows.len() { Some(Stop::Damaged) } else { None };
         }
         if !walker.is_known(question.known) {
             break Some(Stop::Cut);
@@ -76,10 +80,18 @@ fn read_into(walker: &mut Walker, details: Details, progress: &mut Progress, out
         if walker.next_event() != n_events {
             let passed = details.times.get(n_events..walker.next_event()).unwrap_or(&[]);
             out.time = passed.iter().rfind(|time| **time != 0).copied().unwrap_or(out.time);
+            out.tell(details, n_events..walker.next_event(), &mut begun, walker.stack().depth());
             n_events = walker.next_event();
+            if settled.is_ok() && !walker.is_known(question.known) {
+                // That it came here was told, and not yet that it went on.
+                break Some(Stop::Cut);
+            }
         }
         if let Err(stop) = settled {
             out.end_block(&mut begun);
+            if stop == Stop::End {
+                out.tell(details, n_events..n_events + 1, &mut begun, walker.stack().depth());
+            }
             break Some(stop);
         }
         let Some((index, block)) = walker.code().block_at(walker.block()) else {
@@ -224,6 +236,18 @@ impl Rows<'_> {
             let behind = starts.get(at + 1).map_or(end, |start| pc.wrapping_add(u64::from(*start)));
             let target = if at + 1 == starts.len() { next } else { behind };
             self.add(flow_kind::EXEC, address, target, behind.wrapping_sub(address) as u32, 1, depth);
+        }
+    }
+
+    /// Tells of events of the path that were just passed. A signal or an end comes where the thread left a block.
+    fn tell(&mut self, details: Details, passed: Range<usize>, begun: &mut BegunBlock, depth: u64) {
+        for one in details.told.get(passed).unwrap_or(&[]).iter().filter(|one| one.is_told != 0) {
+            if one.kind != flow_kind::SYSCALL {
+                self.end_block(begun);
+            }
+            if self.question.wants(one.kind & 31) {
+                self.add(one.kind, one.address, one.target, 0, 1, depth);
+            }
         }
     }
 

@@ -60,13 +60,21 @@ pub mod stop {
 /// What a thread did, as events tell it. call: an instruction called. ret: one returned. block: the thread left a basic
 /// block as it ran: from where the thread came to, up to the instruction that led elsewhere, calls the kernel, or was
 /// as far as it came. exec: it executed an instruction. compile: it translated a piece of code, which is executed from
-/// then on.
+/// then on. syscall: it called the kernel; target is the call's number. signal: it was interrupted in front of address,
+/// and a handler begins; target is the signal's number. exception: the same of a signal that the instruction at address
+/// caused. thread: it began at address (target 1), or ended in front of it (target 0). image: it mapped executable
+/// memory; target is the offset in the file.
 pub mod flow_kind {
     pub const CALL: u8 = 0;
     pub const RET: u8 = 1;
     pub const BLOCK: u8 = 2;
     pub const EXEC: u8 = 3;
     pub const COMPILE: u8 = 4;
+    pub const SYSCALL: u8 = 5;
+    pub const SIGNAL: u8 = 6;
+    pub const EXCEPTION: u8 = 7;
+    pub const THREAD: u8 = 8;
+    pub const IMAGE: u8 = 9;
 }
 
 /// A basic block.
@@ -310,6 +318,28 @@ const _: () = assert!(core::mem::offset_of!(BlockDetail, is_wanted) == 12);
 const _: () = assert!(core::mem::offset_of!(BlockDetail, goes_on) == 13);
 const _: () = assert!(core::mem::offset_of!(BlockDetail, reserved) == 14);
 
+/// What is told of one of the path's events.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ToldEvent {
+    /// FlowEvent.address
+    pub address: u64,
+    /// FlowEvent.target
+    pub target: u64,
+    /// 0: nothing is
+    pub is_told: u8,
+    /// enum FlowKind
+    pub kind: u8,
+    /// zero
+    pub reserved: [u8; 6],
+}
+const _: () = assert!(core::mem::size_of::<ToldEvent>() == 24);
+const _: () = assert!(core::mem::offset_of!(ToldEvent, address) == 0);
+const _: () = assert!(core::mem::offset_of!(ToldEvent, target) == 8);
+const _: () = assert!(core::mem::offset_of!(ToldEvent, is_told) == 16);
+const _: () = assert!(core::mem::offset_of!(ToldEvent, kind) == 17);
+const _: () = assert!(core::mem::offset_of!(ToldEvent, reserved) == 18);
+
 /// A block of which the thread executed a part, when there was no more to read.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -345,6 +375,10 @@ pub struct FlowReading {
     pub times: *const u64,
     /// so many
     pub n_times: u64,
+    /// of each event of the path what is told of it; or none
+    pub told: *const ToldEvent,
+    /// so many
+    pub n_told: u64,
     /// where events go
     pub rows: *mut FlowEvent,
     /// so many have room
@@ -364,22 +398,24 @@ pub struct FlowReading {
     /// which events are told: bits by enum FlowKind
     pub kinds: u32,
 }
-const _: () = assert!(core::mem::size_of::<FlowReading>() == 136);
+const _: () = assert!(core::mem::size_of::<FlowReading>() == 152);
 const _: () = assert!(core::mem::offset_of!(FlowReading, details) == 0);
 const _: () = assert!(core::mem::offset_of!(FlowReading, n_details) == 8);
 const _: () = assert!(core::mem::offset_of!(FlowReading, starts) == 16);
 const _: () = assert!(core::mem::offset_of!(FlowReading, n_starts) == 24);
 const _: () = assert!(core::mem::offset_of!(FlowReading, times) == 32);
 const _: () = assert!(core::mem::offset_of!(FlowReading, n_times) == 40);
-const _: () = assert!(core::mem::offset_of!(FlowReading, rows) == 48);
-const _: () = assert!(core::mem::offset_of!(FlowReading, n_rows) == 56);
-const _: () = assert!(core::mem::offset_of!(FlowReading, surprise_bytes) == 64);
-const _: () = assert!(core::mem::offset_of!(FlowReading, decisions) == 72);
-const _: () = assert!(core::mem::offset_of!(FlowReading, begun) == 80);
-const _: () = assert!(core::mem::offset_of!(FlowReading, sequence) == 112);
-const _: () = assert!(core::mem::offset_of!(FlowReading, time) == 120);
-const _: () = assert!(core::mem::offset_of!(FlowReading, thread) == 128);
-const _: () = assert!(core::mem::offset_of!(FlowReading, kinds) == 132);
+const _: () = assert!(core::mem::offset_of!(FlowReading, told) == 48);
+const _: () = assert!(core::mem::offset_of!(FlowReading, n_told) == 56);
+const _: () = assert!(core::mem::offset_of!(FlowReading, rows) == 64);
+const _: () = assert!(core::mem::offset_of!(FlowReading, n_rows) == 72);
+const _: () = assert!(core::mem::offset_of!(FlowReading, surprise_bytes) == 80);
+const _: () = assert!(core::mem::offset_of!(FlowReading, decisions) == 88);
+const _: () = assert!(core::mem::offset_of!(FlowReading, begun) == 96);
+const _: () = assert!(core::mem::offset_of!(FlowReading, sequence) == 128);
+const _: () = assert!(core::mem::offset_of!(FlowReading, time) == 136);
+const _: () = assert!(core::mem::offset_of!(FlowReading, thread) == 144);
+const _: () = assert!(core::mem::offset_of!(FlowReading, kinds) == 148);
 
 /// What was encoded.
 #[repr(C)]

@@ -266,6 +266,15 @@ impl<'a, S: Source> Walker<'a, S> {
         Ok(())
     }
 
+    /// How many of the path's events lie where the walk is: as many at most may be passed before the next block.
+    pub fn n_events_here(&self) -> usize {
+        if self.position.decisions != self.event_at {
+            return 0;
+        }
+        let ahead = self.events.get(self.next_event..).unwrap_or(&[]);
+        ahead.iter().take_while(|event| event.at == self.position).count()
+    }
+
     #[cold]
     fn do_events(&mut self) -> Result<(), Stop> {
         while self.position.decisions == self.event_at {

@@ -26,6 +26,10 @@ Array = npt.NDArray[Any]
 Told = tuple[str, int, int, int]
 """Kind, address, size, and where the thread went."""
 
+WALKED = {"call", "ret", "block", "exec"}
+BESIDE = {"syscall", "signal", "exception", "thread"}
+"""What the kernel did, in between."""
+
 QUICK = {
     *("recursion.static", "virtual_calls.static", "loop_instructions", "changed_return"),
     *("long_jumps", "signal_return", "fatal_segv", "code_rewritten", "code_returned_to", "returns_elsewhere"),
@@ -91,7 +95,7 @@ def read_events(command: runs.Command, **how: Any) -> tuple[Array, runs.Run]:
             words, mode="full", environment=runs.environment(), stdin=DEVNULL, stdout=PIPE, stderr=PIPE
         )
     with session:
-        stream = session.follow(events={"call", "ret", "block", "exec"}, **how)
+        stream = session.follow(events=WALKED | BESIDE, **how)
         session.resume()
         batches = list(stream)
         assert session.stdout is not None and session.stderr is not None
@@ -101,6 +105,20 @@ def read_events(command: runs.Command, **how: Any) -> tuple[Array, runs.Run]:
     first = events[events["thread"] == session.pid]
     assert (first["sequence"] == np.arange(len(first))).all()
     return first, ran
+
+
+def check_beside(events: Array) -> None:
+    """Each instruction that calls the kernel is told as a call, right behind it; the thread begins once, and ends
+    once."""
+    kinds, addresses = events["kind"], events["address"]
+    assert kinds[0] == FlowKind.THREAD and events["target"][kinds == FlowKind.THREAD].tolist() in ([1, 0], [1])
+    executed = np.flatnonzero(kinds == FlowKind.EXEC)
+    calls = np.flatnonzero(kinds == FlowKind.SYSCALL)
+    before = executed[np.searchsorted(executed, calls) - 1]
+    assert (addresses[before] == addresses[calls]).all(), "a call is told where it is made"
+    assert len(np.unique(before)) == len(calls), "and once"
+    for kind in (FlowKind.SIGNAL, FlowKind.EXCEPTION):
+        assert (events["target"][kinds == kind] < 65).all()
 
 
 PROGRAMS = [
@@ -121,7 +139,9 @@ def test_program(program: Program, step_once: SteppedOnce) -> None:
     stepped, steps = step_once([program.path])
     events, ran = read_events([program.path])
     assert ran == stepped
-    pairs = zip_longest(expect(Truth(steps)), tell(events), fillvalue=((), False))
+    check_beside(events)
+    walked = events[np.isin(events["kind"], [FlowKind[name.upper()] for name in WALKED])]
+    pairs = zip_longest(expect(Truth(steps)), tell(walked), fillvalue=((), False))
     for number, ((expected, leads_there), found) in enumerate(pairs):
         compared = slice(None) if leads_there else slice(3)
         assert found[compared] == expected[compared], f"event {number}"

@@ -340,7 +340,7 @@ def test_code_is_told_of_before_it_is_executed(called: Path) -> None:
 
 
 def test_events_are_parsed_one_by_one() -> None:
-    rows = np.zeros(5, clew.EventStream.dtype)
+    rows = np.zeros(len(FlowKind), clew.EventStream.dtype)
     rows["kind"] = list(FlowKind)
     rows["address"], rows["target"], rows["size"], rows["depth"] = 0x10, 0x20, 5, 3
     assert clew.parse(rows) == [
@@ -349,6 +349,11 @@ def test_events_are_parsed_one_by_one() -> None:
         ("block", 0x10, 0x15),
         ("exec", 0x10),
         ("compile", 0x10, 0x15),
+        ("syscall", 0x10, 0x20),
+        ("signal", 0x10, 0x20),
+        ("exception", 0x10, 0x20),
+        ("thread", 0x10, 0x20),
+        ("image", 0x10, 0x15),
     ]
     assert clew.parse(rows.tobytes(), annotate=False, stringify=True)[2] == ("0x10", "0x15")
     with pytest.raises(UsageError, match="48 bytes"):

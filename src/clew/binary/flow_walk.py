@@ -34,13 +34,15 @@ class FlowCode:
 @dataclass(frozen=True)
 class FlowStreams:
     """What there is of a path behind where a walk is: bytes (u8) of surprises and symbols, events of dtype EVENT, and
-    their time stamps (u64). `decisions` were made behind the last surprise. All that the thread did is there up to
+    their time stamps (u64), and what is told of them (TOLD_EVENT), or nothing of either. `decisions` were made behind
+    the last surprise. All that the thread did is there up to
     `known`: so many bytes of surprises, and so many decisions behind the last one."""
 
     surprises: Array
     symbols: Array
     events: Array
     times: Array
+    told: Array
     decisions: int
     known: tuple[int, int]
 
@@ -135,6 +137,7 @@ class FlowWalk:
         reading.details, reading.n_details = code.details.ctypes.data, len(code.details)
         reading.starts, reading.n_starts = code.starts.ctypes.data, len(code.starts)
         reading.times, reading.n_times = streams.times.ctypes.data, len(streams.times)
+        reading.told, reading.n_told = streams.told.ctypes.data, len(streams.told)
         reading.surprise_bytes, reading.decisions = streams.known
         self.n_events = 0
         is_sound: bool = default_library().clew_path_open(self._address, ctypes.byref(tables)) == Stop.ASKED

@@ -91,7 +91,10 @@ class FlowKind(IntEnum):
     """What a thread did, as events tell it. call: an instruction called. ret: one returned. block: the thread left a
     basic block as it ran: from where the thread came to, up to the instruction that led elsewhere, calls the kernel,
     or was as far as it came. exec: it executed an instruction. compile: it translated a piece of code, which is
-    executed from then on.
+    executed from then on. syscall: it called the kernel; target is the call's number. signal: it was interrupted in
+    front of address, and a handler begins; target is the signal's number. exception: the same of a signal that the
+    instruction at address caused. thread: it began at address (target 1), or ended in front of it (target 0). image:
+    it mapped executable memory; target is the offset in the file.
     """
 
     CALL = 0
@@ -99,3 +102,8 @@ class FlowKind(IntEnum):
     BLOCK = 2
     EXEC = 3
     COMPILE = 4
+    SYSCALL = 5
+    SIGNAL = 6
+    EXCEPTION = 7
+    THREAD = 8
+    IMAGE = 9

@@ -15,6 +15,7 @@ __all__ = [
     "BLOCK_DETAIL",
     "EVENT",
     "FLOW_EVENT",
+    "TOLD_EVENT",
     "BegunBlock",
     "Coded",
     "Encoded",
@@ -242,6 +243,19 @@ reserved: zero.
 """
 
 
+TOLD_EVENT: Final[np.dtype[np.void]] = np.dtype(
+    {
+        "names": ["address", "target", "is_told", "kind", "reserved"],
+        "formats": ["<u8", "<u8", "<u1", "<u1", "V6"],
+        "offsets": [0, 8, 16, 17, 18],
+        "itemsize": 24,
+    }
+)
+"""What is told of one of the path's events. address: FlowEvent.address; target: FlowEvent.target; is_told: 0: nothing
+is; kind: enum FlowKind; reserved: zero.
+"""
+
+
 class BegunBlock(ctypes.Structure):
     """A block of which the thread executed a part, when there was no more to read."""
 
@@ -276,6 +290,10 @@ class FlowReading(ctypes.Structure):
     """of each event of the path its time stamp, or 0"""
     n_times: int
     """so many"""
+    told: int
+    """of each event of the path what is told of it; or none"""
+    n_told: int
+    """so many"""
     rows: int
     """where events go"""
     n_rows: int
@@ -301,6 +319,8 @@ class FlowReading(ctypes.Structure):
         ("n_starts", ctypes.c_uint64),
         ("times", ctypes.c_void_p),
         ("n_times", ctypes.c_uint64),
+        ("told", ctypes.c_void_p),
+        ("n_told", ctypes.c_uint64),
         ("rows", ctypes.c_void_p),
         ("n_rows", ctypes.c_uint64),
         ("surprise_bytes", ctypes.c_uint64),

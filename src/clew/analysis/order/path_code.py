@@ -5,6 +5,7 @@ Pure but for reading the tables, which may be damaged or made up.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
@@ -119,13 +120,15 @@ class ProcessCode:
             value=np.concatenate([turned[2], held[2]])[order],
         )
 
-    def convert_events(self, records: Array, blocks: Array, *, has_checkpoints: bool = False) -> tuple[Array, Array]:
+    def convert_events(
+        self, records: Array, blocks: Array, *, keeps: Collection[PathEventKind] = ()
+    ) -> tuple[Array, Array]:
         """Events of dtype PATH_EVENT_RECORD as the codec wants them, and which record (i64) each comes from.
 
-        In front of them the code has `blocks`. Checkpoints are left out unless they are asked for: they change nothing.
+        In front of them the code has `blocks`. Checkpoints and notes are left out, for they change nothing, unless they
+        are among those that it `keeps`.
         """
-        kinds = [*_ACTIONS, PathEventKind.CHECKPOINT] if has_checkpoints else list(_ACTIONS)
-        numbers = np.flatnonzero(np.isin(records["event_kind"], kinds))
+        numbers = np.flatnonzero(np.isin(records["event_kind"], [*_ACTIONS, *keeps]))
         records = records[numbers]
         kind = records["event_kind"]
         table = np.zeros(len(records), EVENT)

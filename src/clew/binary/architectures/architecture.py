@@ -61,6 +61,8 @@ class Architecture:
     assembler_directives = ""
     """What stands in front of instructions that the platform's assembler is given, so that they read as they are
     shown."""
+    system_call_bytes = 1
+    """Of the instruction that makes one."""
     restart_call = -1
     """The system call made by nobody by which the kernel goes on with one that waits for some time, and that a stop
     interrupted."""

@@ -48,6 +48,7 @@ class _X86_64(Architecture):  # noqa: N801
 
     other_width = "32-bit (x32)"
     max_instruction_bytes = 15
+    system_call_bytes = 2
     restart_call = 219
     assembler_directives = ".intel_syntax noprefix\n"
 

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clew.binary.path_codec import read_time_stamp
-from clew.protocol._generated import FRAGMENT_RECORD, RECORD_BYTES, RecordKind
+from clew.protocol._generated import EVENT_RECORD, FRAGMENT_RECORD, IMAGE_RECORD, RECORD_BYTES, RecordKind
 from clew.protocol.codec import FlowKind
 from clew.protocol.codec_layouts import FLOW_EVENT
 from clew.recording.journal.frames import Frame, FrameKind
@@ -37,6 +37,13 @@ ROUND_SECONDS: Final = 0.02
 """What came is gathered for so long before it is read."""
 ROUND_BYTES: Final = 1 << 20
 """Or until it is so much."""
+
+
+_BESIDE_PATHS: Final = (
+    (FlowKind.IMAGE, RecordKind.IMAGE, IMAGE_RECORD),
+    (FlowKind.COMPILE, RecordKind.FRAGMENT, FRAGMENT_RECORD),
+)
+"""Kinds of events that are told by records, not by paths."""
 
 
 class _Thread:
@@ -201,6 +208,7 @@ class Decoder:
                 rest = thread.records.take(records)
                 if told.what == What.RECORDS:
                     self._code_of(told.process).add(told.stream, rest)
+                    thread.flow.add_signals(_pick(rest, RecordKind.EVENT, EVENT_RECORD))
                     self._tell_compiled(told.process, rest)
 
     def _begin(self, number: int, start: ProcessStart, code: LiveCode | None) -> None:
@@ -243,29 +251,34 @@ class Decoder:
             thread.name = raw.name
             if raw.path_records is not None:
                 thread.records.take(raw.path_records)
+                events = _pick(ended.records[~ended.is_path], RecordKind.EVENT, EVENT_RECORD)
+                thread.flow.add_signals(events[events["tid"] == raw.tid])
             if len(raw.path_tail) >= CELLS_BYTES:
                 thread.flow.add_tail(read_tail(raw.path_tail), is_end=True)
             self._leave(key)
         self._tell_compiled(number, ended.records[~ended.is_path])
 
     def _tell_compiled(self, number: int, records: Array) -> None:
-        """Events of code that threads translated, of records that are of no path."""
-        if not self._stream.wanted.kinds >> FlowKind.COMPILE & 1:
-            return
-        kinds = records[:, :2].copy().view("<u2")[:, 0]
-        fragments = records[kinds == RecordKind.FRAGMENT].reshape(-1).view(FRAGMENT_RECORD)
-        for tid in np.unique(fragments["tid"]).tolist():
-            flow = self._find_flow(number, tid)
-            if flow is None or not flow.kinds >> FlowKind.COMPILE & 1:
-                continue
-            own = fragments[fragments["tid"] == tid]
-            rows = np.zeros(len(own), FLOW_EVENT)
-            rows["sequence"], rows["thread"], rows["kind"] = flow.take_numbers(len(own)), tid, FlowKind.COMPILE
-            rows["address"], rows["size"] = own["app_pc"], own["size_bytes"]
-            rows["n_instructions"] = own["n_instructions"]
-            if self._has_time:
-                rows["time"] = self._clock.to_ns(own["tsc"])
-            self._stream.deliver(rows)
+        """Events of code that threads translated and mapped, of records that are of no path."""
+        for kind, of, dtype in _BESIDE_PATHS:
+            if self._stream.wanted.kinds >> kind & 1:
+                found = _pick(records, of, dtype)
+                for tid in np.unique(found["tid"]).tolist():
+                    flow = self._find_flow(number, tid)
+                    if flow is not None and flow.kinds >> kind & 1:
+                        self._tell_beside(flow, kind, found[found["tid"] == tid])
+
+    def _tell_beside(self, flow: ThreadFlow, kind: FlowKind, own: Array) -> None:
+        rows = np.zeros(len(own), FLOW_EVENT)
+        rows["sequence"], rows["thread"], rows["kind"] = flow.take_numbers(len(own)), flow.tid, kind
+        rows["size"] = np.minimum(own["size_bytes"], np.uint64(0xFFFFFFFF))
+        if kind == FlowKind.COMPILE:
+            rows["address"], rows["n_instructions"] = own["app_pc"], own["n_instructions"]
+        else:
+            rows["address"], rows["target"] = own["start"], own["file_offset"]
+        if self._has_time:
+            rows["time"] = self._clock.to_ns(own["tsc"])
+        self._stream.deliver(rows)
 
     def _find_flow(self, number: int, tid: int) -> ThreadFlow | None:
         """What is read of a thread, by its process and number (tid)."""
@@ -274,6 +287,13 @@ class Decoder:
                 self._choose(thread)
                 return thread.flow
         return None
+
+
+def _pick(records: Array, kind: RecordKind, dtype: np.dtype[np.void]) -> Array:
+    """The records of a kind."""
+    kinds = records[:, :2].copy().view("<u2")[:, 0]
+    found: Array = records[kinds == kind].reshape(-1).view(dtype)
+    return found
 
 
 class _StampClock:

@@ -58,7 +58,9 @@ class EventStream:
     """Of batches. `sequence` numbers a thread's events from 0 on; `kind` is a `FlowKind`; `thread` its number (tid).
 
     `address` is that of the instruction, or of the block's first, `size` its bytes, `n_instructions` the block's.
-    `target` is the address that it leads to, though a signal may come first; `depth` is how many calls were open;
+    `target` is the address that it leads to, though a signal may come first; of a `syscall` its number, of a `signal`
+    and an `exception` the signal's, of a `thread` 1 where it begins and 0 where it ends, of an `image` the offset in
+    its file. A signal is told where it has a handler, right before that. `depth` is how many calls were open;
     `time`, in nanoseconds since 1970, is that of the last checkpoint, system call or signal before it.
     """
 

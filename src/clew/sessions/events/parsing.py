@@ -13,6 +13,7 @@ import numpy.typing as npt
 from clew.errors import UsageError
 from clew.protocol.codec import FlowKind
 from clew.protocol.codec_layouts import FLOW_EVENT
+from clew.sessions.events.told_events import TOLD_KINDS
 
 __all__ = ["parse"]
 
@@ -21,7 +22,9 @@ Array = npt.NDArray[Any]
 
 def parse(blob: bytes | Array, *, annotate: bool = True, stringify: bool = False) -> list[tuple[str | int, ...]]:
     """Events of a batch, or the bytes of some, as tuples: `call` and `ret` have where they are, where they lead and how
-    many calls were open; `block` and `compile` begin and end; `exec` has the instruction's address.
+    many calls were open; `block`, `compile` and `image` begin and end; `exec` has the instruction's address; the
+    others have an address and a number: of the system call or signal, or of a thread 1 where it begins, 0 where it
+    ends.
 
     With `annotate` the kind's name comes first. With `stringify` addresses are texts such as "0x401136", else numbers.
     Raises UsageError for bytes that are no whole events, or of no kind that there is.
@@ -45,6 +48,8 @@ def parse(blob: bytes | Array, *, annotate: bool = True, stringify: bool = False
             content = tell(address), tell(target), depth
         elif kind == FlowKind.EXEC:
             content = (tell(address),)
+        elif TOLD_KINDS >> kind & 1:
+            content = tell(address), target
         else:
             content = tell(address), tell(address + size)
         parsed.append((names[kind], *content) if annotate else content)

@@ -17,12 +17,13 @@ from clew.analysis.order.changed_code import ChangedCode
 from clew.binary.flow_walk import FlowStreams, FlowWalk
 from clew.protocol._constants import PATH_START
 from clew.protocol._generated import PATH_EVENT_RECORD, PathEventKind
-from clew.protocol.codec import NOWHERE, Stop
+from clew.protocol.codec import NOWHERE, FlowKind, Stop
 from clew.protocol.codec_layouts import BLOCK, EVENT, Position
 from clew.recording.raw.path_tail import PathTail
 from clew.sessions.events.byte_stream import ByteStream
 from clew.sessions.events.live_code import LiveCode, ReadCode
 from clew.sessions.events.path_states import PassedPath, PathStates
+from clew.sessions.events.told_events import ToldEvents
 from clew.store.path_checkpoints import carry_calls
 from clew.store.path_frames import FrameKind
 
@@ -40,6 +41,9 @@ _AT: Final = ("surprise_bytes", "decisions", "symbol_bytes", "depth")
 _GAPS: Final = (PathEventKind.LOST, PathEventKind.THINNED)
 _ENTRIES: Final = (PathEventKind.RESUME, PathEventKind.CHECKPOINT)
 """Kinds of events at a place where a block begins."""
+_KEPT: Final = (PathEventKind.CHECKPOINT,)
+_KEPT_WITH_CALLS: Final = (PathEventKind.CHECKPOINT, PathEventKind.NOTE)
+"""Kinds of events that change nothing, and are passed all the same."""
 _LEADS: Final = (PathEventKind.RESUME, PathEventKind.ELSEWHERE)
 """Kinds of events whose value is where a block begins."""
 
@@ -56,6 +60,7 @@ class ThreadFlow:
         self._streams = {FrameKind.SURPRISES: ByteStream(), FrameKind.SYMBOLS: ByteStream()}
         self._records = np.zeros(0, PATH_EVENT_RECORD)
         self._coming: list[Array] = []
+        self._told = ToldEvents()
         self._states = PathStates()
         self._calls = np.zeros(0, np.uint64)
         self._calls_at: deque[Array] = deque()
@@ -95,6 +100,10 @@ class ThreadFlow:
     def add_events(self, records: Array) -> None:
         if not self.is_damaged:
             self._coming.append(records.copy())
+
+    def add_signals(self, records: Array) -> None:
+        """What the thread says of signals, as EVENT_RECORD: before what its path says of them is read."""
+        self._told.add(records)
 
     def add_checkpoint(self, record: np.void, counters: bytes, calls: bytes, *, is_after_loss: int) -> None:
         self._calls = carry_calls(self._calls, record, calls)
@@ -192,6 +201,8 @@ class ThreadFlow:
     def _take_coming(self) -> None:
         if not self._coming:
             return
+        for coming in self._coming:
+            self._told.note(coming)
         records = np.concatenate([self._records, *self._coming])
         self._coming = []
         if self._is_late:
@@ -277,7 +288,8 @@ class ThreadFlow:
         is_known = code.is_known(records["value"][leads].astype(np.uint64))
         if not is_known.all() and self._awaits_code():
             return Stop.DAMAGED
-        events, numbers = code.process.convert_events(records, self._blocks, has_checkpoints=True)
+        keeps = _KEPT_WITH_CALLS if self._walk.kinds >> FlowKind.SYSCALL & 1 else _KEPT
+        events, numbers = code.process.convert_events(records, self._blocks, keeps=keeps)
         read = walk.position.surprise_bytes
         surprises = self._streams[FrameKind.SURPRISES].view(read, ends[0])
         streams = FlowStreams(
@@ -285,6 +297,7 @@ class ThreadFlow:
             symbols=self._streams[FrameKind.SYMBOLS].view(walk.position.symbol_bytes, ends[1]),
             events=np.ascontiguousarray(events, EVENT),
             times=records["tsc"][numbers if self._has_time else []].astype(np.uint64),
+            told=self._told.of(records, numbers, self._walk.kinds, is_end=self.is_over and not is_cut),
             # Of what is missing it is not known how much was done behind the last surprise that is there.
             decisions=known[1] if read + len(surprises) == known[0] else 0,
             # What a thread that was killed did leads as far as nothing says that it led elsewhere, as in traces.
@@ -297,7 +310,8 @@ class ThreadFlow:
                 rows = take_rows()
                 n, stop = walk.read(rows)
                 if n:
-                    self._tells = True
+                    # That it began is told of a thread that goes on natively, too.
+                    self._tells |= n > 1 or rows["kind"][0] != FlowKind.THREAD
                     yield rows[:n] if n * 2 > len(rows) else rows[:n].copy()
                 if stop != Stop.ASKED:
                     return stop
@@ -319,6 +333,7 @@ class ThreadFlow:
             if self._calls_at:
                 self._calls_at.popleft()
         self._states.add(passed)
+        self._told.forget(passed)
 
     def _refresh(self, code: ReadCode) -> None:
         """Go on with code of which more is known."""

@@ -37,8 +37,10 @@ _OPTIONS: Final = (
 # All data together, where it will be; code as if it were at 0, for it is moved.
 _SCRIPT: Final = """SECTIONS {{
   .text 0 : {{ *(.text .text.*) }}
-  .data {base:#x} : {{ *(.data .data.* .ldata .ldata.* .rodata .rodata.* .lrodata .lrodata.* .bss .bss.* .lbss .lbss.*
-  COMMON) BYTE(0) }} /DISCARD/ : {{ *(.comment .note.* .eh_frame) }}
+  .data {base:#x} : {{
+    *(.data .data.* .ldata .ldata.* .rodata .rodata.* .lrodata .lrodata.* .bss .bss.* .lbss .lbss.* COMMON) BYTE(0)
+  }}
+  /DISCARD/ : {{ *(.comment .note.* .eh_frame) }}
 }}
 """
 
