@@ -76,22 +76,7 @@ fn read_into(walker: &mut Walker, details: Details, progress: &mut Progress, out
         if !walker.is_known(question.known) {
             break Some(Stop::Cut);
         }
-        let settled = walker.settle();
-        if walker.next_event() != n_events {
-            let passed = details.times.get(n_events..walker.next_event()).unwrap_or(&[]);
-            out.time = passed.iter().rfind(|time| **time != 0).copied().unwrap_or(out.time);
-            out.tell(details, n_events..walker.next_event(), &mut begun, walker.stack().depth());
-            n_events = walker.next_event();
-            if settled.is_ok() && !walker.is_known(question.known) {
-                // That it came here was told, and not yet that it went on.
-                break Some(Stop::Cut);
-            }
-        }
-        if let Err(stop) = settled {
-            out.end_block(&mut begun);
-            if stop == Stop::End {
-                out.tell(details, n_events..n_events + 1, &mut begun, walker.stack().depth());
-            }
+        if let Err(stop) = out.settle(walker, details, &mut begun, &mut n_events) {
             break Some(stop);
         }
         let Some((index, block)) = walker.code().block_at(walker.block()) else {
@@ -236,6 +221,38 @@ impl Rows<'_> {
             let behind = starts.get(at + 1).map_or(end, |start| pc.wrapping_add(u64::from(*start)));
             let target = if at + 1 == starts.len() { next } else { behind };
             self.add(flow_kind::EXEC, address, target, behind.wrapping_sub(address) as u32, 1, depth);
+        }
+    }
+
+    /// Passes the events of the path that lie where the walk is, and tells of them. `Err`: it goes no further.
+    #[inline]
+    fn settle(
+        &mut self,
+        walker: &mut Walker,
+        details: Details,
+        begun: &mut BegunBlock,
+        n_events: &mut usize,
+    ) -> Result<(), Stop> {
+        let settled = walker.settle();
+        let passed = *n_events..walker.next_event();
+        *n_events = passed.end;
+        if !passed.is_empty() {
+            let times = details.times.get(passed.clone()).unwrap_or(&[]);
+            self.time = times.iter().rfind(|time| **time != 0).copied().unwrap_or(self.time);
+            self.tell(details, passed.clone(), begun, walker.stack().depth());
+        }
+        if let Err(stop) = settled {
+            self.end_block(begun);
+            if stop == Stop::End {
+                self.tell(details, passed.end..passed.end + 1, begun, walker.stack().depth());
+            }
+            return Err(stop);
+        }
+        // That it came here was told, and not yet that it went on.
+        if passed.is_empty() || walker.is_known(self.question.known) {
+            Ok(())
+        } else {
+            Err(Stop::Cut)
         }
     }
 

@@ -39,6 +39,9 @@ ROUND_BYTES: Final = 1 << 20
 """Or until it is so much."""
 
 
+_DAMAGE: Final = (ValueError, IndexError, KeyError, OverflowError)
+"""What comes of what a target wrote that does not fit."""
+
 _BESIDE_PATHS: Final = (
     (FlowKind.IMAGE, RecordKind.IMAGE, IMAGE_RECORD),
     (FlowKind.COMPILE, RecordKind.FRAGMENT, FRAGMENT_RECORD),
@@ -151,7 +154,7 @@ class Decoder:
                 self._stream.deliver(rows)
                 if self._stream.is_closed:
                     return
-        except (ValueError, IndexError, KeyError, OverflowError):
+        except _DAMAGE:
             flow.is_damaged = True
         self._stream.n_gaps += flow.n_gaps - n_gaps
         self._stream.n_damaged += flow.is_damaged and not was_damaged
@@ -172,7 +175,10 @@ class Decoder:
             case What.THREAD:
                 self._thread_of(key, told.content)
             case What.ENDED:
-                self._take_ended(told.process, told.stream, told.content)
+                try:
+                    self._take_ended(told.process, told.stream, told.content)
+                except _DAMAGE:
+                    self._stream.n_damaged += 1
             case What.NAME:
                 named = self._thread_of(key, told.content[1])
                 named.name, named.flow.tid = told.content
@@ -188,7 +194,7 @@ class Decoder:
                     self._waiting[key] = thread
                     try:
                         self._take_path(told, thread)
-                    except (ValueError, IndexError, KeyError, OverflowError):
+                    except _DAMAGE:
                         thread.flow.is_damaged = True
 
     def _take_path(self, told: Told, thread: _Thread) -> None:
