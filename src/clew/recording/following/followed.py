@@ -167,7 +167,7 @@ class FollowedProcess:
                 self.warnings.append(f"process {self.pid} can't be followed any further, the rest is lost ({reason})")
             self.warnings += self.drain.warnings
             self._note_runtime_state(self.drain.status(), goes_on=goes_on)
-            self.drain.close()
+            self.region.close_drain()
         self.shared.close(is_unused=not goes_on)
         is_lost = self.failure is not None
         self.sink.end(ProcessEnd(self._end_ns, self._exit_code, self._signal, is_lost, self.warnings))

@@ -39,6 +39,13 @@ class FollowedRegion:
         self.failure: Exception | None = None
         """What made its drain unusable."""
 
+    def close_drain(self) -> None:
+        """Nothing more is taken of it. Nobody has the drain any more, which knows this: a collection of garbage may
+        be far."""
+        if self.drain is not None:
+            self.drain.close()
+            self.drain = None
+
     def attempt(self, action: Callable[[Drain], int | None]) -> int:
         """What `action` makes of its drain, 0 for nothing or if that fails: then it is noted as its `failure`.
 

@@ -211,8 +211,7 @@ class Unborn:
         """Nobody will come: the region is nobody's if it `is_unused`."""
         self._children.pop(region.shared).close()
         self._forget(region.shared)
-        if region.drain is not None:
-            region.drain.close()
+        region.close_drain()
         region.shared.close(is_unused=is_unused)
 
     def forget_stillborn(self, *, are_others_live: bool) -> None:

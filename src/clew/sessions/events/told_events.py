@@ -29,7 +29,7 @@ MOST_SIGNALS: Final = 1 << 16
 
 
 class ToldEvents:
-    """Of one thread. A path says that the thread went to a handler, and a record before it which signal that was for."""
+    """Of one thread. A path says that it went to a handler, and a record before it which signal that was for."""
 
     def __init__(self) -> None:
         self._signals: deque[tuple[int, int, int, FlowKind]] = deque(maxlen=MOST_SIGNALS)
