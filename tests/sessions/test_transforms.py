@@ -302,6 +302,8 @@ static __attribute__((noinline)) CLEW_CALLOUT int helper(int x) { return x > lim
 CLEW_CALLOUT void count(void) { n_calls++; }
 CLEW_CALLOUT void look(struct clew_registers *r) { arguments[0] += r->rdi; arguments[1] += helper((int)r->rsi); }
 CLEW_CALLOUT void set(struct clew_registers *r) { r->rax = 7; arguments[0] = r->rsp; }
+static __attribute__((noinline)) CLEW_CALLOUT void add_to(struct clew_registers *r) { arguments[0] += r->rdi; }
+CLEW_CALLOUT void pass_on(struct clew_registers *r) { add_to(r); }
 CLEW_CALLOUT void touch(struct clew_registers *r)
 {
     uint64_t *all = &r->rax;
@@ -333,6 +335,15 @@ def test_compiled_callouts_count_and_look(called: Path, mode: str) -> None:
         assert int.from_bytes(code.read("arguments")[:8], "little") == sum(n + 2 + n for n in range(TURNS))
         assert int.from_bytes(code.read("arguments")[8:], "little") == sum(1 + n + 3 for n in range(TURNS))
         assert code.number("limit") == 3
+
+
+def test_what_a_callout_is_shown_it_can_pass_on(called: Path) -> None:
+    with clew.spawn([called, str(TURNS)], stdout=subprocess.PIPE) as session:
+        code = session.compile(SOURCE)
+        session.transform("called!add", lambda block: block[0].call(code, "pass_on"))
+        session.resume()
+        session.wait(60)
+        assert int.from_bytes(code.read("arguments")[:8], "little") == sum(n + 2 + n for n in range(TURNS))
 
 
 def test_compiled_callouts_change_registers(called: Path) -> None:

@@ -28,8 +28,9 @@ _NUMBERS: Final = {name: n for n, name in enumerate(["rax", "rcx", "rdx", "rbx",
 def wrap_callout(text: bytes, entry: int, size_bytes: int, *, keeps_flags: bool) -> bytes:
     """Machine code that calls the function at `entry` of some code, wherever it is put: it changes no register but what
     the function changes in the registers that it is shown, and flags only if it need not keep them."""
-    body = list(Decoder(64, text[entry : entry + size_bytes]))
-    is_shown = any(_reads_argument(one) for one in body)
+    end = entry + size_bytes
+    body = list(Decoder(64, text[entry:end], ip=entry))
+    is_shown = any(_reads_argument(one) or _leaves(one, entry, end) for one in body)
     before, after = list[bytes](), list[bytes]()
     if is_shown:
         pushes = [_push(name, 8 * index) for index, name in enumerate(_PUSHED)]
@@ -38,7 +39,7 @@ def wrap_callout(text: bytes, entry: int, size_bytes: int, *, keeps_flags: bool)
         after = [_LOAD_FLAGS, *(_pop(name) for name in reversed(_PUSHED))]
     elif keeps_flags:
         before, after = [_SAVE_FLAGS], [_LOAD_FLAGS]
-    inlined = _inline(body, text[entry : entry + size_bytes])
+    inlined = _inline(body, text[entry:end])
     if inlined is not None:
         return b"".join((*before, inlined, *after))
     behind = b"".join(after) + _jump(len(text))
@@ -47,6 +48,13 @@ def wrap_callout(text: bytes, entry: int, size_bytes: int, *, keeps_flags: bool)
 
 def _reads_argument(one: Instruction) -> bool:
     return one.code != Code.PUSH_R64 and "rdi" in registers_read(one)
+
+
+def _leaves(one: Instruction, start: int, end: int) -> bool:
+    """Whether it goes on in another function, which may look at what this one was shown."""
+    if one.flow_control in (FlowControl.NEXT, FlowControl.RETURN):
+        return False
+    return (not one.is_jcc_short_or_near and not one.is_jmp_short_or_near) or not start <= one.near_branch_target < end
 
 
 def _inline(body: list[Instruction], code: bytes) -> bytes | None:

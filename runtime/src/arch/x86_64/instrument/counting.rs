@@ -1,8 +1,8 @@
 //! Counters in translated code, and where they may be put.
 //!
-//! Every execution of a fragment adds one to exactly one counter, or, where that saves instructions, one to the straight
-//! way's counter and another one if it goes aside. Where the flags that `inc` changes are dead it is one instruction;
-//! elsewhere the addition goes through r10, which leaves the flags alone.
+//! Every execution of a fragment adds one to exactly one counter, or, where that saves instructions, one to a counter of both ways and
+//! another one to that of one of them (instrument/branch_plan.rs). Where the flags that `inc` changes are dead it is one instruction;
+//! elsewhere the addition goes through a register, which leaves the flags alone.
 
 use crate::cache::fragment::Habit;
 use crate::context::layout::counter_offset;
