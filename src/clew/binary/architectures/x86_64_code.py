@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["decoder", "detailed_decoder", "find_call_number", "find_stub_slots"]
+__all__ = ["decoder", "find_call_number", "find_stub_slots"]
 
 
 @cache
@@ -24,8 +24,7 @@ def decoder() -> Any:
 
 
 @cache
-def detailed_decoder() -> Any:
-    """The one that says what instructions do."""
+def _detailed_decoder() -> Any:
     import capstone
 
     detailed = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
@@ -50,7 +49,7 @@ def find_call_number(code: bytes) -> int | None:
     whole = {x86_const.X86_REG_RAX, x86_const.X86_REG_EAX}
     number: int | None = None
     last = ""
-    for instruction in detailed_decoder().disasm(code, 0):
+    for instruction in _detailed_decoder().disasm(code, 0):
         last = instruction.mnemonic
         if last == "syscall":
             continue

@@ -41,8 +41,7 @@ class TransformsFacet:
         costs nothing. By default it is all code, also what comes later. The thread that comes to a block waits
         meanwhile, two seconds at most; then the block is translated as it is. Children execute what was changed in
         their parent. Counts and events tell of the program's own instructions, in blocks as the program has them.
-        Without
-        `function` it is a decorator. Raises FilterError, ControlError.
+        Without `function` it is a decorator. Raises FilterError, ControlError.
         """
         add = self._open_transformers().add(where)
         return add if function is None else add(function)

@@ -6,20 +6,16 @@ instructions. It is started once for each text: some milliseconds; what names an
 
 from __future__ import annotations
 
-import subprocess
 import tempfile
-from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
 
 from clew.binary.elf import open_elf
 from clew.errors import BinaryError, TransformError
 from clew.process.processors.chosen import native_processor
+from clew.sessions.transforms.tools import run_tool
 
 __all__ = ["assemble"]
-
-_SECONDS: Final = 30.0
 
 
 def assemble(text: str, address: int) -> bytes:
@@ -38,10 +34,11 @@ def _assemble(text: str, address: int | None) -> tuple[bytes, bool]:
     source = f"{native_processor().architecture.assembler_directives}.text\n{text}\n"
     with tempfile.TemporaryDirectory(prefix="clew-assembler-") as folder:
         place = Path(folder, "code.o")
-        _run(["as", "--noexecstack", "-o", str(place), "-"], text, source)
+        run_tool(["as", "--noexecstack", "-o", str(place), "-"], source, what=repr(text), explain=_last_reason)
         if address is not None:
             linked = Path(folder, "code")
-            _run(["ld", f"-Ttext={address:#x}", "-e", f"{address:#x}", "-o", str(linked), str(place)], text, "")
+            command = ["ld", f"-Ttext={address:#x}", "-e", f"{address:#x}", "-o", str(linked), str(place)]
+            run_tool(command, "", what=repr(text), explain=_last_reason)
             place = linked
         try:
             with open_elf(place) as elf:
@@ -52,12 +49,6 @@ def _assemble(text: str, address: int | None) -> tuple[bytes, bool]:
             raise TransformError(f"{text!r}: {error}") from error
 
 
-def _run(command: Sequence[str], text: str, source: str) -> None:
-    try:
-        done = subprocess.run(command, input=source, capture_output=True, text=True, timeout=_SECONDS, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise TransformError(f"{text!r}: no assembler: {error}") from error
-    if done.returncode != 0:
-        lines = [line for line in done.stderr.splitlines() if line.strip()]
-        reason = lines[-1].rpartition("rror: ")[2] if lines else "not understood"
-        raise TransformError(f"{text!r}: {reason}")
+def _last_reason(said: str) -> str:
+    lines = [line for line in said.splitlines() if line.strip()]
+    return lines[-1].rpartition("rror: ")[2] if lines else "not understood"

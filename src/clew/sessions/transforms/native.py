@@ -6,9 +6,7 @@ process, where both sides see it.
 
 from __future__ import annotations
 
-import subprocess
 import threading
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -16,6 +14,7 @@ from clew.binary.elf import open_elf
 from clew.errors import BinaryError, TransformError, UsageError
 from clew.process.processors.chosen import native_processor
 from clew.process.shared_layout import CALLOUT_DATA_BYTES
+from clew.sessions.transforms.tools import run_tool
 
 if TYPE_CHECKING:
     from clew.process.callout_data import CalloutData
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NativeCode", "NativeCodes"]
 
-_SECONDS: Final = 60.0
+_FAILED: Final = "the callout can't be compiled"
 _ALIGNMENT: Final = 64
 _OPTIONS: Final = (
     "-O2",
@@ -70,7 +69,7 @@ class NativeCode:
         architecture = native_processor().architecture
         options = (*_OPTIONS, *architecture.callout_options)
         text = f'{architecture.callout_header}#line 1 "callout"\n{source}\n'
-        _run(["cc", *options, "-x", "c", "-c", "-o", str(self._object), "-"], text)
+        run_tool(["cc", *options, "-x", "c", "-c", "-o", str(self._object), "-"], text, what=_FAILED)
         symbols = self._link(0).symbols
         self.functions = sorted(name for name, symbol in symbols.items() if symbol.is_code)
         self.variables = sorted(name for name, symbol in symbols.items() if not symbol.is_code)
@@ -140,8 +139,10 @@ class NativeCode:
         if base not in self._linked:
             script, output = self._folder / "callout.ld", self._folder / "callout"
             script.write_text(_SCRIPT.format(base=base or _ALIGNMENT << 32))
-            _run(
-                ["ld", "-T", str(script), "--no-warn-rwx-segments", "-e", "0", "-o", str(output), str(self._object)], ""
+            run_tool(
+                ["ld", "-T", str(script), "--no-warn-rwx-segments", "-e", "0", "-o", str(output), str(self._object)],
+                "",
+                what=_FAILED,
             )
             try:
                 with open_elf(output) as elf:
@@ -175,7 +176,7 @@ class NativeCodes:
 
 def _read_symbols(binary: Path, data_start: int) -> dict[str, _Symbol]:
     symbols = {}
-    for line in _run(["nm", "-S", "--defined-only", str(binary)], "").splitlines():
+    for line in run_tool(["nm", "-S", "--defined-only", str(binary)], "", what=_FAILED).splitlines():
         words = line.split()
         # Address, size, kind, name; of what has no size there is none.
         if len(words) == 4:
@@ -183,13 +184,3 @@ def _read_symbols(binary: Path, data_start: int) -> dict[str, _Symbol]:
             address = int(words[0], 16) - (0 if is_code else data_start)
             symbols[words[3]] = _Symbol(address, int(words[1], 16), is_code)
     return symbols
-
-
-def _run(command: Sequence[str], given: str) -> str:
-    try:
-        done = subprocess.run(command, input=given, capture_output=True, text=True, timeout=_SECONDS, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise TransformError(f"no C compiler: {error}") from error
-    if done.returncode != 0:
-        raise TransformError(f"the callout can't be compiled:\n{done.stderr.strip()}")
-    return done.stdout
