@@ -380,6 +380,26 @@ def test_compiled_callouts_change_nothing_else(seed: int, function: str, tmp_pat
         assert code.number("n_calls") > 1000 or function == "look"
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+def test_compiled_callouts_are_shown_the_programs_registers(seed: int, tmp_path: Path) -> None:
+    plain = build_edited(fixed_program(seed, 6), seed, tmp_path).plain
+    seen = set()
+    # In `coverage` nothing is counted, so nothing of the runtime's can be in a register.
+    for mode in _MODES:
+        with clew.spawn([*runs.FIXED_LAYOUT, plain], mode=mode, stdout=subprocess.DEVNULL) as session:
+            code = session.compile(SOURCE)
+
+            def change(block: CodeBlock, code: clew.NativeCode = code) -> None:
+                for instruction in block[:: 1 + len(block) // 24]:
+                    instruction.call(code, "touch")
+
+            session.transform(str(plain), change)
+            session.resume()
+            assert session.wait(60) == 0
+            seen.add((code.number("n_calls"), code.read("arguments")))
+    assert len(seen) == 1
+
+
 def test_children_have_data_of_their_own(called: Path) -> None:
     command = ["sh", "-c", f"{called} {TURNS}; {called} {TURNS}; true"]
     with clew.spawn(command, stdout=subprocess.PIPE) as session:

@@ -139,9 +139,22 @@ fn both_in_block(block: &Block, facts: &Facts) -> Option<(Option<CountPlace>, Br
 fn decision_place(block: &Block, facts: &Facts) -> Option<CountPlace> {
     match facts.ending {
         Ending::Conditional(_) if facts.is_changed() => None,
-        _ if facts.is_changed() => Some(CountPlace::AT_START),
         Ending::Conditional(_) => CountPlace::find_for_flags(block, facts.n_copied),
-        _ => Some(CountPlace::find(block, facts.n_copied, facts.are_dead_at_end)),
+        _ => Some(place_of_all(block, facts)),
+    }
+}
+
+/// The best place for what is counted whichever way the block is left.
+fn place_of_all(block: &Block, facts: &Facts) -> CountPlace {
+    if facts.is_changed() {
+        return CountPlace::AT_START;
+    }
+    let place = CountPlace::find(block, facts.n_copied, facts.are_dead_at_end);
+    // What is added may be shown all registers, those among them that the program is about to overwrite.
+    if facts.changes.is_some() {
+        place.spilled()
+    } else {
+        place
     }
 }
 
@@ -154,8 +167,7 @@ fn count_place(block: &Block, facts: &Facts, both: Option<(Option<CountPlace>, B
         facts.counters.main != CounterId::NONE && !matches!(facts.kind, exit_kind::CONDITIONAL | exit_kind::NONE);
     match both {
         Some((place, _)) => place,
-        None if facts.is_changed() => counts_in_body.then_some(CountPlace::AT_START),
-        None => counts_in_body.then(|| CountPlace::find(block, facts.n_copied, facts.are_dead_at_end)),
+        None => counts_in_body.then(|| place_of_all(block, facts)),
     }
 }
 

@@ -35,6 +35,10 @@ impl CountPlace {
         Some(CountPlace::find(block, n, true))
     }
 
+    pub fn spilled(self) -> CountPlace {
+        self
+    }
+
     pub fn kept_in(self, (): ()) -> CountPlace {
         self
     }

@@ -149,6 +149,14 @@ impl CountPlace {
         (!has_trap(block, n)).then_some(CountPlace { before, way: CountWay::Flags })
     }
 
+    /// The same place, with all registers as the program has them.
+    pub fn spilled(self) -> CountPlace {
+        match self.way {
+            CountWay::Register(_) => CountPlace { way: CountWay::Spill, ..self },
+            _ => self,
+        }
+    }
+
     /// The same place, where `register` has the counter.
     pub fn kept_in(self, register: Gpr) -> CountPlace {
         CountPlace { way: CountWay::Kept(register), ..self }
