@@ -3,10 +3,13 @@
 //! The caller keeps all memory: tables and streams stay where they are while a walk goes on, and a walk's state is
 //! `clew_path_walk_bytes` of its memory, aligned to 16, which may be copied as long as it does.
 
+use crate::accesses::Accesses;
 use crate::code::Code;
 use crate::flow::{read_flow, Details, Progress as FlowProgress, Question};
 use crate::predictor::MEMORY_WORDS;
-use crate::protocol::{stop, Coded, Encoded, Event, FlowReading, Limit, Position, Progress, Tables};
+use crate::protocol::{
+    stop, Coded, Encoded, Event, FlowEvent, FlowReading, Limit, Position, Progress, Tables, ValueEvent,
+};
 use crate::recode::{decode, encode, Reading, Start};
 use crate::shadow::ShadowStack;
 use crate::source::{Path, Stop};
@@ -146,10 +149,19 @@ pub unsafe extern "C" fn clew_path_read_flow(state: *mut u8, reading: *mut FlowR
         };
         let FlowReading { begun, sequence, time, thread, kinds, .. } = *reading;
         let question = Question { thread, kinds, known: (reading.surprise_bytes, reading.decisions) };
-        let mut progress = FlowProgress { begun, sequence, time };
-        let rows = slice::from_raw_parts_mut(reading.rows, reading.n_rows as usize);
-        let (n, reason) = read_flow(&mut *state.cast::<Walker>(), details, question, &mut progress, rows);
+        let accesses = slice::from_raw_parts(reading.accesses, reading.n_accesses as usize);
+        let accesses = Accesses::new(accesses, reading.has_accesses != 0);
+        let mut progress = FlowProgress { begun, sequence, time, accesses };
+        let (walker, n_rows) = (&mut *state.cast::<Walker>(), reading.n_rows as usize);
+        let (n, reason) = if reading.has_values != 0 {
+            let rows = slice::from_raw_parts_mut(reading.rows.cast::<ValueEvent>(), n_rows);
+            read_flow(walker, details, question, &mut progress, rows)
+        } else {
+            let rows = slice::from_raw_parts_mut(reading.rows.cast::<FlowEvent>(), n_rows);
+            read_flow(walker, details, question, &mut progress, rows)
+        };
         (reading.begun, reading.sequence, reading.time) = (progress.begun, progress.sequence, progress.time);
+        reading.n_passed = progress.accesses.n_passed() as u64;
         stop.write(number_of(reason));
         n as u64
     }

@@ -1,7 +1,8 @@
 //! Events out of a path: what the thread did, block by block, as rows. The path may still grow: what is known of it ends
 //! somewhere, and reading goes on from there when more is.
 
-use crate::protocol::{ending, flow_kind, BegunBlock, BlockDetail, FlowEvent, Position, ToldEvent};
+use crate::accesses::{is_any, Accesses, Row};
+use crate::protocol::{ending, flow_kind, AccessRow, BegunBlock, BlockDetail, FlowEvent, Position, ToldEvent};
 use crate::source::Stop;
 use crate::walk::Walker;
 use core::ops::Range;
@@ -19,10 +20,11 @@ pub struct Details<'a> {
 
 /// How far a reading has come, beside where its walk is.
 #[derive(Clone, Copy)]
-pub struct Progress {
+pub struct Progress<'a> {
     pub begun: BegunBlock,
     pub sequence: u64,
     pub time: u64,
+    pub accesses: Accesses<'a>,
 }
 
 /// What is asked for.
@@ -45,28 +47,37 @@ impl Question {
 const MOST_ROWS: usize = 3;
 
 /// Reads on along `walker` into `rows`. How many were written, and why there are no more; `None`: there was no room.
-pub fn read_flow(
+pub fn read_flow<R: Row>(
     walker: &mut Walker,
     details: Details,
     question: Question,
     progress: &mut Progress,
-    rows: &mut [FlowEvent],
+    rows: &mut [R],
 ) -> (usize, Option<Stop>) {
-    let mut out = Rows { rows, n: 0, question, sequence: progress.sequence, time: progress.time };
+    let Progress { sequence, time, accesses, .. } = *progress;
+    let mut out = Rows { rows, n: 0, question, sequence, time, accesses };
     let stop = read_into(walker, details, progress, &mut out);
-    (progress.sequence, progress.time) = (out.sequence, out.time);
+    (progress.sequence, progress.time, progress.accesses) = (out.sequence, out.time, out.accesses);
     (out.n, stop)
 }
 
-fn read_into(walker: &mut Walker, details: Details, progress: &mut Progress, out: &mut Rows) -> Option<Stop> {
+fn read_into<R: Row>(
+    walker: &mut Walker,
+    details: Details,
+    progress: &mut Progress,
+    out: &mut Rows<'_, '_, R>,
+) -> Option<Stop> {
     let question = out.question;
     let tells_instructions = question.wants(flow_kind::EXEC);
+    let tells_accesses = question.wants(flow_kind::MEMORY);
+    // Kept apart, since nothing writes to it.
+    let is_accessing = out.accesses.is_told();
     let mut n_events = walker.next_event();
     // Kept apart from what it is copied to: rows are written in between.
     let mut begun = progress.begun;
     let (mut loops, mut goes_back) = (Turns::default(), false);
     let stop = loop {
-        if goes_back && !loops.pass_turns(walker, question.known, out.sequence) {
+        if goes_back && !is_accessing && !loops.pass_turns(walker, question.known, out.sequence) {
             loops.begin(walker, out.sequence);
         }
         let n_here = if details.told.is_empty() { 0 } else { walker.n_events_here() };
@@ -95,8 +106,10 @@ fn read_into(walker: &mut Walker, details: Details, progress: &mut Progress, out
             true => details.starts_of(&detail, n_instructions),
             false => &[],
         };
-        if out.left() < MOST_ROWS + starts.len() {
-            break None;
+        let n_accesses = if is_accessing { out.accesses.count_within(pc, end_pc) } else { 0 };
+        if out.left() < MOST_ROWS + starts.len() + n_accesses {
+            // More than there will ever be room for are no accesses of one block.
+            break if n_accesses + starts.len() + MOST_ROWS > out.rows.len() { Some(Stop::Damaged) } else { None };
         }
         let depth = walker.stack().depth();
         if let Err(stop) = walker.execute(index, &block) {
@@ -107,8 +120,12 @@ fn read_into(walker: &mut Walker, details: Details, progress: &mut Progress, out
             loops.leave(depth);
         }
         goes_back = next <= pc && matches!(ending, ending::CONDITIONAL | ending::BACK_JUMP);
+        let accesses = out.accesses.take(n_accesses);
+        let told = if tells_accesses && is_wanted { accesses } else { &[] };
         if tells_instructions {
-            out.add_instructions(pc, end_pc, starts, next, depth);
+            out.add_instructions(pc, end_pc, starts, next, depth, told);
+        } else {
+            out.add_accesses(told, depth);
         }
         if !is_wanted {
             continue;
@@ -188,15 +205,16 @@ impl<'a> Details<'a> {
     }
 }
 
-struct Rows<'a> {
-    rows: &'a mut [FlowEvent],
+struct Rows<'a, 'b, R> {
+    rows: &'a mut [R],
     n: usize,
     question: Question,
     sequence: u64,
     time: u64,
+    accesses: Accesses<'b>,
 }
 
-impl Rows<'_> {
+impl<R: Row> Rows<'_, '_, R> {
     fn left(&self) -> usize {
         self.rows.len() - self.n
     }
@@ -205,22 +223,61 @@ impl Rows<'_> {
     fn add(&mut self, kind: u8, address: u64, target: u64, size: u32, n_instructions: u16, depth: u64) {
         let (sequence, time, thread) = (self.sequence, self.time, self.question.thread);
         let depth = u32::try_from(depth).unwrap_or(u32::MAX);
+        let event = FlowEvent { sequence, address, target, time, thread, depth, size, n_instructions, kind, access: 0 };
+        self.push(event, 0);
+    }
+
+    #[inline]
+    fn push(&mut self, event: FlowEvent, value: u64) {
         if let Some(row) = self.rows.get_mut(self.n) {
-            *row =
-                FlowEvent { sequence, address, target, time, thread, depth, size, n_instructions, kind, reserved: 0 };
+            *row = R::of(event, value);
             self.n += 1;
             self.sequence += 1;
         }
     }
 
-    /// Adds the instructions of the block from `pc` up to `end`, which begin at `starts` in it.
+    /// Adds what instructions did with memory.
     #[inline]
-    fn add_instructions(&mut self, pc: u64, end: u64, starts: &[u16], next: u64, depth: u64) {
+    fn add_accesses(&mut self, rows: &[AccessRow], depth: u64) {
+        let depth = u32::try_from(depth).unwrap_or(u32::MAX);
+        for row in rows.iter().filter(|row| is_any(row)) {
+            let event = FlowEvent {
+                sequence: self.sequence,
+                address: row.pc,
+                target: row.address,
+                time: self.time,
+                thread: self.question.thread,
+                depth,
+                size: row.size,
+                n_instructions: 1,
+                kind: flow_kind::MEMORY,
+                access: row.kind,
+            };
+            self.push(event, row.value);
+        }
+    }
+
+    /// Adds the instructions of the block from `pc` up to `end`, which begin at `starts` in it, each with its accesses.
+    #[inline]
+    fn add_instructions(
+        &mut self,
+        pc: u64,
+        end: u64,
+        starts: &[u16],
+        next: u64,
+        depth: u64,
+        mut accesses: &[AccessRow],
+    ) {
         for (at, start) in starts.iter().enumerate() {
             let address = pc.wrapping_add(u64::from(*start));
             let behind = starts.get(at + 1).map_or(end, |start| pc.wrapping_add(u64::from(*start)));
             let target = if at + 1 == starts.len() { next } else { behind };
             self.add(flow_kind::EXEC, address, target, behind.wrapping_sub(address) as u32, 1, depth);
+            if !accesses.is_empty() {
+                let (own, rest) = accesses.split_at(accesses.iter().take_while(|row| row.pc < behind).count());
+                self.add_accesses(own, depth);
+                accesses = rest;
+            }
         }
     }
 
@@ -233,10 +290,14 @@ impl Rows<'_> {
         begun: &mut BegunBlock,
         n_events: &mut usize,
     ) -> Result<(), Stop> {
+        let left_at = if self.accesses.is_told() { walker.next_pc() } else { 0 };
         let settled = walker.settle();
         let passed = *n_events..walker.next_event();
         *n_events = passed.end;
         if !passed.is_empty() {
+            if self.accesses.is_told() && walker.next_pc() != left_at {
+                self.accesses.drop_at(left_at);
+            }
             let times = details.times.get(passed.clone()).unwrap_or(&[]);
             self.time = times.iter().rfind(|time| **time != 0).copied().unwrap_or(self.time);
             self.tell(details, passed.clone(), begun, walker.stack().depth());

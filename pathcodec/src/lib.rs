@@ -2,9 +2,10 @@
 //!
 //! Pure: no allocation, no system, no panic on any input. The runtime links it for the rules that both sides keep, the
 //! controller loads it to read and re-code paths. Modules are floors; each may use only those named after it: ffi >
-//! advance, flow > walk, fold > shadow, surprises, symbols, code > protocol.
+//! advance, flow > walk, fold, accesses > shadow, surprises, symbols, code > protocol.
 #![cfg_attr(not(test), no_std)]
 
+pub mod accesses;
 pub mod advance;
 pub mod code;
 pub mod counter;

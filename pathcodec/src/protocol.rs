@@ -63,7 +63,7 @@ pub mod stop {
 /// then on. syscall: it called the kernel; target is the call's number. signal: it was interrupted in front of address,
 /// and a handler begins; target is the signal's number. exception: the same of a signal that the instruction at address
 /// caused. thread: it began at address (target 1), or ended in front of it (target 0). image: it mapped executable
-/// memory; target is the offset in the file.
+/// memory; target is the offset in the file. memory: the instruction at address accessed memory at target.
 pub mod flow_kind {
     pub const CALL: u8 = 0;
     pub const RET: u8 = 1;
@@ -75,6 +75,14 @@ pub mod flow_kind {
     pub const EXCEPTION: u8 = 7;
     pub const THREAD: u8 = 8;
     pub const IMAGE: u8 = 9;
+    pub const MEMORY: u8 = 10;
+}
+
+/// What an instruction did with memory. update: it read and wrote it.
+pub mod access_kind {
+    pub const READ: u8 = 1;
+    pub const WRITE: u8 = 2;
+    pub const UPDATE: u8 = 3;
 }
 
 /// A basic block.
@@ -258,6 +266,37 @@ const _: () = assert!(core::mem::offset_of!(Tables, forgotten) == 120);
 const _: () = assert!(core::mem::offset_of!(Tables, start) == 128);
 const _: () = assert!(core::mem::offset_of!(Tables, block) == 160);
 
+/// What an instruction did with memory, in the order in which its thread did it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AccessRow {
+    /// address of the instruction
+    pub pc: u64,
+    /// of the memory
+    pub address: u64,
+    /// the first eight bytes that were read or, where it was written, that are there now; 0 where `is_unread`
+    pub value: u64,
+    /// bytes; of a string instruction those of all its turns
+    pub size: u32,
+    /// enum AccessKind
+    pub kind: u8,
+    /// 1: another access of the same instruction comes before it
+    pub is_further: u8,
+    /// 1: it may not have accessed all of it, so value is not known; none where size is 0
+    pub is_unread: u8,
+    /// zero
+    pub reserved: u8,
+}
+const _: () = assert!(core::mem::size_of::<AccessRow>() == 32);
+const _: () = assert!(core::mem::offset_of!(AccessRow, pc) == 0);
+const _: () = assert!(core::mem::offset_of!(AccessRow, address) == 8);
+const _: () = assert!(core::mem::offset_of!(AccessRow, value) == 16);
+const _: () = assert!(core::mem::offset_of!(AccessRow, size) == 24);
+const _: () = assert!(core::mem::offset_of!(AccessRow, kind) == 28);
+const _: () = assert!(core::mem::offset_of!(AccessRow, is_further) == 29);
+const _: () = assert!(core::mem::offset_of!(AccessRow, is_unread) == 30);
+const _: () = assert!(core::mem::offset_of!(AccessRow, reserved) == 31);
+
 /// What a thread did, in its own order. What is of one block comes so: its instructions, it, the call or return at its
 /// end.
 #[repr(C)]
@@ -281,8 +320,8 @@ pub struct FlowEvent {
     pub n_instructions: u16,
     /// enum FlowKind
     pub kind: u8,
-    /// zero
-    pub reserved: u8,
+    /// enum AccessKind of a memory event; 0 of others
+    pub access: u8,
 }
 const _: () = assert!(core::mem::size_of::<FlowEvent>() == 48);
 const _: () = assert!(core::mem::offset_of!(FlowEvent, sequence) == 0);
@@ -294,7 +333,20 @@ const _: () = assert!(core::mem::offset_of!(FlowEvent, depth) == 36);
 const _: () = assert!(core::mem::offset_of!(FlowEvent, size) == 40);
 const _: () = assert!(core::mem::offset_of!(FlowEvent, n_instructions) == 44);
 const _: () = assert!(core::mem::offset_of!(FlowEvent, kind) == 46);
-const _: () = assert!(core::mem::offset_of!(FlowEvent, reserved) == 47);
+const _: () = assert!(core::mem::offset_of!(FlowEvent, access) == 47);
+
+/// An event where memory events are told: with the value.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ValueEvent {
+    /// what it is
+    pub event: FlowEvent,
+    /// AccessRow.value of a memory event; 0 of others
+    pub value: u64,
+}
+const _: () = assert!(core::mem::size_of::<ValueEvent>() == 56);
+const _: () = assert!(core::mem::offset_of!(ValueEvent, event) == 0);
+const _: () = assert!(core::mem::offset_of!(ValueEvent, value) == 48);
 
 /// What events say of a block beside what its path says of it.
 #[repr(C)]
@@ -379,8 +431,8 @@ pub struct FlowReading {
     pub told: *const ToldEvent,
     /// so many
     pub n_told: u64,
-    /// where events go
-    pub rows: *mut FlowEvent,
+    /// where events go: FlowEvent, or ValueEvent where has_values is 1
+    pub rows: *mut u8,
     /// so many have room
     pub n_rows: u64,
     /// all that the thread did is known up to so many bytes of surprises, and decisions made behind the last one
@@ -397,8 +449,18 @@ pub struct FlowReading {
     pub thread: u32,
     /// which events are told: bits by enum FlowKind
     pub kinds: u32,
+    /// what the thread did with memory, from where the reading is
+    pub accesses: *const AccessRow,
+    /// so many
+    pub n_accesses: u64,
+    /// so many of them are behind the reading
+    pub n_passed: u64,
+    /// 1: rows are ValueEvent
+    pub has_values: u32,
+    /// 1: there are accesses of what the thread executes, or none of it accesses memory
+    pub has_accesses: u32,
 }
-const _: () = assert!(core::mem::size_of::<FlowReading>() == 152);
+const _: () = assert!(core::mem::size_of::<FlowReading>() == 184);
 const _: () = assert!(core::mem::offset_of!(FlowReading, details) == 0);
 const _: () = assert!(core::mem::offset_of!(FlowReading, n_details) == 8);
 const _: () = assert!(core::mem::offset_of!(FlowReading, starts) == 16);
@@ -416,6 +478,11 @@ const _: () = assert!(core::mem::offset_of!(FlowReading, sequence) == 128);
 const _: () = assert!(core::mem::offset_of!(FlowReading, time) == 136);
 const _: () = assert!(core::mem::offset_of!(FlowReading, thread) == 144);
 const _: () = assert!(core::mem::offset_of!(FlowReading, kinds) == 148);
+const _: () = assert!(core::mem::offset_of!(FlowReading, accesses) == 152);
+const _: () = assert!(core::mem::offset_of!(FlowReading, n_accesses) == 160);
+const _: () = assert!(core::mem::offset_of!(FlowReading, n_passed) == 168);
+const _: () = assert!(core::mem::offset_of!(FlowReading, has_values) == 176);
+const _: () = assert!(core::mem::offset_of!(FlowReading, has_accesses) == 180);
 
 /// What was encoded.
 #[repr(C)]

@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0x4a, 0x10, 0xa5, 0x4b, 0xa7, 0xc2, 0xe0, 0xce, 0xab, 0xf0, 0x02, 0xa8, 0xcb, 0x72, 0x13, 0xf4, 0xe9, 0x03, 0x53,
-    0xa3, 0x96, 0xa1, 0xda, 0x08, 0x4c, 0xfe, 0xb0, 0x1b, 0xc2, 0x72, 0x26, 0x3d,
+    0x3b, 0xa7, 0x32, 0x82, 0x23, 0x2c, 0x42, 0xbf, 0xed, 0xaf, 0x76, 0x12, 0x0d, 0x4c, 0x1b, 0xab, 0x44, 0x53, 0xf6,
+    0xc0, 0x43, 0xed, 0x9f, 0xf1, 0x20, 0xa9, 0x49, 0xff, 0x50, 0xe2, 0x0b, 0x13,
 ];
 /// the least that is mapped at once
 pub const PAGE_BYTES: u64 = 0x1000;
@@ -88,8 +88,16 @@ pub const PATH_SYMBOLS_OFFSET: u64 = 0x12000;
 pub const PATH_BUFFER_BYTES: u64 = 0x10000;
 /// mode full: what is written last into a buffer ends at most so far behind it
 pub const PATH_SLACK_BYTES: u64 = 0x10;
+/// mode full: where the next AccessRow goes, as path_surprises_cell has it
+pub const PATH_ACCESSES_CELL: u64 = 0x8;
+/// mode full: bytes of them that left the buffer
+pub const PATH_ACCESSES_LEFT_CELL: u64 = 0x9;
+/// mode full: where the buffer of accesses to memory starts
+pub const PATH_ACCESSES_OFFSET: u64 = 0x23000;
+/// mode full: the rows of one fragment, more than which no fragment writes
+pub const PATH_ACCESSES_SLACK_BYTES: u64 = 0x8000;
 /// modes counts and full: what a path takes of a thread's counters window; the first counter comes behind it
-pub const PATH_WINDOW_BYTES: u64 = 0x23000;
+pub const PATH_WINDOW_BYTES: u64 = 0x3c000;
 /// mode region: blocks that a thread can have levels for; of what is translated later executions are counted and not
 /// tagged
 pub const REGION_BLOCKS: u64 = 0x100000;
@@ -241,12 +249,14 @@ pub mod path_gap {
 /// outermost first. few: as counters, of those that rose by less than 65,536; each chunk begins with an index (u32),
 /// and has 3 bytes for each counter: its index less the one before (u8), and how much it rose (u16); if that is 0 there
 /// is no counter, and the index is 256 times as much higher. Counters, few and calls belong to the next checkpoint.
+/// accesses: rows of AccessRow, in the order in which they were made.
 pub mod path_stream {
     pub const SURPRISES: u16 = 0;
     pub const SYMBOLS: u16 = 1;
     pub const COUNTERS: u16 = 2;
     pub const CALLS: u16 = 3;
     pub const FEW: u16 = 4;
+    pub const ACCESSES: u16 = 5;
 }
 
 /// What a word of a thread's tags tells (mode region), 32 bits; behind each kind: its value; the numbers that go with
@@ -775,8 +785,8 @@ pub struct StatusPage {
     pub directive_count: u32,
     /// how many breakpoints are valid (written by: controller:live)
     pub breakpoint_count: u32,
-    /// modes counts and full: whether the order of execution is recorded from now on; changed while all threads are
-    /// stopped, with a directive (written by: controller:live)
+    /// modes counts and full: 1: the order of execution is recorded from now on; 3: accesses to memory are as well; 0:
+    /// neither. Changed while all threads are stopped, with a directive (written by: controller:live)
     pub records_order: u32,
     /// addresses of instructions in front of which threads stop (RequestKind.hold) (written by: controller:live)
     pub breakpoints: [u64; 32],

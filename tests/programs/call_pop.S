@@ -1,6 +1,6 @@
 # what: call to the next instruction and pop, the old way to find one's own address
 # build: -nostdlib -static
-# traits: oracle
+# traits: oracle memory
 .include "asm.inc"
 .globl _start
 _start:

@@ -1,6 +1,6 @@
 # what: a callee that changes its return address, in place and through a register
 # build: -nostdlib -static
-# traits: oracle
+# traits: oracle memory
 .include "asm.inc"
 .globl _start
 _start:

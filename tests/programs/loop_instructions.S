@@ -1,6 +1,6 @@
 # what: loop, loope, loopne, jrcxz and jecxz, also with 32-bit counters and counts of zero
 # build: -nostdlib -static
-# traits: oracle
+# traits: oracle memory
 .include "asm.inc"
 .globl _start
 _start:

@@ -1,6 +1,7 @@
 //! What is read of a path as events is what the thread did, however little of it is known at a time.
 
 use super::*;
+use crate::accesses::Accesses;
 use crate::flow::{read_flow, Details, Progress, Question};
 use crate::protocol::{action, flow_kind, BegunBlock, BlockDetail, FlowEvent, ToldEvent};
 
@@ -14,7 +15,7 @@ const ROW: FlowEvent = FlowEvent {
     size: 0,
     n_instructions: 0,
     kind: 0,
-    reserved: 0,
+    access: 0,
 };
 const NOT_BEGUN: BegunBlock = BegunBlock { address: 0, end: 0, n_instructions: 0, depth: 0 };
 
@@ -74,7 +75,7 @@ fn expect(folded: &Folded, details: &[BlockDetail], kinds: u32) -> Vec<Told> {
 
 /// Reads all events, as much at a time as there is room for, or is known; and how often there was no more to know.
 fn read_all(folded: &Folded, random: &mut Random, details: &[BlockDetail], kinds: u32) -> (Vec<Told>, Stop, usize) {
-    let mut progress = Progress { begun: NOT_BEGUN, sequence: 0, time: 0 };
+    let mut progress = Progress { begun: NOT_BEGUN, sequence: 0, time: 0, accesses: Accesses::default() };
     let mut rows = vec![ROW; 7 + random.below(30) as usize];
     let times = vec![0; folded.events.len()];
     let (mut found, mut n_stops) = (Vec::new(), 0);
@@ -141,7 +142,7 @@ fn what_the_path_itself_says_is_told_in_between() {
             one.is_told = u8::from(event.action != action::ELSEWHERE);
         }
         let mut rows = vec![ROW; 4096];
-        let mut progress = Progress { begun: NOT_BEGUN, sequence: 0, time: 0 };
+        let mut progress = Progress { begun: NOT_BEGUN, sequence: 0, time: 0, accesses: Accesses::default() };
         let mut found: Vec<FlowEvent> = Vec::new();
         let question = Question { thread: 7, kinds: 15 | 1 << flow_kind::SYSCALL, known: (u64::MAX, 0) };
         let again = folded.with_walker(|walker| loop {
@@ -202,7 +203,8 @@ fn no_tables_are_read_past_their_end() {
         let mut details = describe(&mut random, &folded.blocks);
         details.truncate(random.below(details.len() as u64 + 1) as usize);
         details.iter_mut().for_each(|detail| detail.first_start = (random.below(6) as u32).wrapping_mul(0x3fff_ffff));
-        let mut progress = Progress { begun: NOT_BEGUN, sequence: u64::MAX / 2, time: 0 };
+        let mut progress =
+            Progress { begun: NOT_BEGUN, sequence: u64::MAX / 2, time: 0, accesses: Accesses::default() };
         let mut rows = [ROW; 64];
         folded.with_walker(|walker| {
             let details = Details { blocks: &details, starts: &STARTS, times: &[], told: &[] };

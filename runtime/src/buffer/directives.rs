@@ -23,7 +23,13 @@ impl Shared {
     /// Whether the order of execution is to be recorded.
     pub fn records_order(&self) -> bool {
         // SAFETY: as above.
-        unsafe { AtomicU32::from_ptr(&raw mut (*self.status()).records_order) }.load(Ordering::Acquire) != 0
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.status()).records_order) }.load(Ordering::Acquire) & 1 != 0
+    }
+
+    /// Whether accesses to memory are to be told beside it.
+    pub fn tells_accesses(&self) -> bool {
+        // SAFETY: as above.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.status()).records_order) }.load(Ordering::Acquire) & 2 != 0
     }
 
     /// Whether another process may write to the code, whatever is protected.

@@ -93,6 +93,8 @@ pub enum ExitType {
     Region,
     /// In front of a fragment's code: something was captured there, or the dispatcher is to see to that. Never linked.
     Capture,
+    /// There may be no room for what a fragment tells of memory.
+    Room,
     /// At the start of a fragment in a restartable sequence, which the thread did not announce so. Never linked.
     RseqEntry,
     /// Out of a restartable sequence by the kernel's hand; belongs to no fragment. Never linked.
@@ -100,8 +102,8 @@ pub enum ExitType {
 }
 
 impl ExitType {
-    /// Whether the thread did not execute the instruction that the exit leads to, and comes from none before it either.
-    pub fn stays_in_front(self) -> bool {
+    /// Whether the block in front of which the exit leads was come to, and not begun.
+    pub fn is_in_front(self) -> bool {
         matches!(
             self,
             ExitType::Interrupted
@@ -109,9 +111,13 @@ impl ExitType {
                 | ExitType::Relayout
                 | ExitType::Region
                 | ExitType::Capture
-                | ExitType::RseqEntry
-                | ExitType::RseqAbort
+                | ExitType::Room
         )
+    }
+
+    /// Whether the thread did not execute the instruction that the exit leads to, and comes from none before it either.
+    pub fn stays_in_front(self) -> bool {
+        self.is_in_front() || matches!(self, ExitType::RseqEntry | ExitType::RseqAbort)
     }
 }
 

@@ -7,9 +7,12 @@ use crate::context::addresses::AppPc;
 pub struct Path {
     /// Whether the thread's path is recorded now (mode `full`), or the thread has tags (mode `region`).
     pub is_on: bool,
+    /// What the thread does with memory is told beside it.
+    pub tells_accesses: bool,
     pub has_tags: bool,
-    /// Whether it ever was; if not, where the thread began.
+    /// Whether it ever was; if not, where the thread began, and whether it has gone on from there.
     pub began: bool,
+    pub has_executed: bool,
     pub start_pc: AppPc,
     /// The path is to go on in front of the next block.
     pub is_due: bool,

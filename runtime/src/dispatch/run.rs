@@ -100,6 +100,7 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
         raise::raise_step(context);
     }
     let address = resume(context, link);
+    context.path.has_executed = true;
     context.registers.load_modes();
     address.raw()
 }

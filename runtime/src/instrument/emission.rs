@@ -62,6 +62,7 @@ impl Engine {
                     behind_question = if block.is_writable { CachePc::NOWHERE } else { out.emitter.address() }
                 }
                 Guard::Captures => captured = (before, out.emitter.address()),
+                Guard::Room => {}
             }
         }
         let n_done = self.emit_instructions(block, plan, out)?;
@@ -171,6 +172,11 @@ impl Engine {
                     captures::emit(emitter, place, block.pc, exit);
                 }
             }
+            Guard::Room => {
+                map.mark(emitter.position(), 0, SpillState::None);
+                let exit = exits.add_stub_only(ExitType::Room, block.pc);
+                emitter.emit_room_question(exit);
+            }
         }
         Ok(())
     }
@@ -200,8 +206,15 @@ impl Engine {
             let added = change.map_or((&[][..], &[][..]), |change| (&change.before, &change.after));
             emit_added(mangler, emitter, added.0, &mut mark);
             let is_dropped = change.is_some_and(|change| change.is_dropped);
+            let is_told = plan.facts.tells_accesses && !is_dropped;
+            if is_told {
+                mangler.tell_before(emitter, block, index);
+            }
             if !is_dropped && mangler.emit_of(emitter, block, index, spare, &mut mark).is_err() {
                 return Ok(index);
+            }
+            if is_told {
+                mangler.tell_behind(emitter, block, index, &mut mark);
             }
             emit_added(mangler, emitter, added.1, &mut mark);
         }
@@ -214,6 +227,11 @@ impl Engine {
             map.mark(emitter.position(), pc - block.pc, SpillState::None);
             let mut mark = |position: usize, state: SpillState| map.mark(position, pc - block.pc, state);
             emit_added(mangler, emitter, &change.before, &mut mark);
+        }
+        if let Some(pc) = last.filter(|_| plan.facts.tells_accesses) {
+            map.mark(emitter.position(), pc - block.pc, SpillState::None);
+            let mut mark = |position: usize, state: SpillState| map.mark(position, pc - block.pc, state);
+            mangler.tell_ahead(emitter, block, &mut mark);
         }
         Ok(n_copied)
     }

@@ -6,8 +6,8 @@ use crate::context::layout::heat_offset;
 use crate::context::numbers::{CounterId, ExitId, FragmentId};
 use crate::cpu::emit::{Emitter, ZERO};
 
-/// Exits of a fragment or pad under construction: at most nine (code that may be written, a call through a register, with two
-/// ways back of it, the question of mode `region`, captures).
+/// Exits of a fragment or pad under construction: at most ten (code that may be written, a call through a register, with two
+/// ways back of it, the question of mode `region`, captures, room).
 pub struct ExitList {
     /// Number that the first one will have.
     first: ExitId,
@@ -15,7 +15,7 @@ pub struct ExitList {
     pub entry: Entry,
     /// Calls push onto the shadow stack.
     keeps_shadow: bool,
-    exits: [Exit; 9],
+    exits: [Exit; 10],
     length: usize,
 }
 
@@ -39,7 +39,7 @@ pub const BLANK: Exit = Exit {
 
 impl ExitList {
     pub fn new(first: ExitId, keeps_shadow: bool) -> ExitList {
-        ExitList { first, entry: Entry::Plain, keeps_shadow, exits: [BLANK; 9], length: 0 }
+        ExitList { first, entry: Entry::Plain, keeps_shadow, exits: [BLANK; 10], length: 0 }
     }
 
     /// The number of the first one.

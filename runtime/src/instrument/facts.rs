@@ -70,6 +70,8 @@ pub struct Facts {
     pub has_captures: bool,
     /// What is changed in it.
     pub changes: Option<Arc<Changes>>,
+    /// What it does with memory is told (mode full).
+    pub tells_accesses: bool,
 }
 
 impl Facts {
@@ -103,6 +105,7 @@ impl Facts {
             region_before: FragmentId::NONE,
             has_captures: false,
             changes: None,
+            tells_accesses: false,
         }
     }
 
@@ -166,7 +169,9 @@ impl Engine {
         let path = self.path_facts(block, ending);
         let has_captures = self.captures.at(block.pc).is_some();
         // What is captured is worked out with the program's registers in place.
-        let may_lend = is_hot && !has_captures && changes.is_none();
+        let may_lend = is_hot && !has_captures && changes.is_none() && !self.tells_accesses;
+        let mangler = self.mangler.as_mut().filter(|_| self.tells_accesses);
+        let tells_accesses = mangler.is_some_and(|mangler| mangler.has_accesses(block));
         let (region_block, region_before) = self.number_block(block.pc, code_hash, counters.is_counted());
         Ok(Facts {
             id: self.cache.next_fragment(),
@@ -201,6 +206,7 @@ impl Engine {
             has_captures,
             counters,
             changes,
+            tells_accesses,
         })
     }
 

@@ -102,6 +102,8 @@ pub struct Engine {
     pub transforms: Transforms,
     /// By address: what is executed where the program or another set a breakpoint.
     probe_codes: BTreeMap<AppPc, ProbeCode>,
+    /// What is translated tells of accesses to memory.
+    pub tells_accesses: bool,
     counters_used: u32,
     instructions_translated: u64,
     /// What the processor can do.
@@ -130,6 +132,7 @@ impl Engine {
             captures: Captures::new(),
             transforms: Transforms::new(),
             probe_codes: BTreeMap::new(),
+            tells_accesses: false,
             counters_used: 0,
             instructions_translated: 0,
             features: Features::NONE,

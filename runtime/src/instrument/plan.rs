@@ -28,6 +28,8 @@ pub enum Guard {
     Tag(BlockNumber),
     /// Something is captured there (instrument/captures).
     Captures,
+    /// Is there room for what is told of memory?
+    Room,
 }
 
 /// The plan of one fragment.
@@ -39,7 +41,7 @@ pub struct Plan {
     /// The instruction before which that, and the decision, are counted, or `COUNTED_AT_EXITS`.
     pub count_before: u16,
     pub decides_before: u16,
-    pub guards: [Option<Guard>; 4],
+    pub guards: [Option<Guard>; 5],
     pub insertions: Insertions,
     pub branch: BranchPlan,
     pub in_loop: Option<LoopPlan>,
@@ -108,12 +110,13 @@ impl Plan {
 }
 
 /// The guards in front of a block, in their order.
-fn guards_of(block: &Block, facts: &Facts) -> [Option<Guard>; 4] {
+fn guards_of(block: &Block, facts: &Facts) -> [Option<Guard>; 5] {
     [
         block.is_writable.then_some(Guard::Compare { counts_trust: facts.counts_trust }),
         facts.counts_heat.then_some(Guard::Heat),
         (facts.region_block != BlockNumber::NONE).then_some(Guard::Tag(facts.region_block)),
         facts.has_captures.then_some(Guard::Captures),
+        facts.tells_accesses.then_some(Guard::Room),
     ]
 }
 
@@ -208,7 +211,7 @@ mod tests {
         assert_eq!((plan.body_counter.raw(), plan.count_before), (1, 1), "in front of what sets the flags");
         assert!(plan.insertions.has(1) && plan.insertions.count() == 1);
         assert_eq!(plan.branch.linked_way(&plan.counters), Some(BranchWay::Taken), "the branch itself leads back");
-        assert!(!plan.is_lending && plan.guards == [None; 4]);
+        assert!(!plan.is_lending && plan.guards == [None; 5]);
     }
 
     #[test]
@@ -266,11 +269,12 @@ mod tests {
             counts_trust: true,
             region_block: BlockNumber::from_raw(7),
             has_captures: true,
+            tells_accesses: true,
             ..facts_of(&block)
         };
         let guards = Plan::of(&block, facts).guards;
-        let expected =
-            [Guard::Compare { counts_trust: true }, Guard::Heat, Guard::Tag(BlockNumber::from_raw(7)), Guard::Captures];
+        let tag = Guard::Tag(BlockNumber::from_raw(7));
+        let expected = [Guard::Compare { counts_trust: true }, Guard::Heat, tag, Guard::Captures, Guard::Room];
         assert_eq!(guards, expected.map(Some));
     }
 

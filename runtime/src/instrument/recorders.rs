@@ -47,8 +47,9 @@ impl Engine {
     /// before.
     pub fn follow_records_order(&mut self) -> bool {
         let records_order = self.may_record_order() && self.shared.records_order();
-        let is_other = records_order != self.records_order();
-        self.cache.keeps_shadow = records_order;
+        let tells_accesses = records_order && self.shared.tells_accesses();
+        let is_other = (records_order, tells_accesses) != (self.records_order(), self.tells_accesses);
+        (self.cache.keeps_shadow, self.tells_accesses) = (records_order, tells_accesses);
         is_other
     }
 

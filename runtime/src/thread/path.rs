@@ -7,7 +7,8 @@ use super::block::map_shadow_stack;
 use super::checkpoint;
 use super::open_calls::forget_calls;
 use super::path_words::{
-    cell, decisions, event_here, position, set_cell, set_decisions, write_chunk, write_event, write_record, written,
+    cell, decisions, event_here, flush_accesses, position, set_cell, set_decisions, write_chunk, write_event,
+    write_record, written,
 };
 use super::path_words::{gap, lose, Gap};
 use crate::buffer::RingWriter;
@@ -16,8 +17,9 @@ use crate::context::ThreadContext;
 use crate::cpu::displacements::{SURPRISES_END_OFFSET, SYMBOLS_END_OFFSET};
 use crate::instrument::order::log::PathLog;
 use crate::protocol::{
-    path_event_kind, path_gap, PathEventRecord, PATH_BUFFER_BYTES, PATH_LOST_CELL, PATH_START, PATH_SURPRISES_CELL,
-    PATH_SURPRISES_LEFT_CELL, PATH_SYMBOLS_CELL, PATH_SYMBOLS_LEFT_CELL,
+    path_event_kind, path_gap, PathEventRecord, PATH_ACCESSES_CELL, PATH_ACCESSES_LEFT_CELL, PATH_BUFFER_BYTES,
+    PATH_LOST_CELL, PATH_START, PATH_SURPRISES_CELL, PATH_SURPRISES_LEFT_CELL, PATH_SYMBOLS_CELL,
+    PATH_SYMBOLS_LEFT_CELL,
 };
 use clew_pathcodec::protocol::FIRST_LONG_SURPRISE;
 use clew_pathcodec::surprises::{write_surprise, MAX_BYTES};
@@ -36,7 +38,7 @@ pub const ALL_PROMISED: u64 = u64::MAX;
 /// Begins the path where the thread began, and tells all that such a path has to. `false`: there is no memory for it.
 pub fn begin(context: &mut ThreadContext, writer: &RingWriter, log: &PathLog) -> bool {
     set_decisions(context, 0);
-    for number in [PATH_SURPRISES_LEFT_CELL, PATH_SYMBOLS_LEFT_CELL, PATH_LOST_CELL] {
+    for number in [PATH_SURPRISES_LEFT_CELL, PATH_SYMBOLS_LEFT_CELL, PATH_ACCESSES_LEFT_CELL, PATH_LOST_CELL] {
         set_cell(context, number, 0);
     }
     for number in [PATH_SURPRISES_CELL, PATH_SYMBOLS_CELL] {
@@ -87,6 +89,9 @@ pub fn resume(context: &mut ThreadContext, writer: &RingWriter, log: &PathLog) -
     if !context.path.began {
         if !begin(context, writer, log) {
             return false;
+        }
+        if !context.path.has_executed {
+            return true;
         }
         // It is further than where the path begins, which was not recorded.
         break_off(context, writer, context.path.start_pc);
@@ -252,6 +257,7 @@ pub fn is_full(context: &ThreadContext) -> bool {
 
 /// Writes what is in the buffers into the ring.
 pub fn flush(context: &mut ThreadContext, writer: &RingWriter) {
+    flush_accesses(context, writer);
     for (stream, (offset_cell, left_cell, end_offset)) in BUFFERS.into_iter().enumerate() {
         let size = written(context, offset_cell);
         if size == 0 || gap(context) != Gap::None {
@@ -269,8 +275,9 @@ pub fn flush(context: &mut ThreadContext, writer: &RingWriter) {
     }
 }
 
-/// Empties both buffers.
+/// Empties all buffers.
 pub fn discard_all(context: &ThreadContext) {
+    set_cell(context, PATH_ACCESSES_CELL, PATH_BUFFER_BYTES.wrapping_neg());
     for (offset_cell, left_cell, end_offset) in BUFFERS {
         discard(context, offset_cell, left_cell, end_offset);
     }

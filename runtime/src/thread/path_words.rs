@@ -4,11 +4,13 @@ use crate::buffer::RingWriter;
 use crate::context::addresses::AppPc;
 use crate::context::numbers::CounterId;
 use crate::context::ThreadContext;
+use crate::cpu::displacements::ACCESSES_END_OFFSET;
 use crate::cpu::sys::clock::ticks;
 use crate::protocol::{
-    self, path_gap, record_kind, PathChunkRecord, PathEventRecord, PATH_BUFFER_BYTES, PATH_DECISIONS_CELL,
-    PATH_LOST_CELL, PATH_OTHER_DECISIONS_CELL, PATH_SLACK_BYTES, PATH_SURPRISES_CELL, PATH_SURPRISES_LEFT_CELL,
-    PATH_SYMBOLS_CELL, PATH_SYMBOLS_LEFT_CELL,
+    self, path_gap, path_stream, record_kind, PathChunkRecord, PathEventRecord, PATH_ACCESSES_CELL,
+    PATH_ACCESSES_LEFT_CELL, PATH_ACCESSES_SLACK_BYTES, PATH_BUFFER_BYTES, PATH_DECISIONS_CELL, PATH_LOST_CELL,
+    PATH_OTHER_DECISIONS_CELL, PATH_SLACK_BYTES, PATH_SURPRISES_CELL, PATH_SURPRISES_LEFT_CELL, PATH_SYMBOLS_CELL,
+    PATH_SYMBOLS_LEFT_CELL,
 };
 
 /// Writes that something happened at `pc`, which is about to run or, as `kind` has it, is being left.
@@ -18,6 +20,7 @@ pub fn write_event(context: &mut ThreadContext, writer: &RingWriter, kind: u16, 
 }
 
 pub fn write_record(context: &mut ThreadContext, writer: &RingWriter, event: &PathEventRecord) {
+    flush_accesses(context, writer);
     match gap(context) {
         Gap::Lost => writer.count_lost(),
         Gap::LeftOut => {}
@@ -88,6 +91,33 @@ pub fn write_chunk(writer: &RingWriter, stream: u16, start: u64, bytes: &[u8]) -
         writer.shared.spend(protocol::RECORD_BYTES + bytes.len() as u64);
     }
     is_written
+}
+
+/// Writes what is told of memory into the ring: before whatever says that the thread went further.
+pub fn flush_accesses(context: &mut ThreadContext, writer: &RingWriter) {
+    if !context.path.tells_accesses {
+        return;
+    }
+    let (most, left) = (PATH_BUFFER_BYTES + PATH_ACCESSES_SLACK_BYTES, cell(context, PATH_ACCESSES_LEFT_CELL));
+    let size = cell(context, PATH_ACCESSES_CELL).wrapping_add(PATH_BUFFER_BYTES).min(most);
+    set_cell(context, PATH_ACCESSES_CELL, PATH_BUFFER_BYTES.wrapping_neg());
+    if size == 0 || !context.path.is_on || gap(context) != Gap::None {
+        return;
+    }
+    let address = context.self_address + ACCESSES_END_OFFSET - PATH_BUFFER_BYTES;
+    // SAFETY: the buffer and the slack behind it are mapped, and only this thread writes them, which is here.
+    let bytes = unsafe { core::slice::from_raw_parts(address as *const u8, size as usize) };
+    if write_chunk(writer, path_stream::ACCESSES, left, bytes) {
+        set_cell(context, PATH_ACCESSES_LEFT_CELL, left + size);
+    } else {
+        lose(context);
+    }
+}
+
+/// What is told of memory from here on belongs to what is recorded from here on.
+pub fn begin_accesses(context: &mut ThreadContext, tells_accesses: bool) {
+    context.path.tells_accesses = tells_accesses;
+    set_cell(context, PATH_ACCESSES_CELL, PATH_BUFFER_BYTES.wrapping_neg());
 }
 
 /// What of a thread's path is missing where it is.

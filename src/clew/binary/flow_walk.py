@@ -14,7 +14,7 @@ import numpy.typing as npt
 from clew.binary.path_codec import default_library
 from clew.dataclass import dataclass
 from clew.protocol.codec import MAX_DEPTH, NOWHERE, Stop
-from clew.protocol.codec_layouts import FlowReading, Position, Tables
+from clew.protocol.codec_layouts import VALUE_EVENT, FlowReading, Position, Tables
 
 __all__ = ["FlowCode", "FlowStreams", "FlowWalk"]
 
@@ -35,8 +35,8 @@ class FlowCode:
 class FlowStreams:
     """What there is of a path behind where a walk is: bytes (u8) of surprises and symbols, events of dtype EVENT, and
     their time stamps (u64), and what is told of them (TOLD_EVENT), or nothing of either. `decisions` were made behind
-    the last surprise. All that the thread did is there up to
-    `known`: so many bytes of surprises, and so many decisions behind the last one."""
+    the last surprise. All that the thread did is there up to `known`: so many bytes of surprises, and so many decisions
+    behind the last one. `accesses` is what it did with memory, of dtype ACCESS_ROW, if that is told."""
 
     surprises: Array
     symbols: Array
@@ -45,6 +45,7 @@ class FlowStreams:
     told: Array
     decisions: int
     known: tuple[int, int]
+    accesses: Array | None = None
 
 
 class FlowWalk:
@@ -62,8 +63,8 @@ class FlowWalk:
         self.block: int = NOWHERE
         """The block (an index) that would run next."""
         self.position = Position()
-        self.n_events = 0
-        """How many of the events that it was opened with it has passed."""
+        self.n_events = self.n_accesses = 0
+        """How many of the events, and of the accesses, that it was opened with it has passed."""
 
     @property
     def thread(self) -> int:
@@ -139,19 +140,27 @@ class FlowWalk:
         reading.times, reading.n_times = streams.times.ctypes.data, len(streams.times)
         reading.told, reading.n_told = streams.told.ctypes.data, len(streams.told)
         reading.surprise_bytes, reading.decisions = streams.known
-        self.n_events = 0
+        reading.has_accesses = streams.accesses is not None
+        self.n_events = self.n_accesses = 0
         is_sound: bool = default_library().clew_path_open(self._address, ctypes.byref(tables)) == Stop.ASKED
         return is_sound
 
     def read(self, rows: Array) -> tuple[int, Stop]:
-        """Write the next events to `rows`, of dtype FLOW_EVENT: how many, and why there are no more.
+        """Write the next events to `rows`, of dtype FLOW_EVENT or VALUE_EVENT: how many, and why there are no more.
 
         ASKED: there was no room; CUT: no more is known; DAMAGED, also: code is not known. It was opened.
         """
         library, reading = default_library(), self._reading
-        reading.rows, reading.n_rows = rows.ctypes.data, len(rows)
+        reading.rows, reading.n_rows, reading.has_values = rows.ctypes.data, len(rows), rows.dtype == VALUE_EVENT
+        accesses = self._kept[2].accesses if self._kept is not None else None
+        if accesses is not None:
+            rest = accesses[self.n_accesses :]
+            reading.accesses, reading.n_accesses = accesses.ctypes.data + self.n_accesses * accesses.itemsize, len(rest)
+        else:
+            reading.accesses, reading.n_accesses = self._state.ctypes.data, 0
         stop = ctypes.c_uint32()
         n = library.clew_path_read_flow(self._address, ctypes.byref(reading), ctypes.byref(stop))
+        self.n_accesses += int(reading.n_passed)
         return int(n), Stop(stop.value)
 
     def close(self) -> None:

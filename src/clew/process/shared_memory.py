@@ -89,6 +89,8 @@ class HeaderSettings:
     """Who adopts orphans where the controller does not; 0: the controller does not, or that is not known."""
     budget: int = PATH_UNLIMITED
     """Mode full: bytes of paths a second that may be recorded."""
+    tells_accesses: bool = False
+    """Mode full: accesses to memory are told beside the order."""
     is_own_child: bool = False
     """The process is a child of the controller, not one that it adopted."""
 
@@ -207,9 +209,8 @@ class SharedMemory:
         self._transform_ticket = 0
         self._n_directives = 0
         self._n_changed = 0
-        self._records_order = settings.mode == Mode.FULL
         self._is_written = False
-        self.set_status_ticket("records_order", int(self._records_order))
+        self._tell_order(settings.mode == Mode.FULL, tells_accesses=settings.tells_accesses)
         self.set_status_ticket("pause_ticket", int(is_paused))
         self.set_budget(settings.budget)
 
@@ -224,7 +225,7 @@ class SharedMemory:
         child.append_filters(self._filters)
         # The child has its parent's code, as far as that carried out these directives.
         child._n_directives = self._n_directives - 1
-        child._tell_order(self._records_order)
+        child._tell_order(self._records_order, tells_accesses=self.tells_accesses)
         child._tell_written(self._is_written)
         child._inherit_changed(self)
         child._captures.replace(self._captures.rows)
@@ -261,14 +262,16 @@ class SharedMemory:
         offset = self.layout.status_offset + field_offset("StatusPage", "budget")
         self.map[offset : offset + 8] = budget.to_bytes(8, "little")
 
-    def set_records_order(self, records_order: bool) -> None:
-        """Modes counts and full: say whether the order is recorded from now on. All threads must be stopped."""
-        self._tell_order(records_order)
+    def set_records_order(self, records_order: bool, *, tells_accesses: bool = False) -> None:
+        """Modes counts and full: say whether the order is recorded from now on, and what is done with memory beside it.
+        All threads must be stopped."""
+        self._tell_order(records_order, tells_accesses=tells_accesses)
         self.give_directive()
 
-    def _tell_order(self, records_order: bool) -> None:
+    def _tell_order(self, records_order: bool, *, tells_accesses: bool = False) -> None:
         self._records_order = records_order
-        self.set_status_ticket("records_order", int(records_order))
+        self.tells_accesses = records_order and tells_accesses
+        self.set_status_ticket("records_order", int(records_order) | int(self.tells_accesses) << 1)
 
     def distrust(self) -> None:
         """Say that another process may write to the code whatever is protected; threads see to it as they come."""

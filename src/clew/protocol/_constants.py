@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("4a10a54ba7c2e0ceabf002a8cb7213f4e90353a396a1da084cfeb01bc272263d")
+SCHEMA_HASH: Final = bytes.fromhex("3ba73282232c42bfedaf76120d4c1bab4453f6c043ed9ff120a949ff50e20b13")
 
 CONTAINER_MAGIC: Final = 3544686211845344323
 """what a container begins with: CLDATA11"""
@@ -105,7 +105,15 @@ PATH_BUFFER_BYTES: Final = 65536
 """size of either; path_slack_bytes more may be in it"""
 PATH_SLACK_BYTES: Final = 16
 """mode full: what is written last into a buffer ends at most so far behind it"""
-PATH_WINDOW_BYTES: Final = 143360
+PATH_ACCESSES_CELL: Final = 8
+"""mode full: where the next AccessRow goes, as path_surprises_cell has it"""
+PATH_ACCESSES_LEFT_CELL: Final = 9
+"""mode full: bytes of them that left the buffer"""
+PATH_ACCESSES_OFFSET: Final = 143360
+"""mode full: where the buffer of accesses to memory starts"""
+PATH_ACCESSES_SLACK_BYTES: Final = 32768
+"""mode full: the rows of one fragment, more than which no fragment writes"""
+PATH_WINDOW_BYTES: Final = 245760
 """modes counts and full: what a path takes of a thread's counters window; the first counter comes behind it"""
 REGION_BLOCKS: Final = 1048576
 """mode region: blocks that a thread can have levels for; of what is translated later executions are counted and not
@@ -312,7 +320,7 @@ class PathStream(IntEnum):
     outermost first. few: as counters, of those that rose by less than 65,536; each chunk begins with an index (u32),
     and has 3 bytes for each counter: its index less the one before (u8), and how much it rose (u16); if that is 0
     there is no counter, and the index is 256 times as much higher. Counters, few and calls belong to the next
-    checkpoint.
+    checkpoint. accesses: rows of AccessRow, in the order in which they were made.
     """
 
     SURPRISES = 0
@@ -320,6 +328,7 @@ class PathStream(IntEnum):
     COUNTERS = 2
     CALLS = 3
     FEW = 4
+    ACCESSES = 5
 
 
 class RegionWord(IntEnum):

@@ -17,6 +17,7 @@ __all__ = [
     "MAX_SURPRISE_BYTES",
     "NOWHERE",
     "WIDE_SURPRISE_BYTES",
+    "AccessKind",
     "Action",
     "Ending",
     "FlowKind",
@@ -94,7 +95,8 @@ class FlowKind(IntEnum):
     executed from then on. syscall: it called the kernel; target is the call's number. signal: it was interrupted in
     front of address, and a handler begins; target is the signal's number. exception: the same of a signal that the
     instruction at address caused. thread: it began at address (target 1), or ended in front of it (target 0). image:
-    it mapped executable memory; target is the offset in the file.
+    it mapped executable memory; target is the offset in the file. memory: the instruction at address accessed memory
+    at target.
     """
 
     CALL = 0
@@ -107,3 +109,12 @@ class FlowKind(IntEnum):
     EXCEPTION = 7
     THREAD = 8
     IMAGE = 9
+    MEMORY = 10
+
+
+class AccessKind(IntEnum):
+    """What an instruction did with memory. update: it read and wrote it."""
+
+    READ = 1
+    WRITE = 2
+    UPDATE = 3

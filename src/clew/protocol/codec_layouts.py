@@ -11,11 +11,13 @@ from typing import Final
 import numpy as np
 
 __all__ = [
+    "ACCESS_ROW",
     "BLOCK",
     "BLOCK_DETAIL",
     "EVENT",
     "FLOW_EVENT",
     "TOLD_EVENT",
+    "VALUE_EVENT",
     "BegunBlock",
     "Coded",
     "Encoded",
@@ -200,6 +202,22 @@ class Tables(ctypes.Structure):
     )
 
 
+ACCESS_ROW: Final[np.dtype[np.void]] = np.dtype(
+    {
+        "names": ["pc", "address", "value", "size", "kind", "is_further", "is_unread", "reserved"],
+        "formats": ["<u8", "<u8", "<u8", "<u4", "<u1", "<u1", "<u1", "V1"],
+        "offsets": [0, 8, 16, 24, 28, 29, 30, 31],
+        "itemsize": 32,
+    }
+)
+"""What an instruction did with memory, in the order in which its thread did it. pc: address of the instruction;
+address: of the memory; value: the first eight bytes that were read or, where it was written, that are there now; 0
+where `is_unread`; size: bytes; of a string instruction those of all its turns; kind: enum AccessKind; is_further: 1:
+another access of the same instruction comes before it; is_unread: 1: it may not have accessed all of it, so value is
+not known; none where size is 0; reserved: zero.
+"""
+
+
 FLOW_EVENT: Final[np.dtype[np.void]] = np.dtype(
     {
         "names": [
@@ -212,9 +230,9 @@ FLOW_EVENT: Final[np.dtype[np.void]] = np.dtype(
             "size",
             "n_instructions",
             "kind",
-            "reserved",
+            "access",
         ],
-        "formats": ["<u8", "<u8", "<u8", "<u8", "<u4", "<u4", "<u4", "<u2", "<u1", "V1"],
+        "formats": ["<u8", "<u8", "<u8", "<u8", "<u4", "<u4", "<u4", "<u2", "<u1", "<u1"],
         "offsets": [0, 8, 16, 24, 32, 36, 40, 44, 46, 47],
         "itemsize": 48,
     }
@@ -224,7 +242,38 @@ end. sequence: the thread's events are numbered from 0 on; address: of the instr
 the address that it leads to, though a signal or the end may come first; 0 where that is not known; time: the last
 time stamp that was told before it: of a checkpoint, a system call, a signal; thread: the thread's number (tid);
 depth: calls that were open when it began; size: bytes of the instruction, block or piece; n_instructions: 1, or
-those of the block or piece; more than 65,535 are told as so many; kind: enum FlowKind; reserved: zero.
+those of the block or piece; more than 65,535 are told as so many; kind: enum FlowKind; access: enum AccessKind of a
+memory event; 0 of others.
+"""
+
+
+VALUE_EVENT: Final[np.dtype[np.void]] = np.dtype(
+    {
+        "names": [
+            "sequence",
+            "address",
+            "target",
+            "time",
+            "thread",
+            "depth",
+            "size",
+            "n_instructions",
+            "kind",
+            "access",
+            "value",
+        ],
+        "formats": ["<u8", "<u8", "<u8", "<u8", "<u4", "<u4", "<u4", "<u2", "<u1", "<u1", "<u8"],
+        "offsets": [0, 8, 16, 24, 32, 36, 40, 44, 46, 47, 48],
+        "itemsize": 56,
+    }
+)
+"""An event where memory events are told: with the value. sequence: the thread's events are numbered from 0 on; address:
+of the instruction, or of the first one; target: the address that it leads to, though a signal or the end may come
+first; 0 where that is not known; time: the last time stamp that was told before it: of a checkpoint, a system call,
+a signal; thread: the thread's number (tid); depth: calls that were open when it began; size: bytes of the
+instruction, block or piece; n_instructions: 1, or those of the block or piece; more than 65,535 are told as so many;
+kind: enum FlowKind; access: enum AccessKind of a memory event; 0 of others; value: AccessRow.value of a memory
+event; 0 of others.
 """
 
 
@@ -295,7 +344,7 @@ class FlowReading(ctypes.Structure):
     n_told: int
     """so many"""
     rows: int
-    """where events go"""
+    """where events go: FlowEvent, or ValueEvent where has_values is 1"""
     n_rows: int
     """so many have room"""
     surprise_bytes: int
@@ -312,6 +361,16 @@ class FlowReading(ctypes.Structure):
     """the thread's number"""
     kinds: int
     """which events are told: bits by enum FlowKind"""
+    accesses: int
+    """what the thread did with memory, from where the reading is"""
+    n_accesses: int
+    """so many"""
+    n_passed: int
+    """so many of them are behind the reading"""
+    has_values: int
+    """1: rows are ValueEvent"""
+    has_accesses: int
+    """1: there are accesses of what the thread executes, or none of it accesses memory"""
     _fields_ = (
         ("details", ctypes.c_void_p),
         ("n_details", ctypes.c_uint64),
@@ -330,6 +389,11 @@ class FlowReading(ctypes.Structure):
         ("time", ctypes.c_uint64),
         ("thread", ctypes.c_uint32),
         ("kinds", ctypes.c_uint32),
+        ("accesses", ctypes.c_void_p),
+        ("n_accesses", ctypes.c_uint64),
+        ("n_passed", ctypes.c_uint64),
+        ("has_values", ctypes.c_uint32),
+        ("has_accesses", ctypes.c_uint32),
     )
 
 

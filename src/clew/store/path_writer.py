@@ -71,6 +71,9 @@ class PathWriter:
         self._calls = np.zeros(0, np.uint64)
         self._kept_at = (0, 0)
 
+    def add_accesses(self, start: int, data: bytes | memoryview) -> None:
+        """What is done with memory is no part of a trace."""
+
     def add_bytes(self, kind: FrameKind, start: int, data: bytes | memoryview) -> None:
         """Append a piece of a stream that begins at `start`; what lies before it and never came is missing."""
         stream = self._streams[kind]

@@ -34,6 +34,17 @@ impl Mangler {
         emitter.bytes(block.bytes_of(index));
         Ok(())
     }
+
+    /// Nothing is told of memory.
+    pub fn has_accesses(&mut self, _: &Block) -> bool {
+        false
+    }
+
+    pub fn tell_before(&mut self, _: &mut Emitter, _: &Block, _: usize) {}
+
+    pub fn tell_behind(&mut self, _: &mut Emitter, _: &Block, _: usize, _: &mut dyn FnMut(usize, SpillState)) {}
+
+    pub fn tell_ahead(&mut self, _: &mut Emitter, _: &Block, _: &mut dyn FnMut(usize, SpillState)) {}
 }
 
 /// Code that is added to a block.

@@ -37,10 +37,7 @@ pub fn take_exit(context: &mut ThreadContext) -> ExitId {
     if exit.is_surprise {
         path::write_long_surprise(context);
     }
-    if matches!(
-        exit.kind,
-        ExitType::Interrupted | ExitType::Stale | ExitType::Relayout | ExitType::Region | ExitType::Capture
-    ) {
+    if exit.kind.is_in_front() {
         hold::stay_at_probe(context);
     }
     if exit.kind.stays_in_front() {
@@ -78,6 +75,10 @@ pub fn take_exit(context: &mut ThreadContext) -> ExitId {
         ExitType::Capture => {
             drop(engine);
             captures::take(context, &exit);
+            ExitId::NONE
+        }
+        ExitType::Room => {
+            path::flush(context, &writer_of(context, engine.shared));
             ExitId::NONE
         }
         ExitType::RseqEntry => {

@@ -37,17 +37,20 @@ pub fn flush_due(context: &mut ThreadContext, link: ExitId) {
 /// Begins what a new thread tells. `false`: there is no memory for it.
 pub fn begin(engine: &Engine, writer: &RingWriter, context: &mut ThreadContext) -> bool {
     (context.path.is_on, context.path.began, context.path.start_pc) = (false, false, context.registers.pc);
+    context.path.has_executed = false;
     context.path.has_tags = engine.records_tags();
     if context.path.has_tags {
         region::begin(context, engine.shared.header().busy_limit);
     }
+    path_words::begin_accesses(context, engine.tells_accesses);
     !engine.records_order() || path::begin(context, writer, &engine.path_log)
 }
 
 /// Whether the thread's path is recorded, or not, as what is translated now tells of the order, or not: not if another thread has changed
 /// the mode, and this one is about to learn of it.
 pub fn is_of_mode(engine: &Engine, context: &ThreadContext) -> bool {
-    context.path.is_on == engine.records_order()
+    (context.path.is_on, context.path.is_on && context.path.tells_accesses)
+        == (engine.records_order(), engine.tells_accesses)
 }
 
 /// Whether the thread that left by exit `link` is in front of a block.
@@ -74,6 +77,13 @@ pub fn go_on_if_between(context: &mut ThreadContext, link: ExitId) {
 /// Has the thread's path be recorded from the next block on, or no more from the context's pc on, as the engine has it. `false`:
 /// there is no memory for it.
 pub fn follow_mode(engine: &Engine, writer: &RingWriter, context: &mut ThreadContext) -> bool {
+    if context.path.is_on && context.path.tells_accesses != engine.tells_accesses {
+        // What is told beside the path is found by where that goes on.
+        path::suspend(context, writer);
+    }
+    if !context.path.is_on {
+        path_words::begin_accesses(context, engine.tells_accesses);
+    }
     match (context.path.is_on, engine.records_order()) {
         (true, false) => path::suspend(context, writer),
         (false, true) => return path::resume(context, writer, &engine.path_log),

@@ -279,6 +279,7 @@ impl Engine {
             | ExitType::Relayout
             | ExitType::Region
             | ExitType::Capture
+            | ExitType::Room
             | ExitType::RseqEntry
             | ExitType::RseqAbort => return,
         };

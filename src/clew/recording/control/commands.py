@@ -128,6 +128,7 @@ class Control:
         """Record from now on how often all runs (`counts`), or the order as well (`full`), as much as `set_budget`."""
         modes = {"counts": Mode.COUNTS, "full": Mode.FULL}
         mode, before = modes.get(str(question.get("mode"))), self.processes.mode
+        accesses = bool(question.get("accesses", False)) and mode == Mode.FULL
         if mode is None:
             raise ControlError(f"mode {question.get('mode')!r}: while a program runs there is counts, full and auto")
         if before not in modes.values():
@@ -138,9 +139,9 @@ class Control:
         def change() -> None:
             # Before anybody goes on: the first that is recorded is already of the new budget.
             self.processes.set_budget(budget)
-            self.processes.set_mode(mode)
+            self.processes.set_mode(mode, tells_accesses=accesses)
 
-        if mode != before:
+        if (mode, accesses) != (before, self.processes.tells_accesses):
             yield from self.changing(lambda: self.processes.live, change)
         else:
             self.processes.set_budget(budget)

@@ -99,9 +99,9 @@ class Drain:
             busy = [slot for slot in busy if slot not in late or states[slot] == SlotState.ENDED]
         moved += sum(self._poll_slot(slot) for slot in busy)
         still = {stream.number for stream in self._streams.values()} if open_tails else set()
-        for number, readings in open_tails.items():
+        for number, (readings, accesses) in open_tails.items():
             if number in still:
-                self._sink.take_open_tail(number, readings)
+                self._sink.take_open_tail(number, readings, accesses)
         if moved or open_tails:
             self._sink.end_round()
         return moved
@@ -204,12 +204,13 @@ class Drain:
         """Look with the next poll how far paths have come."""
         self._sample_at = 0.0
 
-    def _sample_paths(self) -> dict[int, tuple[bytes, bytes, bytes]]:
-        """Tell how far paths have come; what is in the buffers of each stream if that is asked for."""
+    def _sample_paths(self) -> dict[int, tuple[tuple[bytes, bytes, bytes], bytes]]:
+        """Tell how far paths have come; what is in the buffers of each stream if that is asked for: of its path, and of
+        its accesses to memory."""
         now = time.monotonic()
         if now < self._sample_at:
             return {}
-        from clew.recording.raw.path_tail import CELLS_BYTES, cut_tail
+        from clew.recording.raw.path_tail import CELLS_BYTES
 
         self._sample_at = now + SAMPLE_SECONDS
         wants_tails, tails = self._sink.wants_tails, {}
@@ -218,8 +219,28 @@ class Drain:
                 read_cells = partial(self._slots.read_window, slot, 0, CELLS_BYTES)
                 self._sink.tell_position(stream.number, read_cells)
                 if wants_tails:
-                    tails[stream.number] = read_cells(), cut_tail(partial(self._slots.read_window, slot)), read_cells()
+                    found = self._read_open_tail(partial(self._slots.read_window, slot), read_cells)
+                    if found is not None:
+                        tails[stream.number] = found
         return tails
+
+    def _read_open_tail(
+        self, read: Callable[[int, int], bytes], read_cells: Callable[[], bytes]
+    ) -> tuple[tuple[bytes, bytes, bytes], bytes] | None:
+        """What is in a thread's buffers; None if they were emptied meanwhile."""
+        from clew.recording.raw.access_tail import cut_accesses
+        from clew.recording.raw.path_tail import cut_tail
+
+        found: list[tuple[bytes, bytes, bytes]] = []
+
+        def read_path() -> None:
+            found.append((read_cells(), cut_tail(read), read_cells()))
+
+        if not self._shared.tells_accesses:
+            read_path()
+            return found[0], b""
+        accesses = cut_accesses(read, read_path)
+        return (found[0], accesses) if accesses else None
 
     def _answer_all(self) -> None:
         """Answer what threads ask; whoever has no room in its ring waits on."""
@@ -321,6 +342,12 @@ class Drain:
         if self._has_paths and has_ended:
             from clew.recording.raw.path_tail import cut_tail
 
+            if self._shared.tells_accesses:
+                from clew.recording.raw.access_tail import cut_accesses
+
+                accesses = cut_accesses(partial(self._slots.read_window, stream.slot))
+                if accesses:
+                    sink.take_accesses(stream.number, accesses)
             tail = cut_tail(partial(self._slots.read_window, stream.slot))
             # All zeros: its path never began.
             if any(tail):

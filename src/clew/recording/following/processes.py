@@ -231,10 +231,18 @@ class Processes:
         """What is recorded of them now."""
         return self._entering.settings.mode
 
-    def set_mode(self, mode: Mode) -> None:
-        """Modes counts and full: which of them it is from now on. All threads must be stopped."""
-        self._entering.settings = replace(self._entering.settings, mode=mode)
-        self._roster.set_mode(mode, self._unborn)
+    @property
+    def tells_accesses(self) -> bool:
+        """Whether accesses to memory are told beside the order."""
+        return self._entering.settings.tells_accesses
+
+    def set_mode(self, mode: Mode, *, tells_accesses: bool = False) -> None:
+        """Modes counts and full: which of them it is from now on; full may tell of accesses to memory, too.
+
+        All threads must be stopped.
+        """
+        self._entering.settings = replace(self._entering.settings, mode=mode, tells_accesses=tells_accesses)
+        self._roster.set_mode(mode, self._unborn, tells_accesses=tells_accesses)
 
     def add_filter(self, item: Filter, is_included: bool) -> int:
         """From now on what `item` holds is recorded or not. All threads must be stopped.

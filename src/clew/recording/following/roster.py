@@ -166,8 +166,9 @@ class Roster:
             )
         return region.attempt(lambda drain: drain.poll())
 
-    def set_mode(self, mode: Mode, unborn: Iterable[FollowedRegion]) -> None:
-        """Modes counts and full: which of them it is from now on, of those that did not speak yet, too.
+    def set_mode(self, mode: Mode, unborn: Iterable[FollowedRegion], *, tells_accesses: bool) -> None:
+        """Modes counts and full: which of them it is from now on, of those that did not speak yet, too; and whether full
+        tells of accesses to memory.
 
         All threads must be stopped.
         """
@@ -176,7 +177,7 @@ class Roster:
         for region in [*(followed.region for followed in self.live), *unborn]:
             if region.drain is not None and self._has_paths:
                 region.drain.take_paths()
-            region.shared.set_records_order(mode == Mode.FULL)
+            region.shared.set_records_order(mode == Mode.FULL, tells_accesses=tells_accesses)
 
     def take_pidfd(self, followed: FollowedProcess) -> int:
         """No longer hear of its end by its pidfd, which is the caller's from now on."""

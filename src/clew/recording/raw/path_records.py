@@ -44,6 +44,7 @@ _HEAD_BYTES: Final = 4
 _FEW_BYTES: Final = 3
 _FAR: Final = 256
 """Of the stream `few`: an index, then each counter; and how many indices are stepped over where none follows."""
+_ACCESSES: Final = int(PathStream.ACCESSES)
 _STREAMS: Final = {int(PathStream.SURPRISES): FrameKind.SURPRISES, int(PathStream.SYMBOLS): FrameKind.SYMBOLS}
 
 
@@ -52,6 +53,9 @@ class PathKeeper(Protocol):
 
     def add_bytes(self, kind: FrameKind, start: int, data: bytes | memoryview) -> None:
         """A piece of a stream that begins at `start`; what lies before it and never came is missing."""
+
+    def add_accesses(self, start: int, data: bytes | memoryview) -> None:
+        """The same of what the thread did with memory: rows of dtype ACCESS_ROW."""
 
     def add_events(self, records: Array) -> None:
         """Events, of dtype PATH_EVENT_RECORD."""
@@ -135,6 +139,8 @@ class PathRecords:
         kind = _STREAMS.get(stream)
         if kind is not None:
             self.keeper.add_bytes(kind, min(start, 1 << 62), data[:size])
+        elif stream == _ACCESSES:
+            self.keeper.add_accesses(min(start, 1 << 62), data[:size])
         elif stream == _FEW:
             if len(self._waiting[_COUNTERS]) < MAX_CHECKPOINT_BYTES:
                 self._waiting[_COUNTERS] += _decode_few(data[:size])

@@ -85,9 +85,13 @@ class FanOut(ProcessSink):
         self._first.tell_position(stream, read_cells)
         self._tell(lambda sink: sink.tell_position(stream, read_cells))
 
-    def take_open_tail(self, stream: int, readings: tuple[bytes, bytes, bytes]) -> None:
-        self._first.take_open_tail(stream, readings)
-        self._tell(lambda sink: sink.take_open_tail(stream, readings))
+    def take_open_tail(self, stream: int, readings: tuple[bytes, bytes, bytes], accesses: bytes) -> None:
+        self._first.take_open_tail(stream, readings, accesses)
+        self._tell(lambda sink: sink.take_open_tail(stream, readings, accesses))
+
+    def take_accesses(self, stream: int, accesses: bytes) -> None:
+        self._first.take_accesses(stream, accesses)
+        self._tell(lambda sink: sink.take_accesses(stream, accesses))
 
     def end_round(self) -> None:
         self._first.end_round()

@@ -143,14 +143,18 @@ class ProcessSink:
     def tell_position(self, stream: int, read_cells: Callable[[], bytes]) -> None:
         """A thread goes on, in mode full: `read_cells` reads how far its path has come, as `path_tail` has it."""
 
-    def take_open_tail(self, stream: int, readings: tuple[bytes, bytes, bytes]) -> None:
-        """What is in the buffers of a thread that goes on, as `read_open_tail` of `path_tail` has it.
+    def take_open_tail(self, stream: int, readings: tuple[bytes, bytes, bytes], accesses: bytes) -> None:
+        """What is in the buffers of a thread that goes on, as `read_open_tail` of `path_tail` has it, and `access_tail`
+        what it did with memory, if that is told.
 
         All that its ring had then has been taken.
         """
 
     def end_round(self) -> None:
         """All rings have been looked at once more, if there was anything in one of them."""
+
+    def take_accesses(self, stream: int, accesses: bytes) -> None:
+        """What had not left the target of what a thread did with memory, as `access_tail` has it."""
 
     def take_path_tail(self, stream: int, slot: int, tail: bytes) -> None:
         """What of a thread's path had not left the target, as `path_tail` has it."""

@@ -71,7 +71,7 @@ class Decoder:
         self._threads: dict[tuple[int, int], _Thread] = {}
         self._waiting: dict[tuple[int, int], _Thread] = {}
         """Those of which something came that was not read yet."""
-        self._clock, self._pool = _StampClock(), RowPool()
+        self._clock, self._pool = _StampClock(), RowPool(FLOW_EVENT)
         self._thread = threading.Thread(target=self._run, name="clew-events", daemon=True)
         self._thread.start()
 
@@ -135,6 +135,8 @@ class Decoder:
     def _read_all(self) -> None:
         """Read of all threads what came."""
         self._clock.note()
+        if self._pool.dtype != self._stream.dtype:
+            self._pool = RowPool(self._stream.dtype)
         waiting, self._waiting = self._waiting, {}
         for key, thread in waiting.items():
             if not self._stream.is_closed:
@@ -146,7 +148,7 @@ class Decoder:
             self._waiting[key] = thread
             return
         self._choose(thread)
-        n_gaps, was_damaged = flow.n_gaps, flow.is_damaged
+        n_gaps, n_unmatched, was_damaged = flow.n_gaps, flow.n_unmatched, flow.is_damaged
         try:
             for rows in flow.read(self._pool.take):
                 if self._has_time:
@@ -157,6 +159,7 @@ class Decoder:
         except _DAMAGE:
             flow.is_damaged = True
         self._stream.n_gaps += flow.n_gaps - n_gaps
+        self._stream.n_unmatched += flow.n_unmatched - n_unmatched
         self._stream.n_damaged += flow.is_damaged and not was_damaged
         if flow.waits_for_code:
             self._waiting[key] = thread
@@ -204,9 +207,12 @@ class Decoder:
                 thread.records.keeper = thread.flow
                 thread.flow.begin_late(passed)
             case What.OPEN_TAIL:
-                tail = read_open_tail(*told.content)
+                readings, accesses = told.content
+                tail = read_open_tail(*readings)
                 if tail is not None:
-                    thread.flow.add_tail(tail, is_end=False)
+                    thread.flow.add_open_tail(tail, accesses)
+            case What.ACCESSES:
+                thread.flow.add_accesses_left(told.content)
             case What.TAIL:
                 thread.flow.add_tail(read_tail(told.content), is_end=True)
             case _:
@@ -275,7 +281,7 @@ class Decoder:
                         self._tell_beside(flow, kind, found[found["tid"] == tid])
 
     def _tell_beside(self, flow: ThreadFlow, kind: FlowKind, own: Array) -> None:
-        rows = np.zeros(len(own), FLOW_EVENT)
+        rows = np.zeros(len(own), self._stream.dtype)
         rows["sequence"], rows["thread"], rows["kind"] = flow.take_numbers(len(own)), flow.tid, kind
         rows["size"] = np.minimum(own["size_bytes"], np.uint64(0xFFFFFFFF))
         if kind == FlowKind.COMPILE:

@@ -48,6 +48,8 @@ class What:
     """So many threads (in place of `stream`) ended, as `ended_threads` has it."""
     OPEN_TAIL = "open tail"
     """What is in its buffers, while it goes on."""
+    ACCESSES = "accesses"
+    """What of its accesses to memory was in its buffer when it ended."""
     TAIL = "tail"
     """What was in its buffers when it ended."""
     NAME = "name"
@@ -216,8 +218,11 @@ class _Process(ProcessSink):
             self._keep(told)
         return True
 
-    def take_open_tail(self, stream: int, readings: tuple[bytes, bytes, bytes]) -> None:
-        self._put(What.OPEN_TAIL, stream, readings)
+    def take_open_tail(self, stream: int, readings: tuple[bytes, bytes, bytes], accesses: bytes) -> None:
+        self._put(What.OPEN_TAIL, stream, (readings, accesses))
+
+    def take_accesses(self, stream: int, accesses: bytes) -> None:
+        self._put(What.ACCESSES, stream, accesses)
 
     def end_round(self) -> None:
         self._put(What.ROUND, 0, None)

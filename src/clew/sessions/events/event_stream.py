@@ -47,20 +47,22 @@ class Wanted:
 
 
 class EventStream:
-    """Events of a session's threads. Iterating gives batches, of dtype FLOW_EVENT, each of one thread and in its order.
+    """Events of a session's threads. Iterating gives batches, of its `dtype`, each of one thread and in its order.
 
     It ends when nothing is followed any more.
 
     At most `size` batches wait to be taken. If more come the program waits, or they are dropped and counted.
     """
 
-    dtype: Final = FLOW_EVENT
-    """Of batches. `sequence` numbers a thread's events from 0 on; `kind` is a `FlowKind`; `thread` its number (tid).
+    dtype: np.dtype[np.void] = FLOW_EVENT
+    """Of batches: FLOW_EVENT or, from when `memory` is asked for, VALUE_EVENT. `sequence` numbers a thread's events from
+    0 on; `kind` is a `FlowKind`; `thread` its number (tid).
 
     `address` is that of the instruction, or of the block's first, `size` its bytes, `n_instructions` the block's.
     `target` is the address that it leads to, though a signal may come first; of a `syscall` its number, of a `signal`
     and an `exception` the signal's, of a `thread` 1 where it begins and 0 where it ends, of an `image` the offset in
-    its file. A signal is told where it has a handler, right before that. `depth` is how many calls were open;
+    its file, of a `memory` event the address that the instruction at `address` accessed: as `access` says, an
+    `AccessKind`, `size` bytes; `value` has the first eight of them, as they were read or are written. A signal is told where it has a handler, right before that. `depth` is how many calls were open;
     `time`, in nanoseconds since 1970, is that of the last checkpoint, system call or signal before it.
     """
 
@@ -75,6 +77,8 @@ class EventStream:
         """Events that could be taken, and those for which there was no room."""
         self.n_gaps = 0
         """How often some of what a thread did was not recorded: dropped on the way here, or left out by a budget."""
+        self.n_unmatched = 0
+        """Accesses to memory that are of nothing that a thread did, and were not told."""
         self.n_damaged = 0
         """Threads whose path contradicts the code, and of which nothing more is told."""
 
@@ -139,7 +143,7 @@ class EventStream:
             if batch is None:
                 break
             batches.append(batch)
-        return np.concatenate([np.zeros(0, FLOW_EVENT), *batches])
+        return np.concatenate([np.zeros(0, self.dtype), *batches])
 
     def __iter__(self) -> Iterator[Array]:
         while (batch := self.take()) is not None:

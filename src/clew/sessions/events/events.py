@@ -16,6 +16,8 @@ from clew.address import Pid, Tid
 from clew.dataclass import dataclass
 from clew.errors import ControlError, UsageError
 from clew.protocol._constants import Mode
+from clew.protocol.codec import FlowKind
+from clew.protocol.codec_layouts import VALUE_EVENT
 from clew.sessions.events.decoder import Decoder
 from clew.sessions.events.event_sink import EventSink, ToldQueue
 from clew.sessions.events.event_stream import EventStream, Wanted, parse_kinds
@@ -79,7 +81,7 @@ class Events:
             self._stream = EventStream(self._wanted, queue_batches, drops=on_full == "drop")
             self._decoder = Decoder(told, self._stream, has_time=has_time)
             self._target.run(lambda control: self._ask(control, told))
-        self._change_mode()
+        self._change_mode(tells_accesses=bool(kinds >> FlowKind.MEMORY & 1))
         self._want(kinds, is_followed)
         return self._stream
 
@@ -101,6 +103,8 @@ class Events:
         """Other events are wanted of what threads do from now on."""
 
         def change() -> None:
+            if self._stream is not None and kinds >> FlowKind.MEMORY & 1:
+                self._stream.dtype = VALUE_EVENT
             self._wanted.kinds, self._wanted.is_followed = kinds, is_followed
 
         self._read_all(change)
@@ -176,11 +180,16 @@ class Events:
             self._target.ask({"command": "mode", "mode": "counts"})
             self._has_changed_mode = False
 
-    def _change_mode(self) -> None:
-        """Have the order of execution recorded."""
-        if self._target.run(lambda control: iter([control.processes.mode])) != Mode.FULL:
-            self._has_changed_mode = True
-            self._target.ask({"command": "mode", "mode": "full"})
+    def _change_mode(self, *, tells_accesses: bool) -> None:
+        """Have the order of execution recorded, and accesses to memory or not."""
+
+        def read(control: Control) -> Iterator[tuple[Mode, bool]]:
+            yield control.processes.mode, control.processes.tells_accesses
+
+        mode, has_accesses = self._target.run(read)
+        if mode != Mode.FULL or has_accesses != tells_accesses:
+            self._has_changed_mode |= mode != Mode.FULL
+            self._target.ask({"command": "mode", "mode": "full", "accesses": tells_accesses})
 
 
 def _parse_threads(threads: Threads) -> Callable[[int, int, str], bool] | None:

@@ -54,6 +54,9 @@ class PassedPath:
     def add_bytes(self, kind: FrameKind, start: int, data: bytes | memoryview) -> None:
         """Of no interest."""
 
+    def add_accesses(self, start: int, data: bytes | memoryview) -> None:
+        """Of none either."""
+
     def add_events(self, records: Array) -> None:
         self.states.add(records)
 

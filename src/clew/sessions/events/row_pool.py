@@ -12,8 +12,6 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from clew.protocol.codec_layouts import FLOW_EVENT
-
 __all__ = ["BATCH_EVENTS", "RowPool"]
 
 Array = npt.NDArray[Any]
@@ -27,17 +25,18 @@ _UNUSED: Final = 3
 
 
 class RowPool:
-    """Arrays of BATCH_EVENTS rows. What of them is handed out, and all views of that, refer to the array itself."""
+    """Arrays of BATCH_EVENTS rows of a dtype. What of them is handed out, and all views of that, refer to the array itself."""
 
-    def __init__(self) -> None:
+    def __init__(self, dtype: np.dtype[np.void]) -> None:
+        self.dtype = dtype
         self._kept: list[Array] = []
 
     def take(self) -> Array:
-        """An array that nobody else has, of dtype FLOW_EVENT; what is in it is of no moment."""
+        """An array that nobody else has, of its dtype; what is in it is of no moment."""
         for rows in self._kept:
             if sys.getrefcount(rows) <= _UNUSED:
                 return rows
-        rows = np.empty(BATCH_EVENTS, FLOW_EVENT)
+        rows = np.empty(BATCH_EVENTS, self.dtype)
         if len(self._kept) < MOST_KEPT:
             self._kept.append(rows)
         return rows

@@ -13,12 +13,14 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from clew.dataclass import replace
 from clew.analysis.order.changed_code import ChangedCode
 from clew.binary.flow_walk import FlowStreams, FlowWalk
 from clew.protocol._constants import PATH_START
 from clew.protocol._generated import PATH_EVENT_RECORD, PathEventKind
 from clew.protocol.codec import NOWHERE, FlowKind, Stop
-from clew.protocol.codec_layouts import BLOCK, EVENT, Position
+from clew.protocol.codec_layouts import ACCESS_ROW, BLOCK, EVENT, Position
+from clew.recording.raw.access_tail import read_accesses
 from clew.recording.raw.path_tail import PathTail
 from clew.sessions.events.byte_stream import ByteStream
 from clew.sessions.events.live_code import LiveCode, ReadCode
@@ -63,8 +65,13 @@ class ThreadFlow:
         self._told = ToldEvents()
         self._states = PathStates()
         self._calls = np.zeros(0, np.uint64)
-        self._calls_at: deque[Array] = deque()
-        """Of each checkpoint that is still to come to: the calls that are open there."""
+        self._calls_at: deque[tuple[Array, int]] = deque()
+        """Of each checkpoint that is still to come to: the calls that are open there, and bytes of accesses before."""
+        self._accesses = ByteStream()
+        self._n_access_bytes = 0
+        """Of accesses that are behind the walk."""
+        self.n_unmatched = 0
+        """Accesses to memory that are of nothing that it did."""
         self._known = (0, 0)
         self.is_over = False
         """Nothing more comes of it."""
@@ -97,6 +104,14 @@ class ThreadFlow:
         if kind == FrameKind.SURPRISES:
             self._known = max(self._known, (start + len(data), 0))
 
+    def add_accesses(self, start: int, data: bytes | memoryview) -> None:
+        if not self.is_damaged:
+            self._accesses.add(start, data)
+
+    def add_accesses_left(self, accesses: bytes) -> None:
+        """What was in its buffer when it ended, as `access_tail` has it."""
+        self.add_accesses(*read_accesses(accesses))
+
     def add_events(self, records: Array) -> None:
         if not self.is_damaged:
             self._coming.append(records.copy())
@@ -108,7 +123,7 @@ class ThreadFlow:
     def add_checkpoint(self, record: np.void, counters: bytes, calls: bytes, *, is_after_loss: int) -> None:
         self._calls = carry_calls(self._calls, record, calls)
         if not self.is_damaged:
-            self._calls_at.append(self._calls)
+            self._calls_at.append((self._calls, self._accesses.end))
         self.add_events(np.array([record], PATH_EVENT_RECORD))
 
     def add_tail(self, tail: PathTail, *, is_end: bool) -> None:
@@ -119,6 +134,15 @@ class ThreadFlow:
         self.add_bytes(FrameKind.SURPRISES, tail.surprises_left, tail.surprises)
         self.add_bytes(FrameKind.SYMBOLS, tail.symbols_left, tail.symbols)
         self._known = max(self._known, (tail.surprises_left + len(tail.surprises), tail.decisions))
+
+    def add_open_tail(self, tail: PathTail, accesses: bytes) -> None:
+        """What is in the buffers of a thread that goes on; what it did with memory as `access_tail` has it, if that is
+        told."""
+        if accesses:
+            self.add_accesses_left(accesses)
+            # A decision is counted before the block is done.
+            tail = replace(tail, decisions=max(tail.decisions - 1, 0))
+        self.add_tail(tail, is_end=False)
 
     def end(self) -> None:
         """Nothing more comes of it."""
@@ -250,7 +274,7 @@ class ThreadFlow:
         if head["event_kind"] != PathEventKind.CHECKPOINT or not self._calls_at:
             self.is_damaged = True
             return False
-        calls = self._calls_at[0]
+        calls, self._n_access_bytes = self._calls_at[0]
         self._is_in_gap = False
         position = Position(*(int(head[name]) for name in _AT))
         self._code.want(np.array([head["pc"]], np.uint64))
@@ -283,6 +307,7 @@ class ThreadFlow:
         places = np.concatenate([records["pc"][np.isin(kinds, _ENTRIES)], records["value"][np.isin(kinds, _LEADS)]])
         self._code.want(places[places != np.uint64(PATH_START)].astype(np.uint64))
         code, walk = self._code.read(), self._walk
+        accesses = self._view_accesses()
         self._refresh(code)
         leads = np.flatnonzero(np.isin(kinds, _LEADS))
         is_known = code.is_known(records["value"][leads].astype(np.uint64))
@@ -302,6 +327,7 @@ class ThreadFlow:
             decisions=known[1] if read + len(surprises) == known[0] else 0,
             # What a thread that was killed did leads as far as nothing says that it led elsewhere, as in traces.
             known=(1 << 63, 0) if self.is_over and not is_cut else known,
+            accesses=accesses,
         )
         if not walk.open(self._blocks, code.flow, streams):
             return Stop.DAMAGED
@@ -317,7 +343,14 @@ class ThreadFlow:
                     return stop
         finally:
             walk.close()
+            self._n_access_bytes += walk.n_accesses * ACCESS_ROW.itemsize
             self._pass(numbers)
+
+    def _view_accesses(self) -> Array | None:
+        """What it did with memory from where the walk is on, of dtype ACCESS_ROW; None if that is not told."""
+        data = self._accesses.view(self._n_access_bytes, None)
+        is_told = len(data) > 0 or self._kinds >> FlowKind.MEMORY & 1
+        return data[: len(data) // ACCESS_ROW.itemsize * ACCESS_ROW.itemsize].view(ACCESS_ROW) if is_told else None
 
     def _pass(self, numbers: Array) -> None:
         """Let go of the events that are behind the walk."""
@@ -331,7 +364,10 @@ class ThreadFlow:
         passed, self._records = self._records[:end], self._records[end:]
         for _ in range(int((passed["event_kind"] == PathEventKind.CHECKPOINT).sum())):
             if self._calls_at:
-                self._calls_at.popleft()
+                _, n_bytes = self._calls_at.popleft()
+                if not self._is_in_gap and self._n_access_bytes < n_bytes:
+                    self.n_unmatched += (n_bytes - self._n_access_bytes) // ACCESS_ROW.itemsize
+                self._n_access_bytes = max(self._n_access_bytes, n_bytes)
         self._states.add(passed)
         self._told.forget(passed)
 

@@ -5,6 +5,7 @@
 //! Branches are not handled here but by instrument/, which knows where they lead.
 
 extern crate alloc;
+mod accesses;
 mod added;
 
 pub use added::Added;
