@@ -15,7 +15,7 @@ import time
 import clew
 from bench.workloads import Workload, load_workloads
 
-KINDS = ("block", "call,ret", "exec", "call,ret,block,exec")
+KINDS = ("block", "call,ret", "exec", "memory", "call,ret,block,exec")
 USUAL = ("fib", "sqlite3", "py_tasks", "threads", "gzip")
 
 
@@ -28,7 +28,7 @@ def measure(command: tuple[str, ...], kinds: str) -> tuple[int, float]:
         n_events = sum(len(batch) for batch in stream)
         session.wait()
         seconds = time.perf_counter() - start
-        if kinds and (session.events().n_dropped or session.events().n_gaps or session.events().n_damaged):
+        if kinds and (session.events().n_dropped or session.events().n_gaps or session.events().n_damaged or session.events().n_unmatched):
             raise AssertionError(f"{command[0]}: events are missing")
     return n_events, seconds
 

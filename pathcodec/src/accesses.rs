@@ -29,11 +29,63 @@ pub struct Accesses<'a> {
     n_passed: usize,
     /// There are rows of all that is executed, or may be.
     is_told: bool,
+    /// More come behind these, which are of whole blocks.
+    has_more: bool,
+}
+
+/// What of a row is in `AccessRow::what`.
+impl AccessRow {
+    #[inline]
+    pub fn pc(&self) -> u64 {
+        self.what & ((1 << 48) - 1)
+    }
+
+    #[inline]
+    pub fn kind(&self) -> u8 {
+        (self.what >> 58) as u8 & 3
+    }
+
+    #[inline]
+    fn is_further(&self) -> bool {
+        self.what >> 60 & 1 != 0
+    }
+
+    #[inline]
+    fn is_repeated(&self) -> bool {
+        self.what >> 62 & 1 != 0
+    }
+
+    /// Bytes that were accessed, and what was read or written of them.
+    #[inline]
+    pub fn content(&self) -> (u32, u64) {
+        match self.is_repeated() {
+            true => (u32::try_from(self.value).unwrap_or(u32::MAX), 0),
+            false => ((self.what >> 48) as u32 & 0x3ff, self.value),
+        }
+    }
+
+    /// Whether it tells of anything: a string instruction may do nothing at all.
+    #[inline]
+    pub fn is_any(&self) -> bool {
+        !self.is_repeated() || self.value != 0
+    }
+
+    /// `what` of an access to `size` bytes, for who writes rows.
+    pub const fn pack(pc: u64, size: u32, kind: u8, [is_further, is_unread, is_repeated]: [bool; 3]) -> u64 {
+        let flags = is_further as u64 | (is_unread as u64) << 1 | (is_repeated as u64) << 2;
+        pc & ((1 << 48) - 1) | (size as u64 & 0x3ff) << 48 | (kind as u64 & 3) << 58 | flags << 60
+    }
 }
 
 impl<'a> Accesses<'a> {
-    pub fn new(rows: &'a [AccessRow], is_told: bool) -> Accesses<'a> {
-        Accesses { rows, n_passed: 0, is_told }
+    pub fn new(rows: &'a [AccessRow], is_told: bool, has_more: bool) -> Accesses<'a> {
+        Accesses { rows, n_passed: 0, is_told, has_more }
+    }
+
+    /// Whether no more is known of what is executed next, though there is more.
+    #[inline]
+    pub fn are_all_passed(&self) -> bool {
+        self.has_more && self.n_passed == self.rows.len()
     }
 
     /// Whether anything may have been accessed.
@@ -46,20 +98,23 @@ impl<'a> Accesses<'a> {
         self.n_passed
     }
 
-    /// How many of those that come next are of one execution of the code from `pc` up to `end`.
+    /// How many of those that come next are of one execution of the block at `pc`, whose instructions begin at `starts` in it.
     #[inline]
-    pub fn count_within(&self, pc: u64, end: u64) -> usize {
-        let mut last = None;
-        let mut count = 0;
+    pub fn count_within(&self, pc: u64, starts: &[u16]) -> usize {
+        let mut ahead = starts.iter();
+        let (mut last, mut count) = (None, 0);
         for row in self.ahead() {
-            let goes_on = match last {
-                Some(last) => row.pc > last || row.pc == last && row.is_further != 0,
-                None => true,
-            };
-            if !(pc..end).contains(&row.pc) || !goes_on {
+            let is_same = last == Some(row.pc()) && row.is_further();
+            // Code may overlap: what begins elsewhere is of another block.
+            let mut at = ahead.clone();
+            let is_next = !is_same && at.by_ref().any(|start| pc.wrapping_add(u64::from(*start)) == row.pc());
+            if !is_same && !is_next {
                 break;
             }
-            last = Some(row.pc);
+            if is_next {
+                ahead = at;
+            }
+            last = Some(row.pc());
             count += 1;
         }
         count
@@ -75,7 +130,7 @@ impl<'a> Accesses<'a> {
 
     /// The instruction at `pc` was not done: what was told of it belongs to nothing.
     pub fn drop_at(&mut self, pc: u64) {
-        self.n_passed += self.ahead().iter().take_while(|row| row.pc == pc).count();
+        self.n_passed += self.ahead().iter().take_while(|row| row.pc() == pc).count();
     }
 
     #[inline]
@@ -84,36 +139,29 @@ impl<'a> Accesses<'a> {
     }
 }
 
-/// Whether a row tells of anything: a string instruction may do nothing at all.
-#[inline]
-pub fn is_any(row: &AccessRow) -> bool {
-    row.size != 0 || row.is_unread == 0
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn rows(of: &[(u64, u8)]) -> Vec<AccessRow> {
-        let blank =
-            AccessRow { pc: 0, address: 0, value: 0, size: 8, kind: 1, is_further: 0, is_unread: 0, reserved: 0 };
-        of.iter().map(|(pc, is_further)| AccessRow { pc: *pc, is_further: *is_further, ..blank }).collect()
+        let what = |pc, is_further| AccessRow::pack(pc, 8, 1, [is_further != 0, false, false]);
+        of.iter().map(|(pc, is_further)| AccessRow { what: what(*pc, *is_further), address: 0, value: 0 }).collect()
     }
 
     #[test]
     fn executions_are_told_apart() {
         let rows = rows(&[(16, 0), (18, 0), (18, 1), (16, 0), (16, 0), (40, 0)]);
-        let mut accesses = Accesses::new(&rows, true);
+        let mut accesses = Accesses::new(&rows, true, false);
         for expected in [3, 1, 1, 0] {
-            let count = accesses.count_within(16, 32);
+            let count = accesses.count_within(16, &[0, 2, 5]);
             assert_eq!(count, expected);
             accesses.take(count);
         }
-        assert_eq!((accesses.count_within(32, 48), accesses.n_passed()), (1, 5));
+        assert_eq!((accesses.count_within(32, &[0, 8]), accesses.n_passed()), (1, 5));
         accesses.drop_at(39);
-        assert_eq!(accesses.count_within(32, 48), 1);
+        assert_eq!((accesses.count_within(32, &[0, 9]), accesses.count_within(40, &[0])), (0, 1));
         accesses.drop_at(40);
-        assert_eq!((accesses.count_within(0, u64::MAX), accesses.n_passed()), (0, 6));
+        assert_eq!((accesses.count_within(40, &[0]), accesses.n_passed()), (0, 6));
         assert!(accesses.take(1).is_empty());
     }
 }

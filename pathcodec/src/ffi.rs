@@ -150,7 +150,7 @@ pub unsafe extern "C" fn clew_path_read_flow(state: *mut u8, reading: *mut FlowR
         let FlowReading { begun, sequence, time, thread, kinds, .. } = *reading;
         let question = Question { thread, kinds, known: (reading.surprise_bytes, reading.decisions) };
         let accesses = slice::from_raw_parts(reading.accesses, reading.n_accesses as usize);
-        let accesses = Accesses::new(accesses, reading.has_accesses != 0);
+        let accesses = Accesses::new(accesses, reading.has_accesses != 0, reading.has_accesses == 2);
         let mut progress = FlowProgress { begun, sequence, time, accesses };
         let (walker, n_rows) = (&mut *state.cast::<Walker>(), reading.n_rows as usize);
         let (n, reason) = if reading.has_values != 0 {

@@ -1,7 +1,7 @@
 //! Events out of a path: what the thread did, block by block, as rows. The path may still grow: what is known of it ends
 //! somewhere, and reading goes on from there when more is.
 
-use crate::accesses::{is_any, Accesses, Row};
+use crate::accesses::{Accesses, Row};
 use crate::protocol::{ending, flow_kind, AccessRow, BegunBlock, BlockDetail, FlowEvent, Position, ToldEvent};
 use crate::source::Stop;
 use crate::walk::Walker;
@@ -90,6 +90,9 @@ fn read_into<R: Row>(
         if let Err(stop) = out.settle(walker, details, &mut begun, &mut n_events) {
             break Some(stop);
         }
+        if out.accesses.are_all_passed() {
+            break None;
+        }
         let Some((index, block)) = walker.code().block_at(walker.block()) else {
             break Some(Stop::Damaged);
         };
@@ -102,11 +105,11 @@ fn read_into<R: Row>(
         if begun.end != 0 && (begun.end != pc || !is_wanted) {
             out.end_block(&mut begun);
         }
-        let starts = match tells_instructions && is_wanted {
+        let starts = match is_accessing || tells_instructions && is_wanted {
             true => details.starts_of(&detail, n_instructions),
             false => &[],
         };
-        let n_accesses = if is_accessing { out.accesses.count_within(pc, end_pc) } else { 0 };
+        let n_accesses = if is_accessing { out.accesses.count_within(pc, starts) } else { 0 };
         if out.left() < MOST_ROWS + starts.len() + n_accesses {
             // More than there will ever be room for are no accesses of one block.
             break if n_accesses + starts.len() + MOST_ROWS > out.rows.len() { Some(Stop::Damaged) } else { None };
@@ -122,7 +125,7 @@ fn read_into<R: Row>(
         goes_back = next <= pc && matches!(ending, ending::CONDITIONAL | ending::BACK_JUMP);
         let accesses = out.accesses.take(n_accesses);
         let told = if tells_accesses && is_wanted { accesses } else { &[] };
-        if tells_instructions {
+        if tells_instructions && is_wanted {
             out.add_instructions(pc, end_pc, starts, next, depth, told);
         } else {
             out.add_accesses(told, depth);
@@ -240,20 +243,21 @@ impl<R: Row> Rows<'_, '_, R> {
     #[inline]
     fn add_accesses(&mut self, rows: &[AccessRow], depth: u64) {
         let depth = u32::try_from(depth).unwrap_or(u32::MAX);
-        for row in rows.iter().filter(|row| is_any(row)) {
+        for row in rows.iter().filter(|row| row.is_any()) {
+            let (size, value) = row.content();
             let event = FlowEvent {
                 sequence: self.sequence,
-                address: row.pc,
+                address: row.pc(),
                 target: row.address,
                 time: self.time,
                 thread: self.question.thread,
                 depth,
-                size: row.size,
+                size,
                 n_instructions: 1,
                 kind: flow_kind::MEMORY,
-                access: row.kind,
+                access: row.kind(),
             };
-            self.push(event, row.value);
+            self.push(event, value);
         }
     }
 
@@ -274,7 +278,7 @@ impl<R: Row> Rows<'_, '_, R> {
             let target = if at + 1 == starts.len() { next } else { behind };
             self.add(flow_kind::EXEC, address, target, behind.wrapping_sub(address) as u32, 1, depth);
             if !accesses.is_empty() {
-                let (own, rest) = accesses.split_at(accesses.iter().take_while(|row| row.pc < behind).count());
+                let (own, rest) = accesses.split_at(accesses.iter().take_while(|row| row.pc() < behind).count());
                 self.add_accesses(own, depth);
                 accesses = rest;
             }

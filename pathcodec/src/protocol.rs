@@ -270,32 +270,19 @@ const _: () = assert!(core::mem::offset_of!(Tables, block) == 160);
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AccessRow {
-    /// address of the instruction
-    pub pc: u64,
+    /// from the lowest bit on: the instruction's address, 48 bits; bytes that were accessed, 10; enum AccessKind, 2; 1
+    /// where another access of the same instruction comes before it; 1 where it is not known what was read or written,
+    /// since it may not have been all; 1 of a string instruction, whose `value` is how many bytes its turns accessed
+    pub what: u64,
     /// of the memory
     pub address: u64,
-    /// the first eight bytes that were read or, where it was written, that are there now; 0 where `is_unread`
+    /// the first eight bytes that were read or, where it was written, that are there now; 0 where that is not known
     pub value: u64,
-    /// bytes; of a string instruction those of all its turns
-    pub size: u32,
-    /// enum AccessKind
-    pub kind: u8,
-    /// 1: another access of the same instruction comes before it
-    pub is_further: u8,
-    /// 1: it may not have accessed all of it, so value is not known; none where size is 0
-    pub is_unread: u8,
-    /// zero
-    pub reserved: u8,
 }
-const _: () = assert!(core::mem::size_of::<AccessRow>() == 32);
-const _: () = assert!(core::mem::offset_of!(AccessRow, pc) == 0);
+const _: () = assert!(core::mem::size_of::<AccessRow>() == 24);
+const _: () = assert!(core::mem::offset_of!(AccessRow, what) == 0);
 const _: () = assert!(core::mem::offset_of!(AccessRow, address) == 8);
 const _: () = assert!(core::mem::offset_of!(AccessRow, value) == 16);
-const _: () = assert!(core::mem::offset_of!(AccessRow, size) == 24);
-const _: () = assert!(core::mem::offset_of!(AccessRow, kind) == 28);
-const _: () = assert!(core::mem::offset_of!(AccessRow, is_further) == 29);
-const _: () = assert!(core::mem::offset_of!(AccessRow, is_unread) == 30);
-const _: () = assert!(core::mem::offset_of!(AccessRow, reserved) == 31);
 
 /// What a thread did, in its own order. What is of one block comes so: its instructions, it, the call or return at its
 /// end.
@@ -457,7 +444,8 @@ pub struct FlowReading {
     pub n_passed: u64,
     /// 1: rows are ValueEvent
     pub has_values: u32,
-    /// 1: there are accesses of what the thread executes, or none of it accesses memory
+    /// 1: there are accesses of what the thread executes, or none of it accesses memory; 2: there are more, behind
+    /// these
     pub has_accesses: u32,
 }
 const _: () = assert!(core::mem::size_of::<FlowReading>() == 184);

@@ -6,7 +6,7 @@ A cover of the library `pathcodec` (Rust). What the rows mean is told by `FlowKi
 from __future__ import annotations
 
 import ctypes
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from clew.binary.path_codec import default_library
 from clew.dataclass import dataclass
 from clew.protocol.codec import MAX_DEPTH, NOWHERE, Stop
-from clew.protocol.codec_layouts import VALUE_EVENT, FlowReading, Position, Tables
+from clew.protocol.codec_layouts import ACCESS_ROW, VALUE_EVENT, FlowReading, Position, Tables
 
 __all__ = ["FlowCode", "FlowStreams", "FlowWalk"]
 
@@ -31,12 +31,31 @@ class FlowCode:
     starts: Array
 
 
+class RowSource(Protocol):
+    """Accesses to memory, in pieces of whole blocks, which are let go of as they are read."""
+
+    start: int
+    """Where what is left begins, in bytes."""
+
+    @property
+    def rows(self) -> Array:
+        """The first piece, of dtype ACCESS_ROW."""
+
+    @property
+    def has_more(self) -> bool:
+        """Whether others follow."""
+
+    def let_go(self, end: int) -> None:
+        """What lies before byte `end` is read."""
+
+
 @dataclass(frozen=True)
 class FlowStreams:
     """What there is of a path behind where a walk is: bytes (u8) of surprises and symbols, events of dtype EVENT, and
     their time stamps (u64), and what is told of them (TOLD_EVENT), or nothing of either. `decisions` were made behind
     the last surprise. All that the thread did is there up to `known`: so many bytes of surprises, and so many decisions
-    behind the last one. `accesses` is what it did with memory, of dtype ACCESS_ROW, if that is told."""
+    behind the last one. `accesses` is what it did with memory, of dtype ACCESS_ROW, if that is told: it is let go
+    of as it is read."""
 
     surprises: Array
     symbols: Array
@@ -45,7 +64,7 @@ class FlowStreams:
     told: Array
     decisions: int
     known: tuple[int, int]
-    accesses: Array | None = None
+    accesses: RowSource | None = None
 
 
 class FlowWalk:
@@ -63,8 +82,8 @@ class FlowWalk:
         self.block: int = NOWHERE
         """The block (an index) that would run next."""
         self.position = Position()
-        self.n_events = self.n_accesses = 0
-        """How many of the events, and of the accesses, that it was opened with it has passed."""
+        self.n_events = 0
+        """How many of the events that it was opened with it has passed."""
 
     @property
     def thread(self) -> int:
@@ -140,27 +159,26 @@ class FlowWalk:
         reading.times, reading.n_times = streams.times.ctypes.data, len(streams.times)
         reading.told, reading.n_told = streams.told.ctypes.data, len(streams.told)
         reading.surprise_bytes, reading.decisions = streams.known
-        reading.has_accesses = streams.accesses is not None
-        self.n_events = self.n_accesses = 0
+        self.n_events = 0
         is_sound: bool = default_library().clew_path_open(self._address, ctypes.byref(tables)) == Stop.ASKED
         return is_sound
 
     def read(self, rows: Array) -> tuple[int, Stop]:
         """Write the next events to `rows`, of dtype FLOW_EVENT or VALUE_EVENT: how many, and why there are no more.
 
-        ASKED: there was no room; CUT: no more is known; DAMAGED, also: code is not known. It was opened.
+        ASKED: there was no room, or there are more accesses behind these; CUT: no more is known; DAMAGED, also: code is not known. It was opened.
         """
         library, reading = default_library(), self._reading
         reading.rows, reading.n_rows, reading.has_values = rows.ctypes.data, len(rows), rows.dtype == VALUE_EVENT
-        accesses = self._kept[2].accesses if self._kept is not None else None
-        if accesses is not None:
-            rest = accesses[self.n_accesses :]
-            reading.accesses, reading.n_accesses = accesses.ctypes.data + self.n_accesses * accesses.itemsize, len(rest)
-        else:
-            reading.accesses, reading.n_accesses = self._state.ctypes.data, 0
+        source = self._kept[2].accesses if self._kept is not None else None
+        accesses = None if source is None else source.rows
+        reading.has_accesses = 0 if source is None else 1 + source.has_more
+        reading.accesses = self._state.ctypes.data if accesses is None else accesses.ctypes.data
+        reading.n_accesses = 0 if accesses is None else len(accesses)
         stop = ctypes.c_uint32()
         n = library.clew_path_read_flow(self._address, ctypes.byref(reading), ctypes.byref(stop))
-        self.n_accesses += int(reading.n_passed)
+        if source is not None:
+            source.let_go(source.start + int(reading.n_passed) * ACCESS_ROW.itemsize)
         return int(n), Stop(stop.value)
 
     def close(self) -> None:

@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("3ba73282232c42bfedaf76120d4c1bab4453f6c043ed9ff120a949ff50e20b13")
+SCHEMA_HASH: Final = bytes.fromhex("d52af3c3da27687ebbe0aa3d29425b25912f797ddf70111407f369979af56aa5")
 
 CONTAINER_MAGIC: Final = 3544686211845344323
 """what a container begins with: CLDATA11"""
@@ -111,9 +111,9 @@ PATH_ACCESSES_LEFT_CELL: Final = 9
 """mode full: bytes of them that left the buffer"""
 PATH_ACCESSES_OFFSET: Final = 143360
 """mode full: where the buffer of accesses to memory starts"""
-PATH_ACCESSES_SLACK_BYTES: Final = 32768
+PATH_ACCESSES_SLACK_BYTES: Final = 40960
 """mode full: the rows of one fragment, more than which no fragment writes"""
-PATH_WINDOW_BYTES: Final = 245760
+PATH_WINDOW_BYTES: Final = 249856
 """modes counts and full: what a path takes of a thread's counters window; the first counter comes behind it"""
 REGION_BLOCKS: Final = 1048576
 """mode region: blocks that a thread can have levels for; of what is translated later executions are counted and not

@@ -204,17 +204,17 @@ class Tables(ctypes.Structure):
 
 ACCESS_ROW: Final[np.dtype[np.void]] = np.dtype(
     {
-        "names": ["pc", "address", "value", "size", "kind", "is_further", "is_unread", "reserved"],
-        "formats": ["<u8", "<u8", "<u8", "<u4", "<u1", "<u1", "<u1", "V1"],
-        "offsets": [0, 8, 16, 24, 28, 29, 30, 31],
-        "itemsize": 32,
+        "names": ["what", "address", "value"],
+        "formats": ["<u8", "<u8", "<u8"],
+        "offsets": [0, 8, 16],
+        "itemsize": 24,
     }
 )
-"""What an instruction did with memory, in the order in which its thread did it. pc: address of the instruction;
-address: of the memory; value: the first eight bytes that were read or, where it was written, that are there now; 0
-where `is_unread`; size: bytes; of a string instruction those of all its turns; kind: enum AccessKind; is_further: 1:
-another access of the same instruction comes before it; is_unread: 1: it may not have accessed all of it, so value is
-not known; none where size is 0; reserved: zero.
+"""What an instruction did with memory, in the order in which its thread did it. what: from the lowest bit on: the
+instruction's address, 48 bits; bytes that were accessed, 10; enum AccessKind, 2; 1 where another access of the same
+instruction comes before it; 1 where it is not known what was read or written, since it may not have been all; 1 of a
+string instruction, whose `value` is how many bytes its turns accessed; address: of the memory; value: the first
+eight bytes that were read or, where it was written, that are there now; 0 where that is not known.
 """
 
 
@@ -370,7 +370,8 @@ class FlowReading(ctypes.Structure):
     has_values: int
     """1: rows are ValueEvent"""
     has_accesses: int
-    """1: there are accesses of what the thread executes, or none of it accesses memory"""
+    """1: there are accesses of what the thread executes, or none of it accesses memory; 2: there are more, behind these
+    """
     _fields_ = (
         ("details", ctypes.c_void_p),
         ("n_details", ctypes.c_uint64),

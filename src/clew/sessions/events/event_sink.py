@@ -189,7 +189,9 @@ class _Process(ProcessSink):
         self._put(What.THREAD, stream, tid)
 
     def take_records(self, stream: int, slot: int, first: memoryview, second: memoryview) -> None:
-        data = b"".join((first, second))
+        # What nobody else writes to need not be copied.
+        is_own = isinstance(first.obj, bytes) and len(first) == len(first.obj) and not len(second)
+        data = first.obj if is_own else b"".join((first, second))
         if self._queue is not None:
             self._put(What.RECORDS, stream, data)
             return

@@ -25,6 +25,7 @@ from clew.recording.raw.path_tail import PathTail
 from clew.sessions.events.byte_stream import ByteStream
 from clew.sessions.events.live_code import LiveCode, ReadCode
 from clew.sessions.events.path_states import PassedPath, PathStates
+from clew.sessions.events.row_stream import RowStream
 from clew.sessions.events.told_events import ToldEvents
 from clew.store.path_checkpoints import carry_calls
 from clew.store.path_frames import FrameKind
@@ -67,9 +68,7 @@ class ThreadFlow:
         self._calls = np.zeros(0, np.uint64)
         self._calls_at: deque[tuple[Array, int]] = deque()
         """Of each checkpoint that is still to come to: the calls that are open there, and bytes of accesses before."""
-        self._accesses = ByteStream()
-        self._n_access_bytes = 0
-        """Of accesses that are behind the walk."""
+        self._accesses = RowStream(ACCESS_ROW)
         self.n_unmatched = 0
         """Accesses to memory that are of nothing that it did."""
         self._known = (0, 0)
@@ -109,8 +108,9 @@ class ThreadFlow:
             self._accesses.add(start, data)
 
     def add_accesses_left(self, accesses: bytes) -> None:
-        """What was in its buffer when it ended, as `access_tail` has it."""
-        self.add_accesses(*read_accesses(accesses))
+        """What is in its buffer, as `access_tail` has it."""
+        if not self.is_damaged:
+            self._accesses.add(*read_accesses(accesses), is_open=True)
 
     def add_events(self, records: Array) -> None:
         if not self.is_damaged:
@@ -274,7 +274,8 @@ class ThreadFlow:
         if head["event_kind"] != PathEventKind.CHECKPOINT or not self._calls_at:
             self.is_damaged = True
             return False
-        calls, self._n_access_bytes = self._calls_at[0]
+        calls, n_access_bytes = self._calls_at[0]
+        self._accesses.let_go(n_access_bytes)
         self._is_in_gap = False
         position = Position(*(int(head[name]) for name in _AT))
         self._code.want(np.array([head["pc"]], np.uint64))
@@ -307,7 +308,6 @@ class ThreadFlow:
         places = np.concatenate([records["pc"][np.isin(kinds, _ENTRIES)], records["value"][np.isin(kinds, _LEADS)]])
         self._code.want(places[places != np.uint64(PATH_START)].astype(np.uint64))
         code, walk = self._code.read(), self._walk
-        accesses = self._view_accesses()
         self._refresh(code)
         leads = np.flatnonzero(np.isin(kinds, _LEADS))
         is_known = code.is_known(records["value"][leads].astype(np.uint64))
@@ -327,7 +327,7 @@ class ThreadFlow:
             decisions=known[1] if read + len(surprises) == known[0] else 0,
             # What a thread that was killed did leads as far as nothing says that it led elsewhere, as in traces.
             known=(1 << 63, 0) if self.is_over and not is_cut else known,
-            accesses=accesses,
+            accesses=self._accesses if self._accesses.end or self._kinds >> FlowKind.MEMORY & 1 else None,
         )
         if not walk.open(self._blocks, code.flow, streams):
             return Stop.DAMAGED
@@ -343,14 +343,7 @@ class ThreadFlow:
                     return stop
         finally:
             walk.close()
-            self._n_access_bytes += walk.n_accesses * ACCESS_ROW.itemsize
             self._pass(numbers)
-
-    def _view_accesses(self) -> Array | None:
-        """What it did with memory from where the walk is on, of dtype ACCESS_ROW; None if that is not told."""
-        data = self._accesses.view(self._n_access_bytes, None)
-        is_told = len(data) > 0 or self._kinds >> FlowKind.MEMORY & 1
-        return data[: len(data) // ACCESS_ROW.itemsize * ACCESS_ROW.itemsize].view(ACCESS_ROW) if is_told else None
 
     def _pass(self, numbers: Array) -> None:
         """Let go of the events that are behind the walk."""
@@ -365,9 +358,9 @@ class ThreadFlow:
         for _ in range(int((passed["event_kind"] == PathEventKind.CHECKPOINT).sum())):
             if self._calls_at:
                 _, n_bytes = self._calls_at.popleft()
-                if not self._is_in_gap and self._n_access_bytes < n_bytes:
-                    self.n_unmatched += (n_bytes - self._n_access_bytes) // ACCESS_ROW.itemsize
-                self._n_access_bytes = max(self._n_access_bytes, n_bytes)
+                if not self._is_in_gap:
+                    self.n_unmatched += max(n_bytes - self._accesses.start, 0) // ACCESS_ROW.itemsize
+                self._accesses.let_go(n_bytes)
         self._states.add(passed)
         self._told.forget(passed)
 

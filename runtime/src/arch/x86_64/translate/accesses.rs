@@ -16,17 +16,20 @@ use crate::cpu::spill::SpillState;
 use crate::cpu::{INDEX, RCX, TARGET};
 use crate::decode::Block;
 use crate::instrument::exits::ExitList;
-use crate::protocol::PATH_ACCESSES_CELL;
+use crate::protocol::{MAX_FRAGMENT_INSTRUCTIONS, PATH_ACCESSES_CELL, PATH_ACCESSES_SLACK_BYTES};
 use clew_pathcodec::protocol::{access_kind, AccessRow};
 use core::mem::offset_of;
 use iced_x86::{Code, FlowControl, Instruction, MemoryOperand, Mnemonic, OpAccess, OpKind, Register, UsedMemory};
 
 /// No instruction is told of more often.
-const MOST: usize = 3;
+const MOST: usize = 5;
 /// What is known in front of an instruction: addresses, and how often a string instruction is to go round.
 const ADDRESSES: u32 = GS_CAPTURE_VALUES;
 const TURNS: u32 = ADDRESSES + 8 * MOST as u32;
 const REPEATED_BYTES: u32 = TURNS + 8;
+
+const _: () =
+    assert!(MAX_FRAGMENT_INSTRUCTIONS * MOST as u64 * size_of::<AccessRow>() as u64 <= PATH_ACCESSES_SLACK_BYTES);
 
 const CURSOR: u64 = PATH_ACCESSES_CELL;
 
@@ -70,12 +73,6 @@ impl Emitter<'_> {
     /// mov gs:[r10 + displacement], r11
     fn store_in_row(&mut self, field: usize) {
         self.bytes(&[0x65, 0x4d, 0x89, 0x9a]);
-        self.dword(displacement_of(field));
-    }
-
-    /// mov dword gs:[r10 + displacement], r11d
-    fn store_dword_in_row(&mut self, field: usize) {
-        self.bytes(&[0x65, 0x45, 0x89, 0x9a]);
         self.dword(displacement_of(field));
     }
 
@@ -200,17 +197,15 @@ impl Mangler {
                 emitter.store_in_row(offset_of!(AccessRow, value));
             }
             Value::Known(value) => emitter.store_word_in_row(offset_of!(AccessRow, value), value),
+            Value::Unknown if access.is_repeated => {
+                emitter.load_gs(TARGET, REPEATED_BYTES);
+                emitter.store_in_row(offset_of!(AccessRow, value));
+            }
             Value::Unknown => emitter.store_word_in_row(offset_of!(AccessRow, value), 0),
         }
-        emitter.store_word_in_row(offset_of!(AccessRow, pc), pc.raw());
-        if access.is_repeated {
-            emitter.load_gs(TARGET, REPEATED_BYTES);
-            emitter.store_dword_in_row(offset_of!(AccessRow, size));
-        } else {
-            emitter.store_immediate_in_row(offset_of!(AccessRow, size), access.size);
-        }
-        let details = [access.kind, u8::from(is_further), u8::from(access.is_unread), 0];
-        emitter.store_immediate_in_row(offset_of!(AccessRow, kind), u32::from_le_bytes(details));
+        let flags = [is_further, access.is_unread, access.is_repeated];
+        let what = AccessRow::pack(pc.raw(), access.size, access.kind, flags);
+        emitter.store_word_in_row(offset_of!(AccessRow, what), what);
         emitter.add_immediate(INDEX, size_of::<AccessRow>() as i32);
         emitter.store_gs(gs_path_cell(CURSOR), INDEX);
         emitter.take_back_lent();
