@@ -334,11 +334,11 @@ class ThreadFlow:
         try:
             while True:
                 rows = take_rows()
-                n, stop = walk.read(rows)
+                n, stop = _fill(walk, rows)
                 if n:
                     # That it began is told of a thread that goes on natively, too.
                     self._tells |= n > 1 or rows["kind"][0] != FlowKind.THREAD
-                    yield rows[:n] if n * 2 > len(rows) else rows[:n].copy()
+                    yield rows[:n] if n * 2 > len(rows) else _copy(rows[:n])
                 if stop != Stop.ASKED:
                     return stop
         finally:
@@ -376,6 +376,23 @@ class ThreadFlow:
             pc = before.blocks["pc"][walk.block] if walk.block < len(before.blocks) else None
             block = NOWHERE if pc is None else int(code.process.find(np.array([pc], np.uint64))[0])
             walk.renumber(block, code.process.find(walk.open_calls))
+
+
+def _fill(walk: FlowWalk, rows: Array) -> tuple[int, Stop]:
+    """Read on until there is no more, or hardly any room; how many events, and why there are no more."""
+    n_rows, goes_on, stop = 0, True, Stop.ASKED
+    while goes_on:
+        n, stop = walk.read(rows[n_rows:])
+        n_rows += n
+        # Accesses come in pieces, and each ends a reading.
+        goes_on = stop == Stop.ASKED and n > 0 and len(rows) - n_rows > len(rows) // 4
+    return n_rows, stop
+
+
+def _copy(rows: Array) -> Array:
+    """Of its own memory. As bytes: numpy copies fields one by one."""
+    copied: Array = rows.view(np.uint8).copy().view(rows.dtype)
+    return copied
 
 
 def _count_before(records: Array, place: tuple[int, int]) -> int:
