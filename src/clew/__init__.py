@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from clew.analysis.comparison.trace_diff import TraceDiff
     from clew.errors import ClewError
-    from clew.protocol.codec import FlowKind
+    from clew.protocol.codec import AccessKind, FlowKind
     from clew.recording.options.arguments import Text
     from clew.recording.options.record_options import RecordOptions
     from clew.sessions.events.event_stream import EventStream
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from clew.trace import Trace
 
 __all__ = [
+    "AccessKind",
     "ClewError",
     "CodeBlock",
     "CodeInstruction",
@@ -280,6 +281,7 @@ _LATE = {
     "CodeBlock": "clew.sessions.transforms.blocks",
     "CodeInstruction": "clew.sessions.transforms.blocks",
     "EventStream": "clew.sessions.events.event_stream",
+    "AccessKind": "clew.protocol.codec",
     "FlowKind": "clew.protocol.codec",
     "FollowedThread": "clew.sessions.events.events",
     "NativeCode": "clew.sessions.transforms.native",

@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("d52af3c3da27687ebbe0aa3d29425b25912f797ddf70111407f369979af56aa5")
+SCHEMA_HASH: Final = bytes.fromhex("a6f211530e59fcb560097e2505718468a8f8c739a760f159802d02b162d978e1")
 
 CONTAINER_MAGIC: Final = 3544686211845344323
 """what a container begins with: CLDATA11"""
@@ -108,7 +108,9 @@ PATH_SLACK_BYTES: Final = 16
 PATH_ACCESSES_CELL: Final = 8
 """mode full: where the next AccessRow goes, as path_surprises_cell has it"""
 PATH_ACCESSES_LEFT_CELL: Final = 9
-"""mode full: bytes of them that left the buffer"""
+"""mode full: bytes of them that left the buffer; with path_accesses_leave while some do"""
+PATH_ACCESSES_LEAVE: Final = 9223372036854775808
+"""mode full: a bit of the cell path_accesses_left_cell"""
 PATH_ACCESSES_OFFSET: Final = 143360
 """mode full: where the buffer of accesses to memory starts"""
 PATH_ACCESSES_SLACK_BYTES: Final = 40960

@@ -11,6 +11,7 @@ from typing import Final
 
 from clew.protocol._generated import (
     PATH_ACCESSES_CELL,
+    PATH_ACCESSES_LEAVE,
     PATH_ACCESSES_LEFT_CELL,
     PATH_ACCESSES_OFFSET,
     PATH_ACCESSES_SLACK_BYTES,
@@ -34,6 +35,8 @@ def cut_accesses(read: Callable[[int, int], bytes], tail: Callable[[], None] = l
     tail()
     cells = read(8 * PATH_ACCESSES_CELL, _CELLS.size)
     if min(len(before), len(cells)) < _CELLS.size or before[8:] != cells[8:]:
+        return b""
+    if _CELLS.unpack(cells)[1] & PATH_ACCESSES_LEAVE:
         return b""
     size = (_CELLS.unpack(cells)[0] + PATH_BUFFER_BYTES) & (1 << 64) - 1
     if not any(cells) or size > PATH_BUFFER_BYTES + PATH_ACCESSES_SLACK_BYTES:

@@ -26,6 +26,8 @@ class RowStream:
         """The last piece may end in the middle of a block."""
         self.start = self.end = 0
         """What is kept, in bytes of the stream."""
+        self.limit: int | None = None
+        """What lies behind it is not to be read yet."""
 
     def add(self, start: int, data: bytes | memoryview, *, is_open: bool = False) -> None:
         """A piece that begins at byte `start`, and is of whole blocks unless it `is_open`; of what was there before the
@@ -58,9 +60,20 @@ class RowStream:
     @property
     def rows(self) -> Array:
         """The first piece, of its dtype."""
-        return self._pieces[0] if self._pieces else np.zeros(0, self._dtype)
+        piece = self._pieces[0] if self._pieces else np.zeros(0, self._dtype)
+        return piece if self.limit is None else piece[: self._n_before_limit]
 
     @property
     def has_more(self) -> bool:
         """Whether others follow."""
-        return len(self._pieces) > 1
+        return len(self._pieces) > 1 and (self.limit is None or self._n_before_limit > len(self._pieces[0]))
+
+    @property
+    def is_any(self) -> bool:
+        """Whether there is anything to be read."""
+        return self.start < (self.end if self.limit is None else min(self.limit, self.end))
+
+    @property
+    def _n_before_limit(self) -> int:
+        """Rows up to the limit."""
+        return max((self.limit or 0) - self.start, 0) // self._dtype.itemsize

@@ -290,8 +290,13 @@ class ThreadFlow:
         gaps = np.flatnonzero(np.isin(records["event_kind"], _GAPS))
         is_cut = len(gaps) > 0
         ends: tuple[int | None, int | None] = None, None
+        self._accesses.limit = None
         if is_cut:
             gap, records = records[gaps[0]], records[: gaps[0]]
+            n_checkpoints = int((records["event_kind"] == PathEventKind.CHECKPOINT).sum())
+            # What comes behind the gap may be of the same code.
+            if n_checkpoints < len(self._calls_at):
+                self._accesses.limit = self._calls_at[n_checkpoints][1]
             known = int(gap["surprise_bytes"]), int(gap["decisions"])
             ends = known[0], int(gap["symbol_bytes"])
         if self._mark is not None and self._position >= self._mark:
@@ -327,7 +332,7 @@ class ThreadFlow:
             decisions=known[1] if read + len(surprises) == known[0] else 0,
             # What a thread that was killed did leads as far as nothing says that it led elsewhere, as in traces.
             known=(1 << 63, 0) if self.is_over and not is_cut else known,
-            accesses=self._accesses if self._accesses.end or self._kinds >> FlowKind.MEMORY & 1 else None,
+            accesses=self._accesses if self._has_accesses(is_cut=is_cut) else None,
         )
         if not walk.open(self._blocks, code.flow, streams):
             return Stop.DAMAGED
@@ -344,6 +349,10 @@ class ThreadFlow:
         finally:
             walk.close()
             self._pass(numbers)
+
+    def _has_accesses(self, *, is_cut: bool) -> bool:
+        """Whether what it did with memory is told, or may be; `is_cut`: nothing more comes of what is read."""
+        return self._accesses.is_any or (not is_cut and bool(self._kinds >> FlowKind.MEMORY & 1))
 
     def _pass(self, numbers: Array) -> None:
         """Let go of the events that are behind the walk."""
