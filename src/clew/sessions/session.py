@@ -199,9 +199,14 @@ class Session(FollowingFacet, ProbesFacet, TransformsFacet, BreakpointsFacet, Me
         """End the process by SIGKILL."""
         self._target.ask({"command": "kill"})
 
-    def detach(self) -> None:
-        """Leave everything that is followed; it goes on natively. Comes back when that is so."""
-        if not self._worker.has_ended:
+    def detach(self, *, wait: bool = True) -> None:
+        """Leave everything that is followed; it goes on natively. Comes back when that is so.
+
+        Without `wait` it comes back at once: iterating over `events` ends when that is so, with all that was done.
+        """
+        if not wait:
+            self._worker.leave()
+        elif not self._worker.has_ended:
             self._events.let_go()
             self._worker.leave()
             self._worker.result(END_SECONDS)
