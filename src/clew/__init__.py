@@ -302,11 +302,13 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name == "aio":
+        return import_module("clew.aio")
     module = _LATE.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
     return getattr(import_module(module), name)
 
 
