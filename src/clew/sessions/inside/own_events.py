@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import threading
 import warnings
+import weakref
 from collections.abc import Iterator
 from types import TracebackType
 from typing import Any, Final
@@ -22,7 +23,7 @@ from clew.process.maps import read_maps
 from clew.protocol.codec_layouts import FLOW_EVENT
 from clew.sessions.backtrace import Frame
 from clew.sessions.inside.helping import Helping
-from clew.sessions.memory import Images
+from clew.sessions.memory import Image, Images
 from clew.sessions.where import parse_where
 
 __all__ = ["OwnEvents", "OwnRequest"]
@@ -66,6 +67,8 @@ class OwnEvents:
         self._pid = self._tid = 0
         self._helping: Helping | None = None
         self._array: Array | None = None
+        self._images: Images | None = None
+        self._loaded: list[Image] = []
         self.n_dropped = 0
         """Events beyond the limit, or for which there was no memory."""
         self.n_gaps = self.n_damaged = 0
@@ -152,27 +155,27 @@ class OwnEvents:
         state = f"{len(self._array)} of them" if self._array is not None else "followed" if self._helping else "new"
         return f"<events of this process's own, {state}>"
 
-    @staticmethod
-    def find(name: str) -> int:
+    def find(self, name: str) -> int:
         """The address of `malloc`, `libc.so.6!malloc`, or either with a distance, in this process, as `Session.find`.
 
         Raises ControlError if there is none, or several.
         """
-        images = Images()
-        try:
-            found = sorted(parse_where(name).find_in(images, read_maps(Pid(os.getpid()))))
-        finally:
-            images.close()
+        found = sorted(parse_where(name).find_in(self._open_images(), read_maps(Pid(os.getpid()))))
         if len(found) != 1:
             there = f"there are {len(found)} of it; give IMAGE!SYMBOL" if found else "nothing that is loaded has it"
             raise ControlError(f"{name}: {there}")
         return found[0]
 
-    @staticmethod
-    def name(address: int) -> str:
+    def name(self, address: int) -> str:
         """`IMAGE!SYMBOL+0x10` for an address of this process, as much of it as is known."""
-        images = Images()
-        try:
-            return str(Frame(address, *images.name(images.of(Pid(os.getpid())), address)))
-        finally:
-            images.close()
+        images = self._open_images()
+        if not any(image.start <= address < image.end for image in self._loaded):
+            self._loaded = images.of(Pid(os.getpid()))
+        return str(Frame(address, *images.name(self._loaded, address)))
+
+    def _open_images(self) -> Images:
+        """What files say, each of which is read once and kept as long as these events."""
+        if self._images is None:
+            self._images = Images()
+            weakref.finalize(self, self._images.close)
+        return self._images
