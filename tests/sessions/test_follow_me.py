@@ -357,6 +357,8 @@ def test_an_interrupt_ends_the_body(library: Path) -> None:
     text = """
 import signal
 own = ctypes.CDLL(sys.argv[1])
+# numpy can't be imported again after an interrupt.
+clew.follow_me()
 for delay in (0.05, 0.3, 0.5, 3.0):
     timer = threading.Timer(delay, lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.start()

@@ -108,3 +108,35 @@ def test_the_interpreter_and_what_it_calls_of_the_library_are_left_out() -> None
         assert told(body, within=False, n_each=n_each) == expected
     without_blocks = [row for row in body if row[0] != BLOCK]
     assert told(without_blocks, within=False) == [row for row in expected if row[0] != BLOCK]
+
+
+def chosen_one_by_one(body: Sequence[tuple[int, int, int]]) -> list[tuple[int, int, int]]:
+    """What is told without the interpreter, by what the documentation says."""
+
+    def place(address: int) -> str:
+        return "python" if address >> 12 == PYTHON >> 12 else "library" if address >> 12 == LIBRARY >> 12 else "other"
+
+    chosen, was_other = [], False
+    for kind, address, target in body:
+        if place(address) != "library":
+            was_other = place(address) == "other"
+        is_border = kind in (CALL, RET)
+        if was_other or (is_border and place(target) == "other"):
+            chosen.append((kind, address, target))
+        if (is_border or kind == BLOCK) and place(target) != "library":
+            was_other = place(target) == "other"
+    return chosen
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_events_are_chosen_as_one_by_one(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    bases, weights = [PYTHON, LIBRARY, ELSEWHERE], random.dirichlet([1, 1, 1])
+    body: list[tuple[int, int, int]] = []
+    address = ELSEWHERE
+    for _ in range(300):
+        kind = int(random.choice([CALL, RET, BLOCK, EXEC, SYSCALL]))
+        target = int(random.choice(bases, p=weights)) + int(random.integers(0x40, 0x1000))
+        body.append((kind, address, 7 if kind == SYSCALL else target))
+        address = target if random.random() < 0.8 else int(random.choice(bases)) + int(random.integers(0x40, 0x1000))
+    assert told(body, within=False, n_each=int(random.choice([1, 13, 100, 1000]))) == chosen_one_by_one(body)

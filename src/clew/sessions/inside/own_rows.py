@@ -42,7 +42,10 @@ class OwnRows:
     """
 
     def __init__(self, kinds: int, marker: int, interpreter: Ranges, library: Ranges) -> None:
-        self._kinds, self._marker, self._interpreter, self._library = kinds, marker, interpreter, library
+        self._marker = marker
+        self._is_wanted = np.array([kinds >> kind & 1 for kind in range(256)], np.bool_)
+        self._has_interpreter = bool(interpreter)
+        self._edges, self._places_between = _find_edges(interpreter, library)
         self._was_elsewhere = False
         """Whether the thread was last in code that is neither the interpreter's nor the library's."""
         self._has_begun = self._is_behind_marker = False
@@ -77,6 +80,12 @@ class OwnRows:
 
     def _hold(self, rows: Array) -> Iterator[Array]:
         n_before, markers = len(self._held), self._find_markers(rows)
+        if not len(markers) and not self._holds_marker and len(rows) > AROUND_ROWS:
+            # As nearly always: nothing is copied.
+            held, self._held = self._held, rows[-AROUND_ROWS:].copy()
+            yield from self._tell(held)
+            yield from self._tell(rows[:-AROUND_ROWS])
+            return
         rows = np.concatenate([self._held, rows])
         if len(markers):
             start, self._holds_marker = self._cut(rows, n_before + int(markers[-1])), True
@@ -108,10 +117,10 @@ class OwnRows:
         return found
 
     def _tell(self, rows: Array) -> Iterator[Array]:
-        is_told = (np.uint32(self._kinds) >> rows["kind"].astype(np.uint32)) & 1 != 0
-        if self._interpreter and len(rows):
+        is_told = self._is_wanted[rows["kind"]]
+        if self._has_interpreter and len(rows):
             is_told &= self._is_elsewhere(rows)
-        own = rows[is_told]
+        own = rows if is_told.all() else rows[is_told]
         if len(own):
             own["sequence"] = np.arange(self._n_told, self._n_told + len(own), dtype=np.uint64)
             self._n_told += len(own)
@@ -121,10 +130,16 @@ class OwnRows:
         """Which events are not the interpreter's own."""
         kinds = rows["kind"]
         is_border = (kinds == FlowKind.CALL) | (kinds == FlowKind.RET)
-        has_target = is_border | (kinds == FlowKind.BLOCK)
+        addresses, targets = np.ascontiguousarray(rows["address"]), np.ascontiguousarray(rows["target"])
         places = np.empty((len(rows), 2), np.int8)
-        places[:, 0] = self._places(rows["address"])
-        places[:, 1] = np.where(has_target, self._places(rows["target"]), _LIBRARY)
+        places[:, 0] = self._places(addresses)
+        # Most lead to where the next one is.
+        places[:-1, 1] = places[1:, 0]
+        others = np.flatnonzero(np.append(targets[:-1] != addresses[1:], True))
+        places[others, 1] = self._places(targets[others])
+        places[~(is_border | (kinds == FlowKind.BLOCK)), 1] = _LIBRARY
+        if self._was_elsewhere and (places[:, 0] == _ELSEWHERE).all() and places[-1, 1] != _INTERPRETER:
+            return np.ones(len(rows), np.bool_)
         # The library's code belongs to whoever the thread came from.
         known = np.concatenate([[_ELSEWHERE if self._was_elsewhere else _INTERPRETER], places.reshape(-1)])
         last = np.maximum.accumulate(np.where(known != _LIBRARY, np.arange(len(known)), 0))
@@ -134,8 +149,15 @@ class OwnRows:
         return found
 
     def _places(self, addresses: Array) -> Array:
-        places = np.full(len(addresses), _ELSEWHERE, np.int8)
-        for ranges, place in ((self._interpreter, _INTERPRETER), (self._library, _LIBRARY)):
-            for start, end in ranges:
-                places[(addresses >= np.uint64(start)) & (addresses < np.uint64(end))] = place
-        return places
+        found: Array = self._places_between[np.searchsorted(self._edges, addresses, side="right")]
+        return found
+
+
+def _find_edges(interpreter: Ranges, library: Ranges) -> tuple[Array, Array]:
+    """Edges (u64) at which code of one becomes that of another, and what lies in front of, between and behind them."""
+    ranges = [(*one, _INTERPRETER) for one in interpreter] + [(*one, _LIBRARY) for one in library]
+    edges, places = [], [_ELSEWHERE]
+    for start, end, place in sorted(ranges):
+        edges += [start, end]
+        places += [place, _ELSEWHERE]
+    return np.array(edges, np.uint64), np.array(places, np.int8)
