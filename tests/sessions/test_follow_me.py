@@ -375,6 +375,40 @@ print((events.array["target"] == ctypes.cast(own.take_step, ctypes.c_void_p).val
     assert run_script(text, library).split() == ["interrupted"] * 4 + ["1"]
 
 
+def test_handlers_of_signals_are_in_their_order(library: Path) -> None:
+    text = """
+import signal
+own, n_handled, signals = ctypes.CDLL(sys.argv[1]), 0, [signal.SIGALRM]
+def handle(number, frame):
+    global n_handled
+    n_handled += 1
+    own.take_step(1)
+signal.signal(signal.SIGALRM, handle)
+signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
+signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+def follow():
+    with clew.follow_me(events={"block"}) as events:
+        before = n_handled
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
+        while n_handled < before + 50: own.run(100)
+        signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+        n_own = n_handled - before
+    steps = (events.array["address"] == ctypes.cast(own.take_step, ctypes.c_void_p).value).sum()
+    print((steps - n_own) % 100, events.n_gaps, events.n_damaged)
+follow()
+signal.setitimer(signal.ITIMER_REAL, 0)
+# Handlers run in the main thread alone; others can be followed as well.
+thread = threading.Thread(target=lambda: print(follow_other()))
+def follow_other():
+    with clew.follow_me(events={"block"}) as events:
+        own.run(10)
+    return (events.array["address"] == ctypes.cast(own.take_step, ctypes.c_void_p).value).sum()
+thread.start()
+thread.join()
+"""
+    assert run_script(text, library).splitlines() == ["0 0 0", "10"]
+
+
 def test_what_can_not_be_started_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     before = set(os.listdir("/proc/self/fd"))
     for executable, message in (("", "does not know"), ("/none", "can't be started"), ("/bin/true", "could not start")):
