@@ -409,6 +409,30 @@ thread.join()
     assert run_script(text, library).splitlines() == ["0 0 0", "10"]
 
 
+def test_signals_may_be_blocked_and_ignored(library: Path) -> None:
+    text = """
+import resource, signal
+own = ctypes.CDLL(sys.argv[1])
+clew.follow_me()
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+for _ in range(2):
+    with clew.follow_me(events={"call"}) as events:
+        own.run(10)
+    print((events.array["target"] == ctypes.cast(own.take_step, ctypes.c_void_p).value).sum())
+resource.setrlimit(resource.RLIMIT_NOFILE, (4, 4))
+try:
+    with clew.follow_me():
+        pass
+except clew.ClewError as error:
+    print(error)
+"""
+    assert run_script(text, library).splitlines() == [
+        *("10", "10"),
+        "the process that follows this one can't be started: Too many open files",
+    ]
+
+
 def test_what_can_not_be_started_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     before = set(os.listdir("/proc/self/fd"))
     for executable, message in (("", "does not know"), ("/none", "can't be started"), ("/bin/true", "could not start")):

@@ -10,6 +10,7 @@ import json
 import os
 import select
 import shutil
+import signal
 import socket
 import sys
 import threading
@@ -32,6 +33,9 @@ _LIBRARY_NAMES: Final = ("libc.", "libc-", "libpthread", "libdl.", "libdl-", "li
 def main(arguments: list[str]) -> int:
     """Do as the other side of the socket asks, once; the exit status."""
     channel_fd, events_fd = map(int, arguments)
+    # Not as the other process has them: whoever traces has to be told of what ends.
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     if os.fork():
         # Whoever started it shall have no child that it does not know of.
         return 0

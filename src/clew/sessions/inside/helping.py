@@ -24,7 +24,7 @@ import numpy.typing as npt
 from clew.address import Pid
 from clew.dataclass import dataclass
 from clew.errors import AttachError, ControlError
-from clew.process.linux import allow_tracer
+from clew.process.linux import allow_tracer, punch_hole
 from clew.protocol.codec_layouts import FLOW_EVENT
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ __all__ = ["Helping", "Left"]
 Array = npt.NDArray[Any]
 
 _MESSAGE_BYTES: Final = 1 << 20
-_READ_BYTES: Final = 1 << 30
+_READ_BYTES: Final = 1 << 26
 _KEPT: Final = ("PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX")
 """Variables that say where Python finds and leaves its own; others may make it do anything when it starts."""
 _MODULE: Final = "clew.sessions.inside.helper"
@@ -59,8 +59,10 @@ class Helping:
         self._open = contextlib.ExitStack()
         try:
             self._start(tid, request)
-        except BaseException:
+        except BaseException as error:
             self.close()
+            if isinstance(error, OSError):
+                raise ControlError(f"the process that follows this one can't be started: {error.strerror}") from error
             raise
 
     def _start(self, tid: int, request: OwnRequest) -> None:
@@ -75,9 +77,10 @@ class Helping:
         met = self._receive()
         if met is None:
             raise ControlError(f"the process that follows this one could not start: {_last_line(folder / 'errors')}")
-        self._wait_for_end_of(int(met["pid"]))
         if allow_tracer(int(met["pid"])):
+            # Undone when the helper has ended: to leave it attaches again.
             self._open.callback(allow_tracer, 0)
+        self._wait_for_end_of(int(met["pid"]))
         self._send(
             {
                 "pid": os.getpid(),
@@ -107,7 +110,7 @@ class Helping:
         return Left(int(answer["dropped"]), int(answer["gaps"]), int(answer["damaged"]), str(answer["warning"]))
 
     def read_events(self) -> Array:
-        """All events that the helper has told."""
+        """All events that the helper has told, once: what is read is given back, so that nothing is there twice."""
         n_rows = os.fstat(self._events).st_size // FLOW_EVENT.itemsize
         rows = np.empty(n_rows, FLOW_EVENT)
         into, n_read = rows.view(np.uint8).data, 0
@@ -115,6 +118,7 @@ class Helping:
             n_more = os.preadv(self._events, [into[n_read : n_read + _READ_BYTES]], n_read)
             if n_more == 0:
                 break
+            punch_hole(self._events, n_read, n_more)
             n_read += n_more
         return rows[: n_read // FLOW_EVENT.itemsize]
 
