@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from clew.sessions.events.event_stream import EventStream
     from clew.sessions.events.events import FollowedThread
     from clew.sessions.events.parsing import parse
+    from clew.sessions.inside.own_events import OwnEvents
     from clew.sessions.session import Session
     from clew.sessions.streams import Stream
     from clew.sessions.transforms.blocks import CodeBlock, CodeInstruction
@@ -42,6 +43,7 @@ __all__ = [
     "FlowKind",
     "FollowedThread",
     "NativeCode",
+    "OwnEvents",
     "Session",
     "Trace",
     "TraceDiff",
@@ -50,6 +52,7 @@ __all__ = [
     "attach",
     "attach_session",
     "diff",
+    "follow_me",
     "parse",
     "record",
     "spawn",
@@ -226,6 +229,38 @@ def attach_session(
     return Session(lambda: Attach(Pid(pid), None), options, is_spawned=False)
 
 
+def follow_me(
+    *,
+    events: str | Iterable[str] = ("call", "ret"),
+    interpreter: bool = False,
+    include: str | Iterable[str] = (),
+    exclude: str | Iterable[str] = (),
+    time: bool = False,
+    limit: int = 20_000_000,
+) -> OwnEvents:
+    """Have the native code followed that the calling thread executes in the `with` block of what this gives.
+
+    `events`, `include`, `exclude` and `time` are as for sessions. Code of the interpreter is left out unless
+    `interpreter`: that of the file, executable or library, that Python itself is in. Calls and returns between it and
+    other code are told; so is what it calls elsewhere, as in the C library. At most `limit` events of 48 bytes are
+    kept, further ones are counted. A process of its own attaches to this one for it: all threads run a little slower
+    meanwhile, and children made in the block are not followed. Raises UsageError, FilterError.
+    """
+    from clew.errors import UsageError
+    from clew.recording.options.arguments import parse_patterns
+    from clew.recording.options.filters import parse_filters
+    from clew.sessions.events.event_stream import parse_kinds
+    from clew.sessions.inside.own_events import OwnEvents, OwnRequest
+
+    names = (events,) if isinstance(events, str) else tuple(events)
+    included, excluded = tuple(parse_patterns(include)), tuple(parse_patterns(exclude))
+    parse_kinds(names)
+    parse_filters(included + excluded)
+    if limit < 1:
+        raise UsageError(f"limit {limit}: there must be room for one event")
+    return OwnEvents(OwnRequest(names, included, excluded, interpreter, time, limit))
+
+
 def _session_options(
     output: Text | None,
     mode: str,
@@ -268,11 +303,13 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name == "aio":
+        return import_module("clew.aio")
     module = _LATE.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
     return getattr(import_module(module), name)
 
 
@@ -285,6 +322,7 @@ _LATE = {
     "FlowKind": "clew.protocol.codec",
     "FollowedThread": "clew.sessions.events.events",
     "NativeCode": "clew.sessions.transforms.native",
+    "OwnEvents": "clew.sessions.inside.own_events",
     "Session": "clew.sessions.session",
     "Trace": "clew.trace",
     "TraceDiff": "clew.analysis.comparison.trace_diff",

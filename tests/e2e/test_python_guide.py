@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import clew
+from clew.aio import AsyncEvents, AsyncSession
 from clew.sessions.call_probes import CallProbe
 from clew.sessions.calls import Call
 
@@ -22,7 +23,7 @@ EXAMPLES = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"),
 PUBLIC = [getattr(clew, name) for name in clew.__all__ if name != "__version__"]
 METHODS = [
     (kind, name)
-    for kind in (clew.Session, clew.Trace, clew.TraceDiff, Call, CallProbe)
+    for kind in (clew.Session, clew.OwnEvents, clew.Trace, clew.TraceDiff, Call, CallProbe, AsyncSession, AsyncEvents)
     for name, _ in inspect.getmembers(kind)
     if not name.startswith("_")
 ]

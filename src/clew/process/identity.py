@@ -17,14 +17,17 @@ from typing import Final
 
 from clew.address import Pid, RemoteAddress, Tid
 from clew.process.maps import Mapping, parse_maps, read_maps
+from clew.process.processors.chosen import native_processor
 from clew.process.shared_layout import PAGE_BYTES
 from clew.process.shared_memory import MEMFD_NAME, SharedFile, SharedMemory
 
 __all__ = [
+    "AREA_BYTES",
     "find_ended_children",
     "find_holder",
     "find_sharer_of_memory",
     "is_ending",
+    "is_inside",
     "is_kernel_worker",
     "is_mapped",
     "is_shared_memory",
@@ -41,6 +44,9 @@ __all__ = [
     "read_status_line",
 ]
 
+AREA_BYTES: Final = 1 << 40
+"""More than a runtime takes up from its base on."""
+
 _PF_EXITING = 0x4
 _PF_IO_WORKER, _PF_USER_WORKER = 0x10, 0x4000
 _FIRST_WITH_USER_WORKERS: Final = (6, 4)
@@ -53,6 +59,12 @@ _SIGKILL_BIT: Final = 1 << signal.SIGKILL - 1
 def is_shared_memory(mapping: Mapping) -> bool:
     """Whether a mapping is one of the runtime's shared memory, by its name: any file may have that."""
     return mapping.path.startswith(_MEMFD_PREFIX.decode())
+
+
+def is_inside(mapping: Mapping) -> bool:
+    """Whether a mapping lies where the runtime is put: shared memory that is elsewhere is a recorder's own, which has
+    it mapped for what it records."""
+    return any(0 <= mapping.start - base < AREA_BYTES for base in native_processor().bases)
 
 
 def maps_region(pid: Pid | Tid, shared: SharedMemory) -> bool:
@@ -117,8 +129,9 @@ def is_mapped(file: SharedFile, offset: int | None = None) -> bool:
 
 
 def find_holder(mappings: Sequence[Mapping]) -> Pid | None:
-    """The process that has the shared memory open that is mapped: the clew that records. None if that was killed."""
-    ours = next(filter(is_shared_memory, mappings), None)
+    """The process that has the shared memory open which the runtime of a process has mapped, by its `mappings`: the
+    clew that records. None if that was killed, or there is no runtime."""
+    ours = next((one for one in mappings if is_shared_memory(one) and is_inside(one)), None)
     if ours is None:
         return None
     for folder in Path("/proc").glob("[0-9]*/fd"):

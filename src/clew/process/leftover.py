@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Final
 
 from clew.address import Pid, RemoteAddress
 from clew.errors import AttachError
 from clew.process.detach import detach
-from clew.process.identity import is_shared_memory
+from clew.process.identity import AREA_BYTES, is_inside, is_shared_memory
 from clew.process.injection_plan import InjectionPlan
 from clew.process.maps import Mapping, read_maps
 from clew.process.processors.chosen import native_processor
@@ -29,9 +28,6 @@ from clew.protocol.layout import field_offset, pack_struct, unpack_number
 
 __all__ = ["take_out_leftover"]
 
-_MAX_AREA_BYTES: Final = 1 << 40
-"""More than a runtime takes up from its base on."""
-
 
 def take_out_leftover(pid: Pid, *, is_given_up: Callable[[], bool] = lambda: False) -> bool:
     """Leave process `pid` in the place of a clew that was killed; False if there is nothing to be left.
@@ -39,7 +35,7 @@ def take_out_leftover(pid: Pid, *, is_given_up: Callable[[], bool] = lambda: Fal
     That clew is known to be gone. Raises AttachError if it can't be done.
     """
     mappings = read_maps(pid)
-    if not any(map(is_shared_memory, mappings)):
+    if not any(is_shared_memory(one) and is_inside(one) for one in mappings):
         return False
     with open(f"/proc/{pid}/mem", "r+b", buffering=0) as memory:
         page = _StatusPage(memory.fileno())
@@ -94,15 +90,15 @@ def _find_plan(mappings: Sequence[Mapping], memory: _StatusPage) -> InjectionPla
     names = [name for name in LAYOUTS["StartBlock"][1] if name.endswith(("_base", "_bytes"))]
     own = native_processor().definition.own_fields["StartBlock"]
     for mapping in mappings:
-        base = next((base for base in native_processor().bases if 0 < mapping.start - base < _MAX_AREA_BYTES), None)
+        base = next((base for base in native_processor().bases if 0 < mapping.start - base < AREA_BYTES), None)
         block = memory.read(mapping.start, START_BLOCK_BYTES) if base is not None else b""
         if base is None or len(block) != START_BLOCK_BYTES:
             continue
         told = {name: unpack_number(block, "StartBlock", name) for name in names}
         starts = [told[name] for name in names if name.endswith("_base") and name not in own]
-        if told["image_base"] != base or not all(base <= start < base + _MAX_AREA_BYTES for start in starts):
+        if told["image_base"] != base or not all(base <= start < base + AREA_BYTES for start in starts):
             continue
-        if not all(0 < told[name] < _MAX_AREA_BYTES for name in names if name.endswith("_bytes")):
+        if not all(0 < told[name] < AREA_BYTES for name in names if name.endswith("_bytes")):
             continue
         return InjectionPlan(
             RemoteAddress(base),

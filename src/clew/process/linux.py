@@ -36,6 +36,7 @@ __all__ = [
     "PROT_NONE",
     "PROT_READ",
     "PROT_WRITE",
+    "allow_tracer",
     "become_subreaper",
     "execve",
     "file_system_type",
@@ -76,6 +77,8 @@ _FUTEX_WAKE: Final = 1
 _FALLOC_FL_KEEP_SIZE_AND_PUNCH_HOLE: Final = 3
 _STATFS_BYTES: Final = 120
 _PR_SET_CHILD_SUBREAPER: Final = 36
+_PR_SET_PTRACER: Final = 0x59616D61
+_YAMA_DESCENDANTS: Final = "1"
 
 libc = ctypes.CDLL(None, use_errno=True)
 libc.syscall.restype = ctypes.c_long
@@ -165,6 +168,19 @@ def file_system_type(fd: int) -> int:
 def become_subreaper() -> None:
     """Have orphaned descendants become children of this process (prctl(2), PR_SET_CHILD_SUBREAPER)."""
     libc.prctl(ctypes.c_long(_PR_SET_CHILD_SUBREAPER), ctypes.c_long(1), None, None, None)
+
+
+def allow_tracer(pid: int) -> bool:
+    """Let process `pid` trace this one, or with 0 nobody any more, where the kernel lets only processes trace that are
+    above it (prctl(2), PR_SET_PTRACER); whether it does."""
+    try:
+        with open("/proc/sys/kernel/yama/ptrace_scope", encoding="ascii") as file:
+            is_restricted = file.read().strip() == _YAMA_DESCENDANTS
+    except OSError:
+        return False
+    if is_restricted:
+        libc.prctl(ctypes.c_long(_PR_SET_PTRACER), ctypes.c_ulong(pid), None, None, None)
+    return is_restricted
 
 
 def string_array(strings: Sequence[bytes]) -> ctypes.Array[ctypes.c_char_p]:

@@ -114,6 +114,11 @@ class Images:
         file = self._file(image.path)
         return None if file is None else file.symbols
 
+    def loaded_bytes(self, image: Image) -> int | None:
+        """How much of memory an image takes up from its base on, its data among it; None if its file can't be read."""
+        file = self._file(image.path)
+        return None if file is None else file.elf.loaded_bytes
+
     def rules(self, image: Image) -> tuple[FrameRules, int] | None:
         """How to unwind frames of an image, and what its addresses are less than those in its file, which may be
         negative; None if its file can't be read."""

@@ -180,28 +180,34 @@ class Session(FollowingFacet, ProbesFacet, TransformsFacet, BreakpointsFacet, Me
         if self._probes.is_here:
             raise UsageError("a callback can't wait for the end of what waits for it")
         deadline = None if timeout is None else time.monotonic() + timeout
-        while True:
-            self._probes.delivery.raise_failure()
-            if self._first_end.exit_code.done():
-                return self._first_end.exit_code.result()
-            if self._worker.has_ended:
-                self._worker.result()
-                if self._first_end.exit_code.done():
-                    continue
-                raise ControlError("the session has ended; the process goes on without it")
+        while (exit_code := self.poll()) is None:
             left = 0.05 if deadline is None else min(deadline - time.monotonic(), 0.05)
             if left <= 0:
                 raise TimeoutError(f"process {self.pid} has not ended within {timeout} seconds")
             with contextlib.suppress(TimeoutError):
                 self._first_end.exit_code.result(left)
+        return exit_code
+
+    def poll(self) -> int | None:
+        """The `exit_code`, or None as long as the process has not ended; never waits. Raises what `wait` raises."""
+        self._probes.delivery.raise_failure()
+        if self._worker.has_ended and not self._first_end.exit_code.done():
+            self._worker.result()
+            raise ControlError("the session has ended; the process goes on without it")
+        return self.exit_code
 
     def kill(self) -> None:
         """End the process by SIGKILL."""
         self._target.ask({"command": "kill"})
 
-    def detach(self) -> None:
-        """Leave everything that is followed; it goes on natively. Comes back when that is so."""
-        if not self._worker.has_ended:
+    def detach(self, *, wait: bool = True) -> None:
+        """Leave everything that is followed; it goes on natively. Comes back when that is so.
+
+        Without `wait` it comes back at once: iterating over `events` ends when that is so, with all that was done.
+        """
+        if not wait:
+            self._worker.leave()
+        elif not self._worker.has_ended:
             self._events.let_go()
             self._worker.leave()
             self._worker.result(END_SECONDS)

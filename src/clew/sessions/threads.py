@@ -8,12 +8,17 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from clew.address import Pid, Tid
 from clew.dataclass import dataclass
+from clew.errors import ControlError
 from clew.process.identity import iter_threads
 from clew.recording.control.commands import Control
 from clew.sessions.backtrace import Frame
+
+if TYPE_CHECKING:
+    import drgn
 
 __all__ = ["SessionThread", "read_name", "read_threads"]
 
@@ -36,6 +41,18 @@ class SessionThread:
     def backtrace(self) -> list[Frame]:
         """The open calls of a stopped thread, from the innermost on; empty of others."""
         return [] if self.registers is None else self._unwind(self.registers)
+
+    def drgn_stack(self, program: drgn.Program) -> drgn.StackTrace:
+        """The open calls of a stopped thread with their variables, as drgn has them; `Session.drgn_program` gives
+        `program`.
+
+        Raises ControlError for a thread that is not stopped.
+        """
+        from clew.sessions.drgn_program import trace_stack
+
+        if self.registers is None:
+            raise ControlError(f"thread {self.tid} is not stopped")
+        return trace_stack(program, self.registers)
 
     def __repr__(self) -> str:
         return f"<thread {self.tid} {self.name!r}, {self.state}>"

@@ -37,6 +37,8 @@ class Architecture:
 
     dwarf_registers: tuple[str, ...] = ()
     """What the registers are called that DWARF has by these numbers."""
+    kernel_registers: tuple[str, ...] = ()
+    """What the words of the kernel's `struct pt_regs` hold, in order; empty: nothing that a stopped thread has."""
     frame_pointer = ""
     """The one by which frames are linked, where code does that."""
 

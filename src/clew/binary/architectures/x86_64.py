@@ -37,6 +37,10 @@ class _X86_64(Architecture):  # noqa: N801
     # The same, 3.2.3: the return address lies below the arguments.
     vector_registers = "xmm"
     n_vector_registers = 8
+    kernel_registers = (
+        *("r15", "r14", "r13", "r12", "rbp", "rbx", "r11", "r10", "r9", "r8"),
+        *("rax", "rcx", "rdx", "rsi", "rdi", "", "rip", "", "rflags", "rsp", ""),
+    )
     argument_registers = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
     result_register = "rax"
     stack_arguments = 8

@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import drgn
+
     from clew.sessions.memory import Image
     from clew.sessions.target import SessionTarget
 
@@ -54,3 +56,14 @@ class MemoryFacet:
     def write(self, address: int, data: bytes) -> None:
         """Change memory of the process, whatever is protected. Of code that is changed the new one is executed."""
         self._target.write(address, data)
+
+    def drgn_program(self) -> drgn.Program:
+        """What drgn makes of the process: its types, variables and symbols, by the debugging information of the images
+        that are loaded now, read from its memory as it is when it is asked for.
+
+        drgn reads the program's files by itself: it is for those that are trusted. A stopped thread's stack is
+        `SessionThread.drgn_stack`. Raises UsageError where drgn is not installed.
+        """
+        from clew.sessions.drgn_program import make_program
+
+        return make_program(self._target)
