@@ -180,6 +180,8 @@ class Call:
                 return _read_comm(self._stop.memory_pid, self.tid)
             case CaptureContext.TIME:
                 return time.monotonic_ns()
+            case CaptureContext.THREAD_POINTER:
+                return self._stop.thread.thread_pointer
             case CaptureContext.CPU:
                 return _read_processor(self._stop.memory_pid, self.tid)
         return None
