@@ -1,0 +1,272 @@
+"""The variables of a place in a file's code: which there are, of which types, and where each is.
+
+Runs in the controller. Where a function begins nothing is saved yet of what its variables will be: parameters are in
+the calling convention's registers then, whatever compilers say without optimisation. What can't be had raises
+BinaryError, with why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from clew.binary.architectures.architecture import Architecture
+from clew.binary.arguments import Signature, Signed
+from clew.binary.debug_entries import DebugUnit, Entry, Value
+from clew.binary.debug_file import DebugFile
+from clew.binary.debug_lists import find_location, read_ranges
+from clew.binary.debug_names import Attribute, Tag
+from clew.binary.debug_types import DebugType, find_named_type, type_of
+from clew.binary.dwarf_reader import DwarfReader
+from clew.binary.frame_rules import FrameRules
+from clew.binary.line_headers import read_line_unit
+from clew.binary.line_program import run_programs
+from clew.binary.variable_places import Constant, Frame, Operation, Place, Register, Term, read_place
+from clew.dataclass import dataclass, replace
+from clew.errors import BinaryError
+
+__all__ = ["CodePlace", "DebugVariable"]
+
+MAX_DEPTH: Final = 64
+_FBREG, _CALL_FRAME_CFA = 0x91, b"\x9c"
+_RECORD_TAGS: Final = {
+    "struct": (Tag.STRUCTURE_TYPE, Tag.CLASS_TYPE),
+    "class": (Tag.CLASS_TYPE, Tag.STRUCTURE_TYPE),
+    "union": (Tag.UNION_TYPE,),
+    "enum": (Tag.ENUMERATION_TYPE,),
+}
+
+
+@dataclass(frozen=True)
+class DebugVariable:
+    """A variable: `kind` is `parameter`, `local` or `global`; `scope` the entry that it is right inside of."""
+
+    name: str
+    kind: str
+    entry: Entry
+    scope: Entry
+
+
+class CodePlace:
+    """The place at link address `address` of `file`.
+
+    `bias` is what addresses in memory are more than link addresses; `thread_local` gives where something in the file's
+    thread-local block is, `find_symbol` the link address of a variable. `has_returned`: the function has, so nothing is
+    left of it.
+    """
+
+    def __init__(
+        self,
+        file: DebugFile,
+        address: int,
+        architecture: Architecture,
+        rules: FrameRules,
+        bias: int,
+        thread_local: Callable[[int], Term],
+        find_symbol: Callable[[str], int | None],
+        *,
+        has_returned: bool = False,
+    ) -> None:
+        self.file, self.address, self.architecture = file, address, architecture
+        self._rules, self._bias, self._thread_local, self._find_symbol = rules, bias, thread_local, find_symbol
+        self._has_returned = has_returned
+        self._unit: DebugUnit | None = None
+        self._scopes: list[Entry] | None = None
+        self._signed: Signed | None = None
+
+    @property
+    def unit(self) -> DebugUnit:
+        """The unit whose code is there. Raises BinaryError."""
+        if self._unit is None:
+            if not self.file.units:
+                raise BinaryError(self.file.path, f"{self.file.path.name} has no debugging information (gcc -g)")
+            self._unit = self.file.find_unit(self.address)
+            if self._unit is None:
+                raise BinaryError(self.file.path, "this code has no debugging information (gcc -g)")
+        return self._unit
+
+    @property
+    def scopes(self) -> list[Entry]:
+        """The function there, and what lies in it around the place; empty where none is known. Raises BinaryError."""
+        if self._scopes is None:
+            self._scopes = self.file.find_scopes(self.unit, self.address)
+        return self._scopes
+
+    @property
+    def is_entry(self) -> bool:
+        """Whether the function begins there. Raises BinaryError."""
+        ranges = read_ranges(self.scopes[0]) if self.scopes else []
+        return bool(ranges) and ranges[0][0] == self.address
+
+    @property
+    def parameters(self) -> list[Entry]:
+        """Those of the function, in their order. Raises BinaryError."""
+        return [one for one in self.scopes[0].children() if one.tag == Tag.FORMAL_PARAMETER] if self.scopes else []
+
+    @property
+    def result(self) -> DebugType | None:
+        """The type of what the function returns; None where no function is known. Raises BinaryError."""
+        return type_of(self.scopes[0]) if self.scopes else None
+
+    @property
+    def convention(self) -> Signed:
+        """Where arguments are when the function begins, and the result when it returns. Raises BinaryError."""
+        if self._signed is None:
+            result = self.result
+            assert result is not None
+            signature = Signature([type_of(one) for one in self.parameters], result)
+            self._signed = self.architecture.place_arguments(signature)
+        return self._signed
+
+    def variables(self) -> Iterator[DebugVariable]:
+        """All of them, from the innermost scope out; the globals of the unit last. Raises BinaryError."""
+        for scope in reversed(self.scopes):
+            for one in scope.children():
+                if one.tag in (Tag.VARIABLE, Tag.FORMAL_PARAMETER) and one.name:
+                    kind = "parameter" if one.tag == Tag.FORMAL_PARAMETER else "local"
+                    yield DebugVariable(one.name, kind, one, scope)
+        yield from self._globals(self.unit.root, 0)
+
+    def _globals(self, parent: Entry, depth: int) -> Iterator[DebugVariable]:
+        for one in parent.children():
+            if one.tag == Tag.VARIABLE and one.name:
+                yield DebugVariable(one.name, "global", one, parent)
+            elif one.tag == Tag.NAMESPACE and depth < MAX_DEPTH:
+                yield from self._globals(one, depth + 1)
+
+    def find_variable(self, name: str) -> DebugVariable:
+        """The one that a name means there; of a qualified one (`a::b`) the last part counts. Raises BinaryError."""
+        wanted = name.rpartition("::")[2]
+        declared = None
+        for one in self.variables():
+            if one.name != wanted:
+                continue
+            if one.kind != "global" or one.entry.find(Attribute.LOCATION) or one.entry.find(Attribute.CONST_VALUE):
+                return one
+            declared = declared or one
+        if declared is None:
+            raise BinaryError(self.file.path, "no variable of that name is known here")
+        return declared
+
+    def find_type(self, name: str) -> DebugType | None:
+        """`struct NAME`, `enum NAME`, or the name of another type: of this unit, else of any. Raises BinaryError."""
+        word, _, rest = name.partition(" ")
+        tags: tuple[int | None, ...] = _RECORD_TAGS.get(word, (None,)) if rest else (None,)
+        units = [self.unit, *(one for one in self.file.units if one is not self.unit)]
+        self.file.budget.renew()
+        for unit in units:
+            for tag in () if unit.is_split else tags:
+                found = find_named_type(unit.root, tag, (rest or word).rpartition("::")[2])
+                if found is not None:
+                    return DebugType(found)
+        return None
+
+    def place(self, variable: DebugVariable) -> Place:
+        """Where a variable is. Raises BinaryError: it is nowhere here, or that is not read."""
+        self.file.budget.renew()
+        if self._has_returned and variable.kind != "global":
+            raise BinaryError(self.file.path, "it is gone when the function has returned: capture it when it begins")
+        found = variable.entry.find(Attribute.LOCATION)
+        if found is None:
+            return self._place_without_location(variable)
+        entry, value = found
+        expression = find_location(entry, value, self.address)
+        if expression is None:
+            raise BinaryError(self.file.path, "it was optimised away here")
+        if variable.kind != "global" and not value.is_list and self._is_in_frame(expression) and self._is_unsaved():
+            return self._place_unsaved(variable)
+        return read_place(expression, self._frame(entry.unit))
+
+    def _place_without_location(self, variable: DebugVariable) -> Place:
+        constant = variable.entry.find(Attribute.CONST_VALUE)
+        if constant is not None:
+            return _place_constant(constant[1])
+        if any(Attribute.DECLARATION in one.attributes for one in variable.entry.origins()):
+            address = self._find_symbol(variable.name)
+            if address is not None:
+                return Place(Constant(address + self._bias & (1 << 64) - 1))
+            raise BinaryError(self.file.path, "it is only declared here, and nothing in this file defines it")
+        raise BinaryError(self.file.path, "it was optimised away: the compiler left nothing of it")
+
+    def _is_in_frame(self, expression: bytes) -> bool:
+        """Whether a location is a part of the frame that the function makes for itself."""
+        if expression[:1] != bytes([_FBREG]):
+            return False
+        try:
+            distance = DwarfReader(expression, 1, len(expression)).signed_number()
+        except IndexError:
+            return False
+        # What the caller left on the stack is there from the start on.
+        return self._frame_base() != _CALL_FRAME_CFA or distance < 0
+
+    def _is_unsaved(self) -> bool:
+        """Whether the place is in front of where the function has saved its parameters."""
+        if self.is_entry:
+            return True
+        start = read_ranges(self.scopes[0])[0][0]
+        return start < self.address < self._find_body(start)
+
+    def _find_body(self, start: int) -> int:
+        """Where the body of the function at an address begins: at its second row of lines, as compilers have it."""
+        stmt_list = self.unit.root.number(Attribute.STMT_LIST)
+        content = self.unit.sections.read("line")
+        unit = None if stmt_list is None else read_line_unit(content, stmt_list)
+        if unit is None:
+            return start
+        rows = run_programs([content[unit.program_at : unit.end]], unit.shape)
+        behind = rows.address[rows.address > start]
+        return int(behind.min()) if len(behind) and (rows.address == start).any() else start
+
+    def _place_unsaved(self, variable: DebugVariable) -> Place:
+        if variable.kind != "parameter" or variable.scope is not self.scopes[0]:
+            raise BinaryError(self.file.path, "it has no value yet where the function begins")
+        if not self.is_entry:
+            why = "the function is just saving its parameters: take it where the function begins, or behind that"
+            raise BinaryError(self.file.path, why)
+        index = next(number for number, one in enumerate(self.parameters) if one is variable.entry)
+        found = self.convention.parameters[index]
+        if isinstance(found, str):
+            raise BinaryError(self.file.path, found)
+        return found
+
+    def _frame_base(self) -> bytes | None:
+        found = self.scopes[0].find(Attribute.FRAME_BASE) if self.scopes else None
+        return None if found is None else find_location(*found, self.address)
+
+    def _frame(self, unit: DebugUnit) -> Frame:
+        return Frame(
+            path=self.file.path,
+            base=self._frame_base(),
+            find_cfa=self._find_cfa,
+            n_registers=len(self.architecture.dwarf_registers),
+            vectors=self.architecture.first_dwarf_vector,
+            n_vectors=self.architecture.n_vector_registers,
+            is_entry=self.is_entry,
+            thread_local=self._thread_local,
+            address=lambda address: Constant(address + self._bias & (1 << 64) - 1),
+            indexed=unit.indexed_address,
+        )
+
+    def _find_cfa(self) -> Term:
+        rule = self._rules.find(self.address)
+        if rule is None:
+            raise BinaryError(
+                self.file.path, "where the function's frame is is not known here (it is not in .eh_frame)"
+            )
+        if rule.code is None:
+            return Operation("add", Register(rule.register), Constant(rule.offset & (1 << 64) - 1))
+
+        def refuse() -> Term:
+            raise BinaryError(self.file.path, "where the function's frame is makes no sense")
+
+        frame = self._frame(self.unit)
+        place = read_place(rule.code, replace(frame, base=None, find_cfa=refuse))
+        return place.address if place.address is not None else refuse()
+
+
+def _place_constant(value: Value) -> Place:
+    if isinstance(value.raw, int):
+        return Place(None, (Constant(value.raw & (1 << 64) - 1),))
+    data = value.raw if isinstance(value.raw, bytes) else b""
+    words = tuple(Constant(int.from_bytes(data[at : at + 8], "little")) for at in range(0, min(len(data), 64), 8))
+    return Place(None, words)
