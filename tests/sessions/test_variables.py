@@ -272,3 +272,34 @@ def test_a_debugger_finds_the_same(build: Path) -> None:
         session.wait(60)
         row = [column.to_pylist()[0] for column in log.read().columns[4:]]
     assert [as_printed(value) for value in row] == values
+
+
+CLASSES = {
+    "shop::item::total(int, shop::item const&) const": [
+        *("var:n", "var:this->weight", "var:this->price", "var:this->what", "str(var:this->name)", "var:this->sold"),
+        *("var:shop::n_sold", "var:hidden", "var:item::n_items", "var:other.price"),
+    ],
+    "inside_twice": ["var:number", "var:doubled", "var:value"],
+    "measure": ["str(var:by_value._M_dataplus._M_p)", "var:numbers._M_impl._M_start[1]", "var:counted"],
+}
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="there is no C++ compiler")
+@pytest.mark.parametrize("options", [["-O0"], ["-O2"]], ids=["O0", "O2"])
+def test_variables_of_classes(tmp_path: Path, options: list[str]) -> None:
+    program = tmp_path / "variables"
+    subprocess.run(["g++", "-g", *options, "-o", program, SOURCES / "sessions/variables.cc"], check=True)
+    output = subprocess.run([program], capture_output=True, text=True, check=True).stdout
+    expected = {name: values.rstrip() for name, _, values in (line.partition(" ") for line in output.splitlines())}
+    symbols = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout.split()
+    with clew.spawn([program], stdout=subprocess.DEVNULL) as session:
+        logs = {}
+        for where, texts in CLASSES.items():
+            # What stands between brackets is long, and the library's own business.
+            place = next(name for name in symbols if name.startswith("_Z7measure")) if where == "measure" else where
+            logs[where] = session.log_calls(place, capture=texts)
+        session.resume()
+        session.wait(60)
+        for (where, log), name in zip(logs.items(), ("total", "outer", "measure"), strict=True):
+            row = [as_printed(column.to_pylist()[0]) for column in log.read().columns[4:]]
+            assert " ".join(row) == expected[name], where

@@ -16,9 +16,11 @@ __all__ = ["Signature", "Signed"]
 
 @dataclass(frozen=True)
 class Signature:
-    """The types of a function's parameters, in their order, and of its result."""
+    """The types of a function's parameters, in their order, and of its result; `by_reference` says of which parameters
+    the function is given the address, though it has another type."""
 
     parameters: Sequence[DebugType]
+    by_reference: Sequence[bool]
     result: DebugType
 
 

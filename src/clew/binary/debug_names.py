@@ -58,7 +58,6 @@ class Attribute(IntEnum):
     LOW_PC = 0x11
     HIGH_PC = 0x12
     CONST_VALUE = 0x1C
-    PROTOTYPED = 0x27
     UPPER_BOUND = 0x2F
     ABSTRACT_ORIGIN = 0x31
     COUNT = 0x37
@@ -69,6 +68,7 @@ class Attribute(IntEnum):
     FRAME_BASE = 0x40
     SPECIFICATION = 0x47
     TYPE = 0x49
+    VIRTUALITY = 0x4C
     RANGES = 0x55
     DATA_BIT_OFFSET = 0x6B
     STR_OFFSETS_BASE = 0x72
@@ -76,6 +76,7 @@ class Attribute(IntEnum):
     RNGLISTS_BASE = 0x74
     DWO_NAME = 0x76
     ALIGNMENT = 0x88
+    DEFAULTED = 0x8B
     LOCLISTS_BASE = 0x8C
     GNU_VECTOR = 0x2107
     GNU_DWO_NAME = 0x2130

@@ -21,7 +21,9 @@ __all__ = ["DebugType", "Member", "TypeKind", "find_named_type", "type_of"]
 MAX_CHAIN: Final = 64
 MAX_SIZE_BYTES: Final = 1 << 40
 MAX_MEMBERS: Final = 1 << 16
-_PASS_BY_REFERENCE: Final = 4
+MAX_CLASSES: Final = 8
+"""Inside of one another."""
+_PASS_BY_REFERENCE, _PASS_BY_VALUE = 4, 5
 _QUALIFIERS: Final = {
     Tag.CONST_TYPE: "const",
     Tag.VOLATILE_TYPE: "volatile",
@@ -116,42 +118,71 @@ class DebugType:
     @property
     def is_signed(self) -> bool:
         """Whether an integer, or an enumeration, has a sign. Raises BinaryError."""
-        entry = self._entry
+        entry = self._underlying()
         if entry is not None and entry.tag == Tag.ENUMERATION_TYPE:
-            if Attribute.TYPE in entry.attributes:
-                return type_of(entry).is_signed
             values = [one.signed(Attribute.CONST_VALUE) for one in entry.children() if one.tag == Tag.ENUMERATOR]
             return any(value is not None and value < 0 for value in values)
         return entry is not None and entry.number(Attribute.ENCODING) in (Encoding.SIGNED, Encoding.SIGNED_CHAR)
 
+    def _underlying(self) -> Entry | None:
+        """Of an enumeration the integer that it is kept as, where that is told. Raises BinaryError."""
+        entry = self._entry
+        if entry is None or entry.tag != Tag.ENUMERATION_TYPE:
+            return entry
+        found = entry.find(Attribute.TYPE)
+        kept = None if found is None else _strip(found[0].unit.follow(found[1]))
+        return kept if kept is not None and kept.tag == Tag.BASE_TYPE else entry
+
     @property
     def size_bytes(self) -> int | None:
         """Its size; None where that is not known, as of void, functions, arrays without an end. Raises BinaryError."""
-        kind = self.kind
-        if kind == TypeKind.POINTER:
-            return 8
-        if kind == TypeKind.ARRAY:
-            size = self.target.size_bytes
-            counts = self._shape()
-            if size is None or not counts or counts[0] < 0:
+        whole, n = self, 1
+        for _ in range(MAX_CHAIN):
+            if whole.kind != TypeKind.ARRAY:
+                break
+            count = whole._shape()[0]
+            if count < 0:
                 return None
-            return min(size * counts[0], MAX_SIZE_BYTES)
-        entry = self._complete()
+            whole, n = whole.target, n * count
+        else:
+            raise self._fault("an array of arrays without an end")
+        if whole.kind == TypeKind.POINTER:
+            return 8 * n
+        entry = whole._complete()
         size = None if entry is None else entry.number(Attribute.BYTE_SIZE)
-        if (
-            size is None
-            and entry is not None
-            and entry.tag == Tag.ENUMERATION_TYPE
-            and Attribute.TYPE in entry.attributes
-        ):
-            return type_of(entry).size_bytes
-        return size if size is None or 0 <= size <= MAX_SIZE_BYTES else None
+        if size is None:
+            kept = whole._underlying()
+            size = None if kept is None else kept.number(Attribute.BYTE_SIZE)
+        return size * n if size is not None and 0 <= size * n <= MAX_SIZE_BYTES else None
 
     @property
     def is_passed_by_reference(self) -> bool:
-        """Whether a function that is given one, or gives one, gets its address, as of C++'s that have constructors."""
+        """Whether a function that is given one, or gives one, gets its address, as of C++'s classes that have
+        destructors, or constructors that copy. Raises BinaryError."""
+        return self._is_by_reference(0)
+
+    def _is_by_reference(self, depth: int) -> bool:
         entry = self._complete()
-        return entry is not None and entry.number(Attribute.CALLING_CONVENTION) == _PASS_BY_REFERENCE
+        if entry is None or depth > MAX_CLASSES or self.kind not in (TypeKind.RECORD, TypeKind.UNION):
+            return False
+        told = entry.number(Attribute.CALLING_CONVENTION)
+        if told in (_PASS_BY_REFERENCE, _PASS_BY_VALUE):
+            return told == _PASS_BY_REFERENCE
+        if entry.number(Attribute.DECLARATION):
+            return False
+        if any(one.tag == Tag.SUBPROGRAM and _has_effect(entry, one) for one in entry.children()):
+            return True
+        return any(member.type._is_by_reference(depth + 1) for member in self.members)
+
+    @property
+    def is_reference(self) -> bool:
+        """Whether it is a reference of C++'s: a pointer that is never seen."""
+        return self._entry is not None and self._entry.tag in (Tag.REFERENCE_TYPE, Tag.RVALUE_REFERENCE_TYPE)
+
+    @property
+    def tag_name(self) -> str:
+        """What a structure, class, union or enumeration is called, whatever other names it has."""
+        return "" if self._entry is None else self._entry.name
 
     @property
     def is_vector(self) -> bool:
@@ -168,7 +199,8 @@ class DebugType:
         """What a pointer points at; an array's elements. Raises BinaryError."""
         if self._element is not None:
             return self._element if len(self._counts) <= 1 else DebugType(None, self._element, self._counts[1:])
-        assert self._entry is not None
+        if self._entry is None:
+            return self
         element = type_of(self._entry)
         if self._entry.tag != Tag.ARRAY_TYPE:
             return element
@@ -179,7 +211,8 @@ class DebugType:
         """How many elements an array has in each dimension, -1: as many as there are."""
         if self._element is not None:
             return self._counts
-        assert self._entry is not None
+        if self._entry is None:
+            return (-1,)
         ranges = [one for one in self._entry.children() if one.tag == Tag.SUBRANGE_TYPE]
         return tuple(_count(one) for one in ranges) or (-1,)
 
@@ -188,7 +221,9 @@ class DebugType:
         """Of a structure, class or union. Raises BinaryError where it is only declared."""
         if self._members is None:
             entry = self._complete()
-            if entry is None or entry.number(Attribute.DECLARATION):
+            if entry is None:
+                return []
+            if entry.number(Attribute.DECLARATION):
                 raise self._fault(f"what is in {self} is not known here")
             self._members = [_read_member(one) for one in entry.children() if _is_member(one)][:MAX_MEMBERS]
         return self._members
@@ -279,6 +314,22 @@ def _strip(entry: Entry | None) -> Entry | None:
         entry = entry.refer(Attribute.TYPE)
     assert entry is not None
     raise entry.unit.budget.refuse("a type is another name of itself")
+
+
+def _has_effect(record: Entry, function: Entry) -> bool:
+    """Whether a function of a class is why its objects can't be in registers: something is done when one is copied, or
+    goes, or it has virtual functions."""
+    if function.number(Attribute.VIRTUALITY):
+        return True
+    if function.number(Attribute.DEFAULTED) == 1:
+        return False
+    if function.name.startswith("~"):
+        return True
+    parameters = [one for one in function.children() if one.tag == Tag.FORMAL_PARAMETER]
+    if function.name != record.name or len(parameters) != 2:
+        return False
+    copied = type_of(parameters[1])
+    return copied.is_reference and copied.target.tag_name == record.name
 
 
 def _count(subrange: Entry) -> int:

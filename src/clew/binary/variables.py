@@ -28,7 +28,7 @@ from clew.errors import BinaryError
 __all__ = ["CodePlace", "DebugVariable"]
 
 MAX_DEPTH: Final = 64
-_FBREG, _CALL_FRAME_CFA = 0x91, b"\x9c"
+_FBREG, _DEREF, _CALL_FRAME_CFA = b"\x91", b"\x06", b"\x9c"
 _RECORD_TAGS: Final = {
     "struct": (Tag.STRUCTURE_TYPE, Tag.CLASS_TYPE),
     "class": (Tag.CLASS_TYPE, Tag.STRUCTURE_TYPE),
@@ -113,8 +113,14 @@ class CodePlace:
         """Where arguments are when the function begins, and the result when it returns. Raises BinaryError."""
         if self._signed is None:
             result = self.result
-            assert result is not None
-            signature = Signature([type_of(one) for one in self.parameters], result)
+            if result is None:
+                raise BinaryError(self.file.path, "no function is known here")
+            types = [type_of(one) for one in self.parameters]
+            by_reference = [
+                kind.is_passed_by_reference or self._is_behind_pointer(one)
+                for one, kind in zip(self.parameters, types, strict=True)
+            ]
+            signature = Signature(types, by_reference, result)
             self._signed = self.architecture.place_arguments(signature)
         return self._signed
 
@@ -185,19 +191,20 @@ class CodePlace:
             address = self._find_symbol(variable.name)
             if address is not None:
                 return Place(Constant(address + self._bias & (1 << 64) - 1))
-            raise BinaryError(self.file.path, "it is only declared here, and nothing in this file defines it")
+            raise BinaryError(self.file.path, "it is only declared here, and this file has no such symbol")
         raise BinaryError(self.file.path, "it was optimised away: the compiler left nothing of it")
 
     def _is_in_frame(self, expression: bytes) -> bool:
         """Whether a location is a part of the frame that the function makes for itself."""
-        if expression[:1] != bytes([_FBREG]):
-            return False
-        try:
-            distance = DwarfReader(expression, 1, len(expression)).signed_number()
-        except IndexError:
-            return False
+        distance, _ = _split_frame(expression)
         # What the caller left on the stack is there from the start on.
-        return self._frame_base() != _CALL_FRAME_CFA or distance < 0
+        return distance is not None and (self._frame_base() != _CALL_FRAME_CFA or distance < 0)
+
+    def _is_behind_pointer(self, parameter: Entry) -> bool:
+        """Whether a parameter is where the frame has its address: the function was given that."""
+        value = parameter.attributes.get(Attribute.LOCATION)
+        distance, rest = _split_frame(value.raw if value is not None and isinstance(value.raw, bytes) else b"")
+        return distance is not None and rest == _DEREF
 
     def _is_unsaved(self) -> bool:
         """Whether the place is in front of where the function has saved its parameters."""
@@ -223,8 +230,8 @@ class CodePlace:
         if not self.is_entry:
             why = "the function is just saving its parameters: take it where the function begins, or behind that"
             raise BinaryError(self.file.path, why)
-        index = next(number for number, one in enumerate(self.parameters) if one is variable.entry)
-        found = self.convention.parameters[index]
+        by_entry = zip(self.parameters, self.convention.parameters, strict=True)
+        found = next(where for one, where in by_entry if one is variable.entry)
         if isinstance(found, str):
             raise BinaryError(self.file.path, found)
         return found
@@ -262,6 +269,16 @@ class CodePlace:
         frame = self._frame(self.unit)
         place = read_place(rule.code, replace(frame, base=None, find_cfa=refuse))
         return place.address if place.address is not None else refuse()
+
+
+def _split_frame(expression: bytes) -> tuple[int | None, bytes]:
+    """Of a location that begins with DW_OP_fbreg how far from the frame that is, and what follows; None of others."""
+    reader = DwarfReader(expression, 1, len(expression))
+    try:
+        distance = reader.signed_number() if expression[:1] == _FBREG else None
+    except IndexError:
+        return None, b""
+    return distance, expression[reader.at :]
 
 
 def _place_constant(value: Value) -> Place:

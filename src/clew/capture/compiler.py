@@ -32,7 +32,7 @@ from clew.capture.syntax import (
 )
 from clew.capture.types import CType, common_type, data_type, find_type, is_float, is_plain, promote
 from clew.dataclass import dataclass
-from clew.errors import BinaryError
+from clew.errors import BinaryError, CaptureError
 from clew.protocol._constants import CaptureContext, CaptureOperation, CaptureType
 
 __all__ = ["DEFAULT_STRING_BYTES", "Machine", "asks_program", "compile_capture"]
@@ -89,11 +89,11 @@ def compile_capture(
     """The form that takes the values of some expressions, where a condition holds; each of a type of `kinds`, if these
     are given. Raises CaptureError."""
     compiler = _Compiler(machine)
-    numbers = []
-    for index, text in enumerate(fields):
-        made = compiler.compile(text)
-        numbers.append((made if kinds is None else compiler.as_kind(made, kinds[index])).number)
-    asked = None if condition is None else compiler.truth_of(condition)
+    try:
+        numbers = [compiler.compile(text, None if kinds is None else kinds[index]) for index, text in enumerate(fields)]
+        asked = None if condition is None else compiler.truth_of(condition)
+    except RecursionError:
+        raise CaptureError(f"{compiler.builder.text!r} is nested too deeply") from None
     form = Form(compiler.builder.instructions, numbers, asked, bytes(compiler.builder.data))
     check_form(form)
     return form
@@ -104,7 +104,10 @@ def asks_program(text: str) -> bool:
 
     Raises CaptureError where it is no expression.
     """
-    return _asks(parse(text))
+    try:
+        return _asks(parse(text))
+    except RecursionError:
+        raise CaptureError(f"{text!r} is nested too deeply") from None
 
 
 def _asks(node: Node) -> bool:
@@ -134,16 +137,20 @@ class _Compiler:
         self._constant, self._pointer = self.builder.constant, self.builder.pointer
         self._ask_number = self.builder.ask_number
 
-    def compile(self, text: str) -> Made:
-        """Add what an expression needs."""
+    def compile(self, text: str, kind: CaptureType | None) -> int:
+        """Add what an expression needs, as a value of a type if one is given; the number of its instruction."""
+        made = self._parse(text)
+        return (made if kind is None else self._as_kind(made, kind)).number
+
+    def _parse(self, text: str) -> Made:
         self.builder.text = text
         return self._make(parse(text))
 
     def truth_of(self, text: str) -> int:
         """Add the question whether an expression is anything but 0."""
-        return self._truth(self.compile(text), 0).number
+        return self._truth(self._parse(text), 0).number
 
-    def as_kind(self, made: Made, kind: CaptureType) -> Made:
+    def _as_kind(self, made: Made, kind: CaptureType) -> Made:
         """The value as one of another type; bytes stay what they are. Raises CaptureError."""
         if made.type.kind != kind and _Type.TEXT in (made.type.kind, kind):
             raise self._error("this is of another type here than elsewhere", 0)

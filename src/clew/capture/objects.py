@@ -97,7 +97,14 @@ class Objects:
             raise self._builder.error(f"{name}: {error.message}", at) from error
         terms = TermBuilder(self._builder, known.registers, self._numbers, at)
         address = known.place.address
-        return Object(known.type, None if address is None else terms.make(address), known.place.words, terms)
+        found = Object(known.type, None if address is None else terms.make(address), known.place.words, terms)
+        return self._see_through(found, at)
+
+    def _see_through(self, one: Object, at: int) -> Object:
+        """What a reference of C++'s refers to; anything else itself."""
+        if isinstance(one.type, CType) or not one.type.is_reference:
+            return one
+        return self._at_pointer(self._read(one, at), at)
 
     def _at_pointer(self, pointer: Made, at: int) -> Object:
         """What a pointer points at; a word where it is not known to be one."""
@@ -139,8 +146,10 @@ class Objects:
         if bits is not None:
             return replace(base, type=member.type, bits=bits)
         if base.address is not None:
-            return replace(base, type=member.type, address=builder.offset(base.address, member.offset))
-        return replace(base, type=member.type, offset=base.offset + member.offset)
+            found = replace(base, type=member.type, address=builder.offset(base.address, member.offset))
+        else:
+            found = replace(base, type=member.type, offset=base.offset + member.offset)
+        return self._see_through(found, node.at)
 
     def _address(self, one: Object, at: int) -> Made:
         if one.address is None or one.bits is not None:

@@ -68,12 +68,12 @@ def place_arguments(signature: Signature) -> Signed:
     places: list[Place | str] = []
     n_integers, n_vectors, on_stack = int(hides_pointer), 0, _FIRST_ON_STACK
     why = ""
-    for parameter in signature.parameters:
+    for parameter, by_reference in zip(signature.parameters, signature.by_reference, strict=True):
         if why:
             places.append(f"behind an argument of which {why}")
             continue
         try:
-            if parameter.is_passed_by_reference:
+            if by_reference:
                 passed = _Passed((_Class.INTEGER,), 8, 8)
             else:
                 passed = _pass(parameter)
@@ -89,7 +89,7 @@ def place_arguments(signature: Signature) -> Signed:
             on_stack += -(on_stack - _FIRST_ON_STACK) % max(passed.alignment, 8)
             address: Term = Operation("add", Register(_STACK_POINTER), Constant(on_stack))
             on_stack += -(-passed.size_bytes // 8) * 8
-            places.append(Place(Stored(address, 8) if parameter.is_passed_by_reference else address))
+            places.append(Place(Stored(address, 8) if by_reference else address))
         else:
             words: list[Term] = []
             for kind in passed.classes:
@@ -99,7 +99,7 @@ def place_arguments(signature: Signature) -> Signed:
                 else:
                     words.append(Vector(n_vectors))
                     n_vectors += 1
-            places.append(Place(words[0]) if parameter.is_passed_by_reference else Place(None, tuple(words)))
+            places.append(Place(words[0]) if by_reference else Place(None, tuple(words)))
     return Signed(places, result)
 
 
