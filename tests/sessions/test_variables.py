@@ -303,3 +303,20 @@ def test_variables_of_classes(tmp_path: Path, options: list[str]) -> None:
         for (where, log), name in zip(logs.items(), ("total", "outer", "measure"), strict=True):
             row = [as_printed(column.to_pylist()[0]) for column in log.read().columns[4:]]
             assert " ".join(row) == expected[name], where
+
+
+def test_variables_are_taken_at_any_instruction(build: Path) -> None:
+    sums: list[Any] = []
+    with clew.spawn([build], stdout=subprocess.DEVNULL) as session:
+        inside = session.find("inside_locals")
+
+        @session.transform(f"{build.name}!locals")
+        def look(block: Any) -> None:
+            for instruction in block:
+                if instruction.address == inside:
+                    instruction.callout(lambda call: sums.append(call["var:sum"]), capture=["var:sum"])
+
+        session.resume()
+        session.wait(60)
+        assert not look.errors
+    assert [str(value) for value in sums] == [row[1] for row in printed(build)["locals"]]

@@ -143,7 +143,7 @@ class CallProbes:
         # Here, since debugging information may take its time, and threads are stopped where places are added.
         if wanted.is_placed:
             for address in sorted(place.find_in(target.images, target.read_maps())):
-                wanted.form_at(target.pid, target.pid, address)
+                wanted.prepare(target.pid, address)
         if keeps_types:
             wanted.kinds()
         return place, wanted

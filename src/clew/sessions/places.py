@@ -125,9 +125,15 @@ class _Probe:
     waiting: set[tuple[Pid, int]] = field(default_factory=set)
     """Where it names what is not loaded yet."""
 
-    def form_at(self, address: int) -> Form | None:
-        """What it takes at an address; a child has its parent's places, at the same addresses."""
-        return next((form for (_, place), form in self.forms.items() if place == address), None)
+    def forms_of(self, pid: Pid) -> dict[int, Form]:
+        """By address what it takes in a process: a child has its parent's places, at the same addresses."""
+        own = {address: form for (owner, address), form in self.forms.items() if owner == pid}
+        return {address: form for (_, address), form in self.forms.items()} | own
+
+    def form_at(self, pid: Pid, address: int) -> Form | None:
+        """What it takes at one of them."""
+        form = self.forms.get((pid, address))
+        return form or next((one for (_, place), one in self.forms.items() if place == address), None)
 
     def row(self, address: int, form: Form) -> CaptureRow:
         """What is captured at one of its addresses."""
@@ -216,12 +222,9 @@ class Places:
                     self._processes.holdings.of(followed).keep_captures(self._rows_of(followed))
 
     def _rows_of(self, followed: FollowedProcess) -> list[CaptureRow]:
-        # A child has its parent's places, at the same addresses.
-        by_address = {
-            (one.number, address): form for one in self._probes.values() for (_, address), form in one.forms.items()
-        }
-        rows = [self._probes[number].row(address, form) for (number, address), form in by_address.items()]
-        open_calls = (call for (pid, _), calls in self._open.items() if pid == followed.pid for call in calls)
+        pid = followed.pid
+        rows = [one.row(address, form) for one in self._probes.values() for address, form in one.forms_of(pid).items()]
+        open_calls = (call for (owner, _), calls in self._open.items() if owner == pid for call in calls)
         return rows + [_stop_always(call.return_pc) for call in open_calls]
 
     def _arm_all(self, followed: FollowedProcess, mappings: list[Mapping]) -> None:
@@ -285,19 +288,19 @@ class Places:
         holding = self._processes.holdings.of(followed)
         returned = self._find_return(followed, thread)
         if returned is not None and returned.probes:
-            forms = self._forms_at(returned.function, returned.probes)
+            forms = self._forms_at(followed.pid, returned.function, returned.probes)
             return Stop(holding, thread, forms, True, returned.call, returned.function)
-        returning = self._forms_at(thread.pc, self._numbers_of(Wish.RETURN))
+        returning = self._forms_at(followed.pid, thread.pc, self._numbers_of(Wish.RETURN))
         call = self._expect_return(followed, holding, thread, list(returning)) if returning else 0
-        called = self._forms_at(thread.pc, self._numbers_of(Wish.CALL))
+        called = self._forms_at(followed.pid, thread.pc, self._numbers_of(Wish.CALL))
         return Stop(holding, thread, called, False, call, int(thread.pc)) if called else None
 
     def _numbers_of(self, wish: Wish) -> list[int]:
         return [number for number, probe in self._probes.items() if probe.wish == wish]
 
-    def _forms_at(self, address: int, numbers: list[int]) -> dict[int, Form]:
+    def _forms_at(self, pid: Pid, address: int, numbers: list[int]) -> dict[int, Form]:
         """What those probes take at an address that are there."""
-        forms = {number: self._probes[number].form_at(address) for number in numbers}
+        forms = {number: self._probes[number].form_at(pid, address) for number in numbers}
         return {number: form for number, form in forms.items() if form is not None}
 
     def _find_return(self, followed: FollowedProcess, thread: StoppedThread) -> _Open | None:

@@ -45,30 +45,39 @@ class Wanted:
         self.texts = [capture] if isinstance(capture, str) else list(capture)
         self._condition, self._machine, self._images = condition, machine, images
         self._has_returned, self._keeps_types = has_returned, keeps_types
-        self._by_place: dict[tuple[Pid, int], Form] = {}
+        self._prepared: dict[tuple[Pid, int], Form] = {}
         self._kinds: list[CaptureType] | None = None
         conditions = [] if condition is None else [condition]
         is_placed = [asks_program(text) for text in (*self.texts, *conditions)]
         self.is_placed = any(is_placed)
+        """Whether it has a form for each place."""
         self._common = None if self.is_placed else self._compile(machine)
+
+    def prepare(self, pid: Pid, address: int) -> None:
+        """Make the form at an address of process `pid`, which will be asked for. Raises CaptureError."""
+        if self._common is None:
+            form = self.form_at(pid, pid, address)
+            if form is not None:
+                self._prepared[pid, address] = form
 
     def form_at(self, pid: Pid, memory_pid: Pid, address: int) -> Form | None:
         """The form at an address of process `pid`, whose memory `memory_pid` shows; None: what it names is not loaded
         yet. Raises CaptureError."""
         if self._common is not None:
             return self._common
-        key = pid, address
-        if key not in self._by_place:
-            with self._images.lock:
-                scope = self._scope(memory_pid, address)
-                try:
-                    self._by_place[key] = self._compile(replace(self._machine, scope=scope))
-                except CaptureError:
-                    if not scope.is_waiting:
-                        raise
-                    self._sketch(memory_pid, address)
-                    return None
-        return self._by_place[key]
+        # Once: later the process may have executed another program.
+        prepared = self._prepared.pop((pid, address), None)
+        if prepared is not None:
+            return prepared
+        with self._images.lock:
+            scope = self._scope(memory_pid, address)
+            try:
+                return self._compile(replace(self._machine, scope=scope))
+            except CaptureError:
+                if not scope.is_waiting:
+                    raise
+                self._sketch(memory_pid, address)
+                return None
 
     def _scope(self, pid: Pid, address: int, *, is_sketch: bool = False) -> ProgramScope:
         from clew.process.processors.chosen import native_processor
