@@ -320,3 +320,28 @@ def test_variables_are_taken_at_any_instruction(build: Path) -> None:
         session.wait(60)
         assert not look.errors
     assert [str(value) for value in sums] == [row[1] for row in printed(build)["locals"]]
+
+
+@pytest.mark.skipif(shutil.which("rustc") is None, reason="there is no rustc")
+@pytest.mark.parametrize("level", [0, 2])
+@pytest.mark.parametrize("version", [4, 5])
+def test_variables_as_another_compiler_describes_them(tmp_path: Path, level: int, version: int) -> None:
+    program = tmp_path / "variables"
+    options = ["-g", "-C", f"opt-level={level}", "-C", f"dwarf-version={version}", "-o", str(program)]
+    subprocess.run(["rustc", *options, str(SOURCES / "sessions/variables.rs")], check=True)
+    texts = {
+        "place": ["var:n", "var:x", "var:small", "var:pair->a", "var:pair->b", "var:flag"],
+        "inside": ["var:twice", "var:sum"],
+    }
+    with clew.spawn([program], stdout=subprocess.PIPE) as session:
+        logs = {where: session.log_calls(where, capture=texts[where]) for where in texts}
+        results: list[Any] = []
+        session.on_return("place", lambda call: results.append(call.result))
+        session.resume()
+        assert session.stdout is not None
+        lines = [line.split() for line in session.stdout.read().decode().splitlines()]
+        session.wait(60)
+        for name, *words in lines:
+            row = [as_printed(column.to_pylist()[0]) for column in logs[name].read().columns[4:]]
+            assert row == words[: len(row)]
+    assert results == [0.0]

@@ -57,6 +57,7 @@ class Attribute(IntEnum):
     STMT_LIST = 0x10
     LOW_PC = 0x11
     HIGH_PC = 0x12
+    LANGUAGE = 0x13
     CONST_VALUE = 0x1C
     UPPER_BOUND = 0x2F
     ABSTRACT_ORIGIN = 0x31

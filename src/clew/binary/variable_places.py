@@ -122,7 +122,8 @@ class Frame:
     raises BinaryError. `vectors` is DWARF's number of the first vector register, and `n_vectors` how many of them are
     known. `is_entry`: the function begins here, so the values on entry are those that are in place. `thread_local`
     gives the address of what is at an offset of the file's thread-local block, `address` that of a link address;
-    `indexed` the link address of a number in the unit's table.
+    `indexed` the link address of a number in the unit's table, `integer` the bytes of the integer type at an offset of
+    the unit and whether it has a sign, None where that is no such type.
     """
 
     path: Path
@@ -135,6 +136,7 @@ class Frame:
     thread_local: Callable[[int], Term]
     address: Callable[[int], Term]
     indexed: Callable[[int], int]
+    integer: Callable[[int], tuple[int, bool] | None]
 
 
 def read_place(expression: bytes, frame: Frame) -> Place:
@@ -263,6 +265,16 @@ class _Machine:
                 pass
             case 0x9C:  # call_frame_cfa
                 stack.append(frame.find_cfa())
+            case 0xA8 | 0xA9 | 0xF7 | 0xF9:  # convert, reinterpret
+                stack.append(self._as_type(stack.pop(), reader.number()))
+            case 0xA5 | 0xF5:  # regval_type
+                held = self._general(reader.number())
+                stack.append(self._as_type(held, reader.number()))
+            case 0xA6 | 0xF6:  # deref_type
+                size = reader.word(1)
+                if size not in (1, 2, 4, 8):
+                    raise IndexError
+                stack.append(self._as_type(Stored(stack.pop(), size), reader.number()))
             case 0x9E:  # implicit_value
                 data = reader.block(reader.number())
                 if len(data) > 8 * MAX_WORDS:
@@ -275,6 +287,19 @@ class _Machine:
                 raise self._refuse("what it points at was optimised away")
             case _:
                 raise self._refuse(f"where it is needs operation {op:#x}, which is not known here")
+
+    def _as_type(self, term: Term, offset: int) -> Term:
+        """A value as one of an integer type: its low bits, widened as that has it. 0: as a word."""
+        found = (8, False) if not offset else self._frame.integer(offset)
+        if found is None or found[0] not in (1, 2, 4, 8):
+            raise self._refuse("it is worked out by floating-point numbers, which is not read")
+        size, is_signed = found
+        if size == 8:
+            return term
+        if not is_signed:
+            return Operation("and", term, Constant((1 << 8 * size) - 1))
+        up = Constant(64 - 8 * size)
+        return Operation("shift_right_signed", Operation("shift_left", term, up), up)
 
     def _entry_value(self, inner: bytes) -> None:
         if not self._frame.is_entry:

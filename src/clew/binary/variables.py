@@ -16,7 +16,7 @@ from clew.binary.debug_entries import DebugUnit, Entry, Value
 from clew.binary.debug_file import DebugFile
 from clew.binary.debug_lists import find_location, read_ranges
 from clew.binary.debug_names import Attribute, Tag
-from clew.binary.debug_types import DebugType, find_named_type, type_of
+from clew.binary.debug_types import DebugType, TypeKind, find_named_type, type_of
 from clew.binary.dwarf_reader import DwarfReader
 from clew.binary.frame_rules import FrameRules
 from clew.binary.line_headers import read_line_unit
@@ -29,6 +29,10 @@ __all__ = ["CodePlace", "DebugVariable"]
 
 MAX_DEPTH: Final = 64
 _FBREG, _DEREF, _CALL_FRAME_CFA = b"\x91", b"\x06", b"\x9c"
+_LIKE_C: Final = frozenset([0x01, 0x02, 0x04, 0x0C, 0x10, 0x11, 0x19, 0x1A, 0x1D, 0x21, 0x2B, 0x2C, 0x2E, 0x3A, 0x3E])
+"""DW_LANG_* of C, C++ and Objective C, by their years."""
+_RUST: Final = 0x1C
+_NOT_SINGLE: Final = (TypeKind.RECORD, TypeKind.UNION, TypeKind.ARRAY, TypeKind.COMPLEX)
 _RECORD_TAGS: Final = {
     "struct": (Tag.STRUCTURE_TYPE, Tag.CLASS_TYPE),
     "class": (Tag.CLASS_TYPE, Tag.STRUCTURE_TYPE),
@@ -116,6 +120,7 @@ class CodePlace:
             if result is None:
                 raise BinaryError(self.file.path, "no function is known here")
             types = [type_of(one) for one in self.parameters]
+            self._ask_language([*types, result])
             by_reference = [
                 kind.is_passed_by_reference or self._is_behind_pointer(one)
                 for one, kind in zip(self.parameters, types, strict=True)
@@ -123,6 +128,15 @@ class CodePlace:
             signature = Signature(types, by_reference, result)
             self._signed = self.architecture.place_arguments(signature)
         return self._signed
+
+    def _ask_language(self, types: list[DebugType]) -> None:
+        """Raises BinaryError where the language of the unit does not pass values of some types as C does."""
+        language = self.unit.root.number(Attribute.LANGUAGE)
+        if language is None or language in _LIKE_C:
+            return
+        # It promises nothing, and passes single values as C does.
+        if language != _RUST or any(one.kind in _NOT_SINGLE for one in types):
+            raise BinaryError(self.file.path, "how this language passes arguments is not known: take them further on")
 
     def variables(self) -> Iterator[DebugVariable]:
         """All of them, from the innermost scope out; the globals of the unit last. Raises BinaryError."""
@@ -252,6 +266,7 @@ class CodePlace:
             thread_local=self._thread_local,
             address=lambda address: Constant(address + self._bias & (1 << 64) - 1),
             indexed=unit.indexed_address,
+            integer=lambda offset: _find_integer(unit, offset),
         )
 
     def _find_cfa(self) -> Term:
@@ -269,6 +284,14 @@ class CodePlace:
         frame = self._frame(self.unit)
         place = read_place(rule.code, replace(frame, base=None, find_cfa=refuse))
         return place.address if place.address is not None else refuse()
+
+
+def _find_integer(unit: DebugUnit, offset: int) -> tuple[int, bool] | None:
+    """The bytes of the integer type at an offset of a unit, and whether it has a sign."""
+    kind = DebugType(unit.entry(unit.offset + offset))
+    size = kind.size_bytes
+    is_integer = kind.kind in (TypeKind.INTEGER, TypeKind.BOOL)
+    return (size, kind.is_signed) if is_integer and size is not None else None
 
 
 def _split_frame(expression: bytes) -> tuple[int | None, bytes]:

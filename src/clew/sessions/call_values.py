@@ -132,7 +132,11 @@ class CallValues:
                 parameters[entry.name] = self._value(entry.name, kind, where, scope)
         if result.kind == TypeKind.VOID:
             return _Function(parameters, None, True)
-        return _Function(parameters, self._value("the result", result, place.convention.result, scope), False)
+        try:
+            where = place.convention.result
+        except BinaryError as error:
+            where = error.reason
+        return _Function(parameters, self._value("the result", result, where, scope), False)
 
     def _value(self, name: str, kind: DebugType, where: Place | str, scope: ProgramScope) -> TypedValue:
         if isinstance(where, str):

@@ -38,6 +38,7 @@ def frame(**changes: Any) -> Frame:
         "thread_local": lambda offset: Operation("add", ThreadPointer(), Constant(offset)),
         "address": lambda address: Constant(address + 0x1000),
         "indexed": lambda index: 0x10 * index,
+        "integer": {1: (1, True), 2: (2, False), 8: (8, True)}.get,
     }
     return Frame(**known | changes)
 
@@ -73,6 +74,9 @@ def add(term: Term, distance: int) -> Term:
         ("75 00 93 08 54 93 08", Place(None, (Stored(Register(5), 8), Register(4)))),
         ("75 00 74 00 22 9f", Place(None, (Operation("add", Register(5), Register(4)),))),  # plus
         ("75 00 74 00 16 1c 9f", Place(None, (Operation("subtract", Register(4), Register(5)),))),  # swap, minus
+        ("75 00 a8 02 a8 08 9f", Place(None, (Operation("and", Register(5), Constant(0xFFFF)),))),  # convert
+        ("a5 05 08 a8 00 9f", Place(None, (Register(5),))),  # regval_type, convert
+        ("75 00 a6 08 08 9f", Place(None, (Stored(Register(5), 8),))),  # deref_type
         ("75 00 12 1e 9f", Place(None, (Operation("multiply", Register(5), Register(5)),))),  # dup, mul
     ],
 )
@@ -99,6 +103,7 @@ def test_a_frame_may_be_counted_from_a_register() -> None:
         ("55 93 02 54 93 02", "no whole words"),
         ("55 9d 08 00", "no whole words"),
         ("90 40", "DWARF's 64"),
+        ("75 00 a8 05", "by floating-point numbers"),
         ("98 00 00 00 00", "operation 0x98"),  # call2
         ("28 00 00", "operation 0x28"),  # bra
         ("22", "makes no sense"),
