@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Budget", "DebugUnit", "Entry", "Value"]
 
-MAX_STEPS: Final = 1 << 20
+MAX_STEPS: Final = 1 << 19
 """Entries and rows that are read for one question: some seconds' worth."""
 MAX_ATTRIBUTES: Final = 256
 MAX_ABBREVIATIONS: Final = 1 << 16

@@ -19,7 +19,7 @@ from clew.binary.debug_sections import DebugSections, find_debug_file
 from clew.binary.dwarf_reader import DwarfReader
 from clew.errors import BinaryError
 
-__all__ = ["DebugFile"]
+__all__ = ["SEARCH_STEPS", "DebugFile"]
 
 MAX_UNITS: Final = 1 << 18
 SEARCH_STEPS: Final = 1 << 17
@@ -71,7 +71,9 @@ class DebugFile:
         if self._own_ranges is None:
             self._own_ranges = []
             for unit in self.units:
-                self._own_ranges += [(start, end, unit) for start, end in read_ranges(unit.root) if start]
+                # What can't be read of one says nothing of the others.
+                with contextlib.suppress(BinaryError):
+                    self._own_ranges += [(start, end, unit) for start, end in read_ranges(unit.root) if start]
         found = [unit for start, end, unit in self._own_ranges if start <= address < end]
         return found[0] if found else None
 
@@ -100,8 +102,8 @@ class DebugFile:
         if name not in self._globals:
             self._globals[name] = None
             self.budget.renew(SEARCH_STEPS)
-            with contextlib.suppress(BinaryError):
-                for unit in self.units:
+            for unit in self.units:
+                with contextlib.suppress(BinaryError):
                     for entry in () if unit.is_split else unit.root.children():
                         is_defined = entry.tag == Tag.VARIABLE and entry.find(Attribute.LOCATION) is not None
                         if is_defined and entry.name == name:

@@ -26,6 +26,8 @@ Array = npt.NDArray[Any]
 
 MAX_BYTES: Final = 1 << 28
 MAX_DYNAMIC: Final = 4096
+MAX_PLACES: Final = 1 << 16
+"""At which a name is written in a table of names."""
 _MASK: Final = (1 << 64) - 1
 _SHT_SYMTAB, _SHT_RELA, _SHT_DYNSYM, _SHF_ALLOC = 2, 4, 11, 2
 _STT_OBJECT, _STT_TLS = 1, 6
@@ -64,8 +66,9 @@ def find_data_symbol(elf: ElfFile, name: str, *, is_thread_local: bool) -> DataS
 
 def _named(rows: Array, names: bytes, text: bytes) -> Array:
     """The rows that are called so: their names are at places where it is written."""
-    places, at = [], names.find(text + b"\0")
-    while at >= 0:
+    places: list[int] = []
+    at = names.find(text + b"\0")
+    while at >= 0 and len(places) < MAX_PLACES:
         places.append(at)
         at = names.find(text + b"\0", at + 1)
     return rows[np.isin(rows["name"], np.array(places, np.uint64))]

@@ -7,13 +7,14 @@ BinaryError, with why.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
 from typing import Final
 
 from clew.binary.architectures.architecture import Architecture
 from clew.binary.arguments import Signature, Signed
 from clew.binary.debug_entries import DebugUnit, Entry, Value
-from clew.binary.debug_file import DebugFile
+from clew.binary.debug_file import SEARCH_STEPS, DebugFile
 from clew.binary.debug_lists import find_location, read_ranges
 from clew.binary.debug_names import Attribute, Tag
 from clew.binary.debug_types import DebugType, TypeKind, find_named_type, type_of
@@ -172,14 +173,18 @@ class CodePlace:
         """`struct NAME`, `enum NAME`, or the name of another type: of this unit, else of any. Raises BinaryError."""
         word, _, rest = name.partition(" ")
         tags: tuple[int | None, ...] = _RECORD_TAGS.get(word, (None,)) if rest else (None,)
-        units = [self.unit, *(one for one in self.file.units if one is not self.unit)]
+        last = (rest or word).rpartition("::")[2]
         self.file.budget.renew()
-        for unit in units:
-            for tag in () if unit.is_split else tags:
-                found = find_named_type(unit.root, tag, (rest or word).rpartition("::")[2])
-                if found is not None:
-                    return DebugType(found)
-        return None
+        found = _find_type(self.unit, tags, last)
+        others = [] if found is not None else self.file.units
+        self.file.budget.renew(SEARCH_STEPS)
+        for unit in others:
+            # What can't be read of one, or takes too long, says nothing of the others.
+            with contextlib.suppress(BinaryError):
+                found = None if unit.is_split else _find_type(unit, tags, last)
+            if found is not None:
+                break
+        return found
 
     def place(self, variable: DebugVariable) -> Place:
         """Where a variable is. Raises BinaryError: it is nowhere here, or that is not read."""
@@ -284,6 +289,12 @@ class CodePlace:
         frame = self._frame(self.unit)
         place = read_place(rule.code, replace(frame, base=None, find_cfa=refuse))
         return place.address if place.address is not None else refuse()
+
+
+def _find_type(unit: DebugUnit, tags: tuple[int | None, ...], name: str) -> DebugType | None:
+    entries = (find_named_type(unit.root, tag, name) for tag in tags)
+    found = next((entry for entry in entries if entry is not None), None)
+    return None if found is None else DebugType(found)
 
 
 def _find_integer(unit: DebugUnit, offset: int) -> tuple[int, bool] | None:
