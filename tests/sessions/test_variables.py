@@ -22,6 +22,8 @@ BUILDS = {
     "Og-64": ["-Og", "-gdwarf-5", "-gdwarf64", "-no-pie"],
     "O1-5": ["-O1", "-gdwarf-5", "-gz"],
     "O2-4": ["-O2", "-gdwarf-4"],
+    "O2-lto": ["-O2", "-gdwarf-5", "-flto"],
+    "O1-types": ["-O1", "-gdwarf-5", "-fdebug-types-section"],
     "O2-5": ["-O2", "-gdwarf-5", "-fomit-frame-pointer", "-static"],
 }
 

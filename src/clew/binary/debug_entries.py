@@ -49,6 +49,7 @@ _STRING, _STRP, _LINE_STRP, _SDATA, _REF_ADDR, _INDIRECT, _IMPLICIT = 0x08, 0x0E
 _STRING_INDICES: Final = (0x1A, 0x25, 0x26, 0x27, 0x28, 0x1F02)
 _ADDRESS_INDICES: Final = (0x1B, 0x29, 0x2A, 0x2B, 0x2C, 0x1F01)
 _REFERENCES: Final = (0x11, 0x12, 0x13, 0x14, 0x15)
+_REF_SIGNATURE: Final = 0x20
 _SIGNED_BY_SIZE: Final = {0x0B: 8, 0x05: 16, 0x06: 32, 0x07: 64}
 
 T = TypeVar("T")
@@ -172,18 +173,22 @@ class Entry:
 class DebugUnit:
     """A unit at `offset` of .debug_info, up to `end`; its first entry is at `first`.
 
-    `find_unit` gives the unit that an offset of the section lies in.
+    `find_unit` gives the unit that an offset of the section lies in, `find_type` the type of a signature, None where no
+    unit has it. A unit that is there for a type has its `signature`, and the type's place in it.
     """
 
     sections: DebugSections
     budget: Budget
     find_unit: Callable[[int], DebugUnit]
+    find_type: Callable[[int], Entry | None]
     offset: int
     first: int
     end: int
     version: int
     is_64_bit: bool
     abbreviations_at: int
+    signature: int | None = None
+    type_offset: int = 0
     _abbreviations: dict[int, _Abbreviation] = field(default_factory=dict)
     _abbreviations_end: int = -1
     _children: dict[int, list[Entry]] = field(default_factory=dict)
@@ -231,7 +236,10 @@ class DebugUnit:
             return self.entry(self.offset + number)
         if value.form == _REF_ADDR:
             return self.find_unit(number).entry(number)
-        raise BinaryError(self.budget.path, "its debugging information goes on in another file (type units, dwz)")
+        found = self.find_type(number) if value.form == _REF_SIGNATURE else None
+        if found is None:
+            raise BinaryError(self.budget.path, "its debugging information goes on elsewhere (dwz, .debug_types)")
+        return found
 
     def text(self, value: Value) -> str:
         """A string that is inside, in a table, or in a table of places of one. Raises BinaryError."""

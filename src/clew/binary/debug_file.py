@@ -27,8 +27,8 @@ SEARCH_STEPS: Final = 1 << 17
 MAX_DEPTH: Final = 128
 """Scopes inside of one another."""
 _64_BIT: Final = 0xFFFFFFFF
-_COMPILE, _PARTIAL, _SKELETON = 1, 3, 4
-"""DW_UT_*: units of version 5 that are read; a skeleton has a number of 8 bytes more."""
+_COMPILE, _TYPE, _PARTIAL, _SKELETON = 1, 2, 3, 4
+"""DW_UT_*: units of version 5 that are read; a skeleton has a number of 8 bytes more, one of a type also a place."""
 _SCOPES: Final = (Tag.LEXICAL_BLOCK, Tag.INLINED_SUBROUTINE)
 
 
@@ -42,6 +42,7 @@ class DebugFile:
         self.budget = Budget(path)
         self._units: list[DebugUnit] | None = None
         self._starts: list[int] = []
+        self._by_signature: dict[int, DebugUnit] = {}
         self._ranges: list[tuple[int, int, int]] | None = None
         self._globals: dict[str, Entry | None] = {}
         self._own_ranges: list[tuple[int, int, DebugUnit]] | None = None
@@ -52,6 +53,7 @@ class DebugFile:
         if self._units is None:
             self._units = [] if self.sections is None else list(self._read_units(self.sections))
             self._starts = [unit.offset for unit in self._units]
+            self._by_signature = {one.signature: one for one in self._units if one.signature is not None}
         return self._units
 
     def unit_with(self, offset: int) -> DebugUnit:
@@ -61,6 +63,11 @@ class DebugFile:
         if index < 0 or offset >= units[index].end:
             raise self.budget.refuse(f"there is no unit at {offset:#x}")
         return units[index]
+
+    def _find_by_signature(self, signature: int) -> Entry | None:
+        """The type that a unit of its own has. Raises BinaryError."""
+        unit = self._by_signature.get(signature)
+        return None if unit is None else unit.entry(unit.offset + unit.type_offset)
 
     def find_unit(self, address: int) -> DebugUnit | None:
         """The unit whose code is at a link address; None where none is known. Raises BinaryError."""
@@ -188,12 +195,23 @@ class DebugFile:
             reader.word(1)
         abbreviations_at = reader.word(8 if is_64_bit else 4)
         address_bytes = 8 if version == 5 else reader.word(1)
-        if kind == _SKELETON:
-            reader.word(8)
-        is_read = 2 <= version <= 5 and kind in (_COMPILE, _PARTIAL, _SKELETON) and address_bytes == 8
+        signature = reader.word(8) if kind in (_SKELETON, _TYPE) else None
+        type_offset = reader.word(8 if is_64_bit else 4) if kind == _TYPE else 0
+        is_read = 2 <= version <= 5 and kind in (_COMPILE, _TYPE, _PARTIAL, _SKELETON) and address_bytes == 8
         if not is_read or reader.at >= end:
             return None, end
         unit = DebugUnit(
-            sections, self.budget, self.unit_with, offset, reader.at, end, version, is_64_bit, abbreviations_at
+            sections,
+            self.budget,
+            self.unit_with,
+            self._find_by_signature,
+            offset,
+            reader.at,
+            end,
+            version,
+            is_64_bit,
+            abbreviations_at,
+            signature if kind == _TYPE else None,
+            type_offset,
         )
         return unit, end

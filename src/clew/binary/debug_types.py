@@ -244,6 +244,8 @@ class DebugType:
     def _complete(self) -> Entry | None:
         """The entry; of a declaration the definition in the same unit, where there is one."""
         entry = self._entry
+        if entry is not None and Attribute.SIGNATURE in entry.attributes:
+            return entry.refer(Attribute.SIGNATURE)
         if entry is not None and entry.number(Attribute.DECLARATION) and entry.name:
             found = find_named_type(entry.unit.root, entry.tag, entry.name)
             return found or entry
@@ -279,7 +281,8 @@ class DebugType:
             return f"{type_of(entry)._text(depth + 1)}{sizes}"
         if entry.tag == Tag.SUBROUTINE_TYPE:
             return f"{type_of(entry)._text(depth + 1)} ()"
-        name = entry.name or "{...}"
+        complete = self._complete() if Attribute.SIGNATURE in entry.attributes else entry
+        name = (entry if complete is None else complete).name or "{...}"
         return f"{_RECORDS[Tag(entry.tag)]} {name}" if entry.tag in _RECORDS else name
 
 
@@ -294,7 +297,8 @@ def find_named_type(parent: Entry, tag: int | None, name: str) -> Entry | None:
     entry or in a namespace in it. Raises BinaryError."""
     for one in _iter_types(parent, 0):
         is_wanted = one.tag == tag if tag is not None else one.tag in (Tag.TYPEDEF, Tag.BASE_TYPE, Tag.CLASS_TYPE)
-        if is_wanted and one.name == name and not one.number(Attribute.DECLARATION):
+        is_known = not one.number(Attribute.DECLARATION) or Attribute.SIGNATURE in one.attributes
+        if is_wanted and is_known and one.name == name:
             return one
     return None
 

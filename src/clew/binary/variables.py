@@ -56,8 +56,8 @@ class CodePlace:
     """The place at link address `address` of `file`.
 
     `bias` is what addresses in memory are more than link addresses; `thread_local` gives where something in the file's
-    thread-local block is, `find_symbol` the link address of a variable. `has_returned`: the function has, so nothing is
-    left of it.
+    thread-local block is, `find_symbol` the address of a variable that the file's symbols have. `has_returned`: the
+    function has, so nothing is left of it.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class CodePlace:
         rules: FrameRules,
         bias: int,
         thread_local: Callable[[int], Term],
-        find_symbol: Callable[[str], int | None],
+        find_symbol: Callable[[str], Term | None],
         *,
         has_returned: bool = False,
     ) -> None:
@@ -147,6 +147,10 @@ class CodePlace:
                     kind = "parameter" if one.tag == Tag.FORMAL_PARAMETER else "local"
                     yield DebugVariable(one.name, kind, one, scope)
         yield from self._globals(self.unit.root, 0)
+        # A function may have been written in another unit than it was compiled in.
+        written = list(self.scopes[0].origins())[-1].unit if self.scopes else self.unit
+        if written is not self.unit:
+            yield from self._globals(written.root, 0)
 
     def _globals(self, parent: Entry, depth: int) -> Iterator[DebugVariable]:
         for one in parent.children():
@@ -206,11 +210,15 @@ class CodePlace:
         constant = variable.entry.find(Attribute.CONST_VALUE)
         if constant is not None:
             return _place_constant(constant[1])
-        if any(Attribute.DECLARATION in one.attributes for one in variable.entry.origins()):
+        # In programs that were optimised as a whole those that others may see have no other place than their symbol.
+        names = {name for one in variable.entry.origins() for name in one.attributes}
+        if names & {Attribute.DECLARATION, Attribute.EXTERNAL}:
             address = self._find_symbol(variable.name)
             if address is not None:
-                return Place(Constant(address + self._bias & (1 << 64) - 1))
-            raise BinaryError(self.file.path, "it is only declared here, and this file has no such symbol")
+                return Place(address)
+            raise BinaryError(
+                self.file.path, "it is only declared here, or was optimised away: this file has no such symbol"
+            )
         raise BinaryError(self.file.path, "it was optimised away: the compiler left nothing of it")
 
     def _is_in_frame(self, expression: bytes) -> bool:

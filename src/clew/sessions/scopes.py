@@ -159,9 +159,12 @@ class ProgramScope:
         if debug is None or rules is None:
             raise CaptureError(f"{image.name} can't be read")
 
-        def find_symbol(name: str) -> int | None:
+        def find_symbol(name: str) -> Term | None:
             symbol = self._find_symbol(image, name, is_thread_local=False)
-            return None if symbol is None else symbol.value
+            if symbol is not None:
+                return Constant(symbol.value + rules[1] & (1 << 64) - 1)
+            local = self._find_symbol(image, name, is_thread_local=True)
+            return None if local is None else self._thread_local(image, local.value)
 
         return CodePlace(
             debug,

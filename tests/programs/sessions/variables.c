@@ -45,11 +45,13 @@ struct large {
     long numbers[5];
 };
 
-int counter = -7;
-unsigned long long wide = 0xfedcba9876543210ull;
-const char *const greeting = "hello";
-double factor = 2.5;
-__thread int own_number = 41;
+/* A program that is optimised as a whole would do without some of them. */
+#define USED __attribute__((used))
+USED int counter = -7;
+USED unsigned long long wide = 0xfedcba9876543210ull;
+USED const char *const greeting = "hello";
+USED double factor = 2.5;
+USED __thread int own_number = 41;
 static __thread long own_other = -5;
 
 static node_t second = {.number = 22, .name = "second"};
