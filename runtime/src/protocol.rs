@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0xa6, 0xf2, 0x11, 0x53, 0x0e, 0x59, 0xfc, 0xb5, 0x60, 0x09, 0x7e, 0x25, 0x05, 0x71, 0x84, 0x68, 0xa8, 0xf8, 0xc7,
-    0x39, 0xa7, 0x60, 0xf1, 0x59, 0x80, 0x2d, 0x02, 0xb1, 0x62, 0xd9, 0x78, 0xe1,
+    0xff, 0x17, 0x31, 0xe9, 0xf1, 0x29, 0xb4, 0xe9, 0xac, 0x7d, 0x7a, 0x1d, 0x8b, 0xd7, 0xae, 0x6f, 0xd2, 0x1f, 0xf1,
+    0xca, 0xc8, 0xfc, 0xf8, 0x48, 0x5b, 0x0c, 0xa3, 0xa5, 0xab, 0x28, 0xbf, 0xf6,
 ];
 /// the least that is mapped at once
 pub const PAGE_BYTES: u64 = 0x1000;
@@ -383,12 +383,13 @@ pub mod capture_type {
 
 /// What an instruction of a capture does with its operands a and b, values of instructions before it. A value may be
 /// missing: of memory that can't be read, of a division by 0, and of what is made of a missing one. constant:
-/// immediate. register, vector: number immediate of the architecture's; of a vector register the low half. context:
-/// CaptureContext. load: memory at a. string: bytes at a up to a zero byte, immediate at most. bytes: b bytes at a,
-/// immediate at most. literal: bytes of the program's data, from the immediate's lower half on, as many as its upper
-/// half says. convert: a, which is of type immediate. add to complement: arithmetic of type, which both operands are
-/// of. equal to less_equal: 1 or 0, an i32, of operands of type. logical_and, logical_or, logical_not: of i32; what the
-/// left one decides does not ask the right one. text_equal: 1 or 0.
+/// immediate. register, vector: number immediate of the architecture's; of a vector register the low half, or, for an
+/// f32, the lower half of that. context: CaptureContext. load: memory at a. string: bytes at a up to a zero byte,
+/// immediate at most. bytes: b bytes at a, immediate at most. literal: bytes of the program's data, from the
+/// immediate's lower half on, as many as its upper half says. convert: a, which is of type immediate. add to
+/// complement: arithmetic of type, which both operands are of. equal to less_equal: 1 or 0, an i32, of operands of
+/// type. logical_and, logical_or, logical_not: of i32; what the left one decides does not ask the right one.
+/// text_equal: 1 or 0.
 pub mod capture_operation {
     pub const CONSTANT: u8 = 0;
     pub const REGISTER: u8 = 1;
@@ -422,7 +423,8 @@ pub mod capture_operation {
 }
 
 /// What a capture may ask about the place beside registers and memory: thread, process, processor, nanoseconds of
-/// CLOCK_MONOTONIC, how many calls are open, the thread's name.
+/// CLOCK_MONOTONIC, how many calls are open, the thread's name; and its thread pointer, from which its thread-local
+/// variables are found: the word that it points at, which by the ABI is itself.
 pub mod capture_context {
     pub const TID: u8 = 0;
     pub const PID: u8 = 1;
@@ -430,6 +432,7 @@ pub mod capture_context {
     pub const TIME: u8 = 3;
     pub const DEPTH: u8 = 4;
     pub const COMM: u8 = 5;
+    pub const THREAD_POINTER: u8 = 6;
 }
 
 /// What is done where a capture's condition holds: a CaptureRecord is written; or the thread stops (RequestKind.hold).
@@ -950,8 +953,10 @@ pub struct ThreadSlot {
     /// request hold: the low halves of the first vector registers, where functions have floating-point arguments and
     /// results (written by: runtime:thread)
     pub held_vectors: [u64; 8],
+    /// request hold: the thread pointer, from which thread-local variables are found (written by: runtime:thread)
+    pub held_thread_pointer: u64,
     /// zero (written by: runtime:thread)
-    pub reserved_more: [u8; 48],
+    pub reserved_more: [u8; 40],
 }
 const _: () = assert!(core::mem::size_of::<ThreadSlot>() == 512);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, state) == 0);
@@ -975,7 +980,8 @@ const _: () = assert!(core::mem::offset_of!(ThreadSlot, born_child) == 168);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, reserved) == 176);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, held_registers) == 256);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, held_vectors) == 400);
-const _: () = assert!(core::mem::offset_of!(ThreadSlot, reserved_more) == 464);
+const _: () = assert!(core::mem::offset_of!(ThreadSlot, held_thread_pointer) == 464);
+const _: () = assert!(core::mem::offset_of!(ThreadSlot, reserved_more) == 472);
 
 /// Written by the controller into the target's private memory before the runtime runs; its address is in rdi at the
 /// image's entry.

@@ -69,7 +69,7 @@ def run_batch(program: Path, folder: Path, seed: int) -> list[str]:
 
 def _log(session: clew.Session, place: int, form: Form) -> Any:
     """A log of a form that no text says."""
-    with mock.patch("clew.sessions.call_probes.compile_capture", return_value=form):
+    with mock.patch("clew.sessions.wanted.compile_capture", return_value=form):
         return session.log_calls(f"place_{place}", capture=[str(number) for number in range(len(form.fields))])
 
 

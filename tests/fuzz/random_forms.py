@@ -57,7 +57,7 @@ class _Maker:
         dice = self.dice
         choice = dice.randrange(4)
         if choice == 0:
-            return self.add(_Op.VECTOR, _T.F64, immediate=dice.choice([0, 1, 2, 7, 20]))
+            return self.add(_Op.VECTOR, dice.choice([_T.F32, _T.F64]), immediate=dice.choice([0, 1, 2, 7, 20]))
         if choice == 1:
             what, kind = dice.choice(
                 [
@@ -65,6 +65,7 @@ class _Maker:
                     (CaptureContext.PID, _T.U32),
                     (CaptureContext.DEPTH, _T.U32),
                     (CaptureContext.COMM, _T.TEXT),
+                    (CaptureContext.THREAD_POINTER, _T.U64),
                 ]
             )
             return self.add(_Op.CONTEXT, kind, immediate=what)

@@ -287,11 +287,11 @@ def build_one(program: Program) -> None:
         build(program)
 
 
-def build_plain(source: Path, *flags: str) -> Path:
-    """The program of a source in C without a head, built when the source is newer; its name is the source's."""
+def build_plain(source: Path, *flags: str, name: str = "") -> Path:
+    """The program of a source in C without a head, built when that is newer; called like the source if not told."""
     BIN.mkdir(exist_ok=True)
-    program = BIN / source.stem
-    with (BIN / f".{source.stem}.lock").open("w") as lock:
+    program = BIN / (name or source.stem)
+    with (BIN / f".{program.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not program.exists() or program.stat().st_mtime_ns < source.stat().st_mtime_ns:
             made = program.with_suffix(".new")

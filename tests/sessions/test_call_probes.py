@@ -6,6 +6,7 @@ import subprocess
 import time
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,7 +41,7 @@ def test_calls_are_told_however_they_are_made(called: Path) -> None:
 
 def test_returns_have_results_and_their_calls(called: Path) -> None:
     calls: dict[int, int] = {}
-    results: dict[int, int] = {}
+    results: dict[int, Any] = {}
     with clew.spawn([called, str(TURNS)]) as session:
         session.on_call("add", lambda call: calls.__setitem__(call.number, sum(call.arguments[i] for i in (0, 1))))
         probe = session.on_return("add", lambda call: results.__setitem__(call.number, call.result), capture="retval")

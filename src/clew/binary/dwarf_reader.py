@@ -5,9 +5,10 @@ Runs in the controller. The bytes may be anything: reading raises IndexError whe
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from clew.binary.debug_sections import DebugSections
+if TYPE_CHECKING:
+    from clew.binary.debug_sections import DebugSections
 
 __all__ = ["DwarfReader", "find_unit_folders"]
 

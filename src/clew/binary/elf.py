@@ -45,7 +45,8 @@ _SECTION = struct.Struct("<IIQQQQIIQQ")
 
 @dataclass(frozen=True)
 class Segment:
-    """A program header: `file_bytes` at `file_offset` are loaded at `address` and take `memory_bytes` there."""
+    """A program header: `file_bytes` at `file_offset` are loaded at `address` and take `memory_bytes` there, aligned to
+    `alignment`."""
 
     kind: int
     flags: int
@@ -53,6 +54,7 @@ class Segment:
     address: int
     file_bytes: int
     memory_bytes: int
+    alignment: int
 
 
 @dataclass(frozen=True)
@@ -166,9 +168,10 @@ class ElfFile:
         table = self.read(FileOffset(offset), entry_bytes * min(count, MAX_SEGMENTS))
         segments = []
         for at in range(0, len(table) - _SEGMENT.size + 1, entry_bytes):
-            kind, flags, file_offset, address, _, file_bytes, memory_bytes, _ = _SEGMENT.unpack_from(table, at)
+            kind, flags, file_offset, address, _, file_bytes, memory_bytes, alignment = _SEGMENT.unpack_from(table, at)
             if address + memory_bytes < 1 << 64 and file_offset + file_bytes < 1 << 63:
-                segments.append(Segment(kind, flags, FileOffset(file_offset), address, file_bytes, memory_bytes))
+                place = FileOffset(file_offset)
+                segments.append(Segment(kind, flags, place, address, file_bytes, memory_bytes, alignment))
         return segments
 
     def _read_sections(self) -> list[Section]:

@@ -1,13 +1,16 @@
 """How to come from a function's frame to its caller's, by what unwinders read: .eh_frame, found by .eh_frame_hdr.
 
 Runs in the controller. As the Linux Standard Base has it (Core, 10.6, and DWARF 5, 6.4). A file may hold nonsense:
-everything is bounded, and where a rule can't be read there is none.
+everything is bounded, and where a rule can't be read there is none. Programs that are linked statically may have no
+search table: of these all records are looked at once.
 """
 
 from __future__ import annotations
 
+import contextlib
 import struct
-from collections.abc import Mapping
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from clew.address import FileOffset
@@ -18,6 +21,7 @@ from clew.dataclass import dataclass
 __all__ = ["FrameRule", "FrameRules", "RegisterRule"]
 
 MAX_ENTRIES: Final = 1 << 20
+MAX_SCANNED_BYTES: Final = 1 << 26
 MAX_RECORD_BYTES: Final = 1 << 16
 MAX_INSTRUCTIONS: Final = 1 << 12
 _MASK: Final = (1 << 64) - 1
@@ -82,8 +86,10 @@ class FrameRules:
     def __init__(self, elf: ElfFile) -> None:
         self._elf = elf
         self._commons: dict[int, _Common | None] = {}
+        self._scanned: list[tuple[int, int]] | None = None
         header = next((segment for segment in elf.segments if segment.kind == PT_GNU_EH_FRAME), None)
         self._table_address, self._n_entries, self._table_offset = 0, 0, 0
+        self._has_table = header is not None
         if header is None:
             return
         data = elf.read(FileOffset(header.file_offset), _HEADER_BYTES)
@@ -103,6 +109,8 @@ class FrameRules:
 
     def _find_record(self, address: int) -> int | None:
         """Link address of the record of the function that begins at or before an address."""
+        if not self._has_table:
+            return self._find_scanned(address)
         low, high = 0, self._n_entries
         found = None
         while low < high:
@@ -114,6 +122,34 @@ class FrameRules:
             else:
                 high = middle
         return found
+
+    def _find_scanned(self, address: int) -> int | None:
+        if self._scanned is None:
+            self._scanned = sorted(self._scan())
+        index = bisect_right(self._scanned, (address, _MASK)) - 1
+        return None if index < 0 else self._scanned[index][1]
+
+    def _scan(self) -> Iterator[tuple[int, int]]:
+        """Of each function its start, and the link address of its record."""
+        section = self._elf.find_section(".eh_frame")
+        if section is None:
+            return
+        data = self._elf.read(section.file_offset, min(section.size_bytes, MAX_SCANNED_BYTES))
+        at = 0
+        for _ in range(MAX_ENTRIES):
+            if at + 8 > len(data):
+                return
+            length, distance = struct.unpack_from("<II", data, at)
+            if not 4 < length <= len(data) - at - 4:
+                return
+            if distance:
+                with contextlib.suppress(IndexError, ValueError, struct.error):
+                    reader = DwarfReader(data, at + 8, at + 4 + length)
+                    common = self._read_common(section.address + at + 4 - distance)
+                    if common is not None:
+                        # Counted from where the section is.
+                        yield _read_address(reader, common.encoding, section.address), section.address + at
+            at += 4 + length
 
     def _read_at(self, address: int) -> tuple[bytes, int]:
         """The content of the record at a link address, from behind its length on, and where that is."""

@@ -14,7 +14,7 @@ from clew.binary.dwarf_reader import DwarfReader
 from clew.binary.line_program import ProgramShape
 from clew.dataclass import dataclass
 
-__all__ = ["LineUnit", "iter_line_units", "read_file_names"]
+__all__ = ["LineUnit", "iter_line_units", "read_file_names", "read_line_unit"]
 
 _WORD = struct.Struct("<I")
 _LONG = struct.Struct("<Q")
@@ -61,6 +61,17 @@ def iter_line_units(section: bytes) -> Iterator[LineUnit]:
         if unit is not None:
             yield unit
         offset = end
+
+
+def read_line_unit(section: bytes, offset: int) -> LineUnit | None:
+    """The line program whose header is at an offset; None where there is none that is known."""
+    if not 0 <= offset <= len(section) - 4:
+        return None
+    unit = next(iter_line_units(section[offset:]), None)
+    if unit is None or unit.offset:
+        return None
+    places = (unit.tables_at + offset, unit.program_at + offset, unit.end + offset)
+    return LineUnit(offset, unit.version, unit.is_64_bit, unit.shape, *places)
 
 
 def _parse_unit(section: bytes, offset: int, at: int, end: int, is_64_bit: bool) -> LineUnit | None:

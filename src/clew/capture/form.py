@@ -26,11 +26,18 @@ from clew.protocol._constants import (
 )
 from clew.protocol.layout import row_of
 
-__all__ = ["MAX_BYTES", "MAX_INSTRUCTIONS", "CaptureRoom", "Form", "Instruction", "check_form"]
+__all__ = ["CONTEXT_TYPES", "MAX_BYTES", "MAX_INSTRUCTIONS", "CaptureRoom", "Form", "Instruction", "check_form"]
 
 MAX_INSTRUCTIONS: Final = MAX_CAPTURE_OPERATIONS
 MAX_BYTES: Final = MAX_CAPTURE_TEXT
 """Of one value that is bytes, and of the data."""
+
+CONTEXT_TYPES: Final = {
+    CaptureContext.COMM: CaptureType.TEXT,
+    CaptureContext.TIME: CaptureType.U64,
+    CaptureContext.THREAD_POINTER: CaptureType.U64,
+}
+"""Of what is known of a place: the types; of all else u32."""
 
 _HEAD, _PACKED = row_of("CaptureForm"), row_of("CaptureInstruction")
 
@@ -177,8 +184,8 @@ def _find_fault(form: Form, number: int, one: Instruction) -> str:
     if is_text:
         return "text has no arithmetic"
     if operation in (_Op.REGISTER, _Op.VECTOR):
-        wanted = CaptureType.U64 if operation == _Op.REGISTER else CaptureType.F64
-        return "" if kind == wanted and one.immediate < 64 else "no such register"
+        is_kept = kind == CaptureType.U64 if operation == _Op.REGISTER else is_float(kind)
+        return "" if is_kept and one.immediate < 64 else "no such register"
     if operation == _Op.LOAD:
         return "" if types == [CaptureType.U64] else "an address is a u64"
     if operation == _Op.CONVERT:
@@ -198,8 +205,7 @@ def _find_fault(form: Form, number: int, one: Instruction) -> str:
 def _find_fault_of_context(one: Instruction) -> str:
     if one.immediate not in [int(member) for member in CaptureContext]:
         return "nothing of that number is known"
-    wanted = {CaptureContext.COMM: CaptureType.TEXT, CaptureContext.TIME: CaptureType.U64}
-    if one.kind != wanted.get(CaptureContext(one.immediate), CaptureType.U32):
+    if one.kind != CONTEXT_TYPES.get(CaptureContext(one.immediate), CaptureType.U32):
         return "it is of another type"
     return ""
 

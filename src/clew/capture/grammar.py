@@ -2,10 +2,12 @@
 
 Runs in the controller.
 
-    expression  || && | ^ & == != < <= > >= << >> + - * / %, then - + ~ ! * and (TYPE), as in C
+    expression  || && | ^ & == != < <= > >= << >> + - * / %, then - + ~ ! * & and (TYPE), then . -> [], as in C
     primary     number, "text", name, name(expression, ...), N(%REGISTER), (expression)
     number      10, 0x1f, 017, 1.5
-    name        REGISTER, $REGISTER, arg1, retval, tid, environ, libc.so.6!environ
+    name        REGISTER, $REGISTER, arg1, retval, tid, errno, environ, libc.so.6!environ, var:NAME, tls:NAME,
+                tls:IMAGE!NAME
+    TYPE        int, unsigned long, u32, struct NAME, enum NAME, or any other name in front of a star
 """
 
 from __future__ import annotations
@@ -14,7 +16,21 @@ import ast
 import re
 from typing import Final
 
-from clew.capture.syntax import Binary, Call, Load, Name, Node, Number, Text, TypeName, Unary
+from clew.capture.syntax import (
+    Binary,
+    Call,
+    Index,
+    Load,
+    Member,
+    Name,
+    Node,
+    Number,
+    Text,
+    ThreadLocal,
+    TypeName,
+    Unary,
+    Variable,
+)
 from clew.errors import CaptureError
 
 __all__ = ["MAX_CHARACTERS", "parse"]
@@ -30,8 +46,10 @@ _TOKEN: Final = re.compile(
       | (?P<number>0[xX][0-9a-fA-F]+|\d+)(?:[uU]?[lL]{0,2}|[lL]{1,2}[uU])(?![\w.])
       | (?P<text>"(?:[^"\\]|\\.)*")
       | (?P<register>\$[a-z][a-z0-9]*|(?<=\()%[a-z][a-z0-9]*)
+      | (?P<variable>var:[A-Za-z_]\w*(?:::~?[A-Za-z_]\w*)*)
+      | (?P<thread_local>tls:(?:[A-Za-z_.][\w.+-]*!)?[A-Za-z_]\w*)
       | (?P<name>[A-Za-z_.][\w.+-]*![A-Za-z_][\w:$@.]*|[A-Za-z_][\w:]*)
-      | (?P<operator>\|\||&&|==|!=|<=|>=|<<|>>|[-+*/%&|^~!<>(),])
+      | (?P<operator>\|\||&&|==|!=|<=|>=|<<|>>|->|[][.]|[-+*/%&|^~!<>(),])
     )""",
     re.VERBOSE,
 )
@@ -53,8 +71,10 @@ _TYPE_WORDS: Final = frozenset(
     ["char", "short", "int", "long", "signed", "unsigned", "float", "double", "void", "pointer"]
     + [f"{sign}{bits}" for sign in ("u", "i", "s", "int", "uint") for bits in (8, 16, 32, 64)]
     + [f"{sign}{bits}_t" for sign in ("int", "uint") for bits in (8, 16, 32, 64)]
-    + ["size_t", "ssize_t", "uintptr_t", "intptr_t", "bool", "f32", "f64"]
+    + ["size_t", "ssize_t", "uintptr_t", "intptr_t", "bool", "_Bool", "f32", "f64"]
 )
+_RECORD_WORDS: Final = frozenset(["struct", "union", "enum", "class"])
+_QUALIFIERS: Final = frozenset(["const", "volatile"])
 
 
 def parse(text: str) -> Node:
@@ -124,7 +144,7 @@ class _Parser:
     def _unary(self) -> Node:
         operators: list[_Operator] = []
         while True:
-            if self._peek("operator") in ("-", "+", "~", "!", "*"):
+            if self._peek("operator") in ("-", "+", "~", "!", "*", "&"):
                 _, operator, at = self._take()
                 if operator == "-" and self._is_displaced():
                     _, text, _ = self._take()
@@ -141,7 +161,23 @@ class _Parser:
                 break
             if len(operators) > MAX_DEPTH:
                 raise self._error("this is nested too deeply", self._place())
-        return _wrap(operators, self._primary())
+        return _wrap(operators, self._postfix(self._primary()))
+
+    def _postfix(self, node: Node) -> Node:
+        while self._peek("operator") in (".", "->", "["):
+            _, operator, at = self._take()
+            self._n_operators += 1
+            if self._n_operators > MAX_OPERATORS:
+                raise self._error(f"there are more than {MAX_OPERATORS} operators", at)
+            if operator == "[":
+                node = Index(node, self.expression(), at)
+                self._expect("]")
+            else:
+                if self._kind(0) != "name":
+                    raise self._error("the name of a member is missing", self._place())
+                _, name, _ = self._take()
+                node = Member(node, name, operator == "->", at)
+        return node
 
     def _is_displaced(self) -> bool:
         """Whether what comes is `N(%register)`."""
@@ -163,6 +199,13 @@ class _Parser:
                 return Text(self._unquote(text, at), at)
             case "register":
                 return Name(text[1:], True, at)
+            case "variable":
+                return Variable(text.removeprefix("var:"), at)
+            case "thread_local":
+                image, _, name = text.removeprefix("tls:").rpartition("!")
+                return ThreadLocal(image, name, at)
+            case "name" if text == "errno":
+                return ThreadLocal("", "errno", at)
             case "name":
                 return self._call(text, at) if self._peek("operator") == "(" else Name(text, False, at)
         if text == "(":
@@ -206,17 +249,38 @@ class _Parser:
         return Call(function, tuple(arguments), at)
 
     def _begins_type(self, index: int) -> bool:
-        """Whether a type's name stands at a token: a word of C's, and stars."""
-        return index < len(self._tokens) and self._tokens[index][0] == "name" and self._tokens[index][1] in _TYPE_WORDS
+        """Whether a type's name stands at a token: a word of C's, or a name with nothing but stars behind it."""
+        if self._is_type_word(index):
+            return True
+        behind = index + 1
+        if not self._is_name(index) or self._tokens[index][1] in ("errno",):
+            return False
+        while behind < len(self._tokens) and self._tokens[behind][:2] == ("operator", "*"):
+            behind += 1
+        is_closed = behind < len(self._tokens) and self._tokens[behind][:2] == ("operator", ")")
+        return is_closed and behind > index + 1
+
+    def _is_name(self, index: int) -> bool:
+        return index < len(self._tokens) and self._tokens[index][0] == "name"
+
+    def _is_type_word(self, index: int) -> bool:
+        words = _TYPE_WORDS | _RECORD_WORDS | _QUALIFIERS
+        return self._is_name(index) and self._tokens[index][1] in words
 
     def _type(self) -> TypeName:
         words = []
-        while self._begins_type(self._at):
+        while self._is_type_word(self._at):
+            word = self._take()[1]
+            if word not in _QUALIFIERS:
+                words.append(word)
+            if word in _RECORD_WORDS:
+                break
+        # A structure's name, or one that is known from debugging information only.
+        if (not words or words[-1] in _RECORD_WORDS) and self._is_name(self._at):
             words.append(self._take()[1])
         n_pointers = 0
-        while self._peek("operator") == "*":
-            self._take()
-            n_pointers += 1
+        while self._peek("operator") == "*" or (self._is_name(self._at) and self._peek("name") in _QUALIFIERS):
+            n_pointers += int(self._take()[1] == "*")
         return TypeName(" ".join(words), n_pointers)
 
     def _kind(self, ahead: int) -> str:

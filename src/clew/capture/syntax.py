@@ -7,7 +7,21 @@ from __future__ import annotations
 
 from clew.dataclass import dataclass
 
-__all__ = ["Binary", "Call", "Load", "Name", "Node", "Number", "Text", "TypeName", "Unary"]
+__all__ = [
+    "Binary",
+    "Call",
+    "Index",
+    "Load",
+    "Member",
+    "Name",
+    "Node",
+    "Number",
+    "Text",
+    "ThreadLocal",
+    "TypeName",
+    "Unary",
+    "Variable",
+]
 
 
 @dataclass(frozen=True)
@@ -45,7 +59,7 @@ class Name:
 
 @dataclass(frozen=True)
 class Unary:
-    """`-`, `+`, `~`, `!`, `*`, or a cast where `cast` says to what."""
+    """`-`, `+`, `~`, `!`, `*`, `&`, or a cast where `cast` says to what."""
 
     operator: str
     operand: Node
@@ -81,4 +95,40 @@ class Call:
     at: int
 
 
-Node = Number | Text | Name | Unary | Binary | Load | Call
+@dataclass(frozen=True)
+class Variable:
+    """`var:NAME`: a variable of the program's, by its debugging information."""
+
+    name: str
+    at: int
+
+
+@dataclass(frozen=True)
+class ThreadLocal:
+    """`tls:NAME`, `tls:IMAGE!NAME` or `errno`: the thread's own instance of a variable; `image` may be empty."""
+
+    image: str
+    name: str
+    at: int
+
+
+@dataclass(frozen=True)
+class Member:
+    """`.NAME`, or `->NAME` where `is_arrow`: a member of a structure."""
+
+    operand: Node
+    name: str
+    is_arrow: bool
+    at: int
+
+
+@dataclass(frozen=True)
+class Index:
+    """`[N]`: an element of an array, or of what a pointer points at."""
+
+    operand: Node
+    index: Node
+    at: int
+
+
+Node = Number | Text | Name | Unary | Binary | Load | Call | Variable | ThreadLocal | Member | Index

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from clew.binary.debug_types import DebugType, TypeKind
 from clew.capture.syntax import TypeName
 from clew.dataclass import dataclass
 from clew.protocol._constants import CaptureType
 
-__all__ = ["SIZES", "CType", "common_type", "find_type", "is_float", "is_signed", "promote"]
+__all__ = ["SIZES", "CType", "common_type", "data_type", "find_type", "is_float", "is_plain", "is_signed", "promote"]
 
 SIZES: Final = {
     CaptureType.I8: 1,
@@ -40,6 +41,7 @@ _NAMES: Final = {
     "ssize_t": CaptureType.I64,
     "intptr_t": CaptureType.I64,
     "void": CaptureType.U8,
+    "_Bool": CaptureType.U8,
     **{f"{name}{bits}": CaptureType[f"U{bits}"] for name in ("u", "uint") for bits in (8, 16, 32, 64)},
     **{f"{name}{bits}": CaptureType[f"I{bits}"] for name in ("i", "s", "int") for bits in (8, 16, 32, 64)},
     **{f"uint{bits}_t": CaptureType[f"U{bits}"] for bits in (8, 16, 32, 64)},
@@ -50,14 +52,43 @@ _C_WORDS: Final = {"char": 8, "short": 16, "int": 32, "long": 64}
 
 @dataclass(frozen=True)
 class CType:
-    """A type: how a value of it is kept, and, of a pointer, what it points at."""
+    """A type: how a value of it is kept, and, of a pointer, what it points at, `data` where debugging information tells
+    that."""
 
     kind: CaptureType
     target: CType | None = None
+    data: DebugType | None = None
 
     @property
     def size_bytes(self) -> int:
         return SIZES[self.kind]
+
+    @property
+    def is_pointer(self) -> bool:
+        """Whether it is known to point at something of a type."""
+        return self.target is not None or self.data is not None
+
+    @property
+    def step_bytes(self) -> int:
+        """How far a pointer goes by 1; as GNU C has it, 1 where it points at nothing of a size. Raises BinaryError."""
+        if self.data is not None:
+            return self.data.size_bytes or 1
+        return 1 if self.target is None else self.target.size_bytes
+
+
+def data_type(data: DebugType) -> CType | None:
+    """How a value of a type known from debugging information is kept; None: not as one value. Raises BinaryError."""
+    kind, size = data.kind, data.size_bytes
+    match kind:
+        case TypeKind.POINTER:
+            return CType(CaptureType.U64, data=data.target)
+        case TypeKind.FLOAT:
+            found = {4: CaptureType.F32, 8: CaptureType.F64}.get(size or 0)
+            return None if found is None else CType(found)
+        case TypeKind.BOOL | TypeKind.INTEGER | TypeKind.ENUM:
+            sign = "I" if kind != TypeKind.BOOL and data.is_signed else "U"
+            return CType(CaptureType[f"{sign}{8 * size}"]) if size in (1, 2, 4, 8) else None
+    return None
 
 
 def find_type(name: TypeName) -> CType | None:
@@ -82,6 +113,11 @@ def _find_words(words: list[str]) -> CaptureType | None:
         return None
     sign = "U" if signs == ["unsigned"] else "I"
     return CaptureType[f"{sign}{_C_WORDS[sizes[0]]}"]
+
+
+def is_plain(name: TypeName) -> bool:
+    """Whether a type's name is made of words that C has for numbers: debugging information has no other of it."""
+    return all(word in _NAMES or word in _C_WORDS or word in ("signed", "unsigned") for word in name.name.split())
 
 
 def is_float(kind: CaptureType) -> bool:

@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("a6f211530e59fcb560097e2505718468a8f8c739a760f159802d02b162d978e1")
+SCHEMA_HASH: Final = bytes.fromhex("ff1731e9f129b4e9ac7d7a1d8bd7ae6fd21ff1cac8fcf8485b0ca3a5ab28bff6")
 
 CONTAINER_MAGIC: Final = 3544686211845344323
 """what a container begins with: CLDATA11"""
@@ -473,12 +473,13 @@ class CaptureType(IntEnum):
 class CaptureOperation(IntEnum):
     """What an instruction of a capture does with its operands a and b, values of instructions before it. A value may be
     missing: of memory that can't be read, of a division by 0, and of what is made of a missing one. constant:
-    immediate. register, vector: number immediate of the architecture's; of a vector register the low half. context:
-    CaptureContext. load: memory at a. string: bytes at a up to a zero byte, immediate at most. bytes: b bytes at a,
-    immediate at most. literal: bytes of the program's data, from the immediate's lower half on, as many as its upper
-    half says. convert: a, which is of type immediate. add to complement: arithmetic of type, which both operands are
-    of. equal to less_equal: 1 or 0, an i32, of operands of type. logical_and, logical_or, logical_not: of i32; what
-    the left one decides does not ask the right one. text_equal: 1 or 0.
+    immediate. register, vector: number immediate of the architecture's; of a vector register the low half, or, for
+    an f32, the lower half of that. context: CaptureContext. load: memory at a. string: bytes at a up to a zero byte,
+    immediate at most. bytes: b bytes at a, immediate at most. literal: bytes of the program's data, from the
+    immediate's lower half on, as many as its upper half says. convert: a, which is of type immediate. add to
+    complement: arithmetic of type, which both operands are of. equal to less_equal: 1 or 0, an i32, of operands of
+    type. logical_and, logical_or, logical_not: of i32; what the left one decides does not ask the right one.
+    text_equal: 1 or 0.
     """
 
     CONSTANT = 0
@@ -514,7 +515,8 @@ class CaptureOperation(IntEnum):
 
 class CaptureContext(IntEnum):
     """What a capture may ask about the place beside registers and memory: thread, process, processor, nanoseconds of
-    CLOCK_MONOTONIC, how many calls are open, the thread's name.
+    CLOCK_MONOTONIC, how many calls are open, the thread's name; and its thread pointer, from which its thread-local
+    variables are found: the word that it points at, which by the ABI is itself.
     """
 
     TID = 0
@@ -523,6 +525,7 @@ class CaptureContext(IntEnum):
     TIME = 3
     DEPTH = 4
     COMM = 5
+    THREAD_POINTER = 6
 
 
 class CaptureAction(IntEnum):
@@ -826,7 +829,8 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "reserved": (176, "<80s"),
             "held_registers": (256, "<18Q"),
             "held_vectors": (400, "<8Q"),
-            "reserved_more": (464, "<48s"),
+            "held_thread_pointer": (464, "<Q"),
+            "reserved_more": (472, "<40s"),
         },
     ),
     "StartBlock": (

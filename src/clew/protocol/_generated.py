@@ -661,6 +661,7 @@ THREAD_SLOT: Final[np.dtype[np.void]] = np.dtype(
             "reserved",
             "held_registers",
             "held_vectors",
+            "held_thread_pointer",
             "reserved_more",
         ],
         "formats": [
@@ -685,9 +686,10 @@ THREAD_SLOT: Final[np.dtype[np.void]] = np.dtype(
             ("<u1", (80,)),
             ("<u8", (18,)),
             ("<u8", (8,)),
-            ("<u1", (48,)),
+            "<u8",
+            ("<u1", (40,)),
         ],
-        "offsets": [0, 4, 8, 16, 24, 32, 36, 40, 48, 64, 72, 76, 80, 112, 128, 132, 136, 168, 176, 256, 400, 464],
+        "offsets": [0, 4, 8, 16, 24, 32, 36, 40, 48, 64, 72, 76, 80, 112, 128, 132, 136, 168, 176, 256, 400, 464, 472],
         "itemsize": 512,
     }
 )

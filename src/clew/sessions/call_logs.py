@@ -18,10 +18,10 @@ from clew.capture.types import SIZES, is_float
 from clew.protocol._constants import CaptureType
 
 if TYPE_CHECKING:
-    from clew.capture.form import Form
     from clew.sessions.capture_sink import Captured, CaptureSink
     from clew.sessions.live_clock import LiveClock
     from clew.sessions.target import SessionTarget
+    from clew.sessions.wanted import Wanted
 
 __all__ = ["CallLog"]
 
@@ -59,13 +59,12 @@ class CallLog:
         sink: CaptureSink,
         number: int,
         where: str,
-        form: Form,
-        texts: list[str],
+        wanted: Wanted,
         remove: Callable[[], None],
     ) -> None:
         self.where = where
         self._target, self._sink, self.number = target, sink, number
-        self._kinds = [form.instructions[field].result for field in form.fields]
+        self._kinds, texts = wanted.kinds(), wanted.texts
         self._remove = remove
         fields = [(text, _ARROW[kind]) for text, kind in zip(texts, self._kinds, strict=True)]
         # What has a column anyway, and what is asked for twice, gets no other.

@@ -8,16 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
-from clew.capture.compiler import compile_capture
 from clew.sessions.calls import Call
 from clew.sessions.delivery import Delivery
 from clew.sessions.places import NOWHERE, Places, Stop, Where, Wish
 from clew.sessions.transforms.asking import Asking
 from clew.sessions.visit_lane import VisitLane
+from clew.sessions.wanted import Wanted
 from clew.sessions.where import parse_where
 
 if TYPE_CHECKING:
-    from clew.capture.form import Form
     from clew.recording.control.commands import Control
     from clew.recording.following.followed import FollowedProcess
     from clew.recording.following.holding import Holding
@@ -37,16 +36,16 @@ class CallProbe:
     `where` is what was asked for, `n_calls` how often `callback` was called.
     """
 
-    def __init__(self, probes: CallProbes, number: int, where: str, callback: Callback, form: Form, texts: list[str]):
+    def __init__(self, probes: CallProbes, number: int, where: str, callback: Callback, texts: list[str]):
         self._probes, self._number = probes, number
         self.where = where
         self.callback = callback
         self.n_calls = 0
-        self._form, self._texts = form, texts
+        self._texts = texts
 
     @property
     def n_places(self) -> int:
-        """At how many addresses it is: 0 as long as nothing that is loaded has such a function."""
+        """At how many addresses it is: 0 as long as nothing that is loaded has such a function, or what is captured."""
         return self._probes.ask(lambda places: places.count(self._number))
 
     def remove(self) -> None:
@@ -72,15 +71,15 @@ class CallProbes:
         self, where: str | int, capture: Iterable[str], condition: str | None, *, is_return: bool
     ) -> Callable[[Callback], CallProbe]:
         """What makes a probe of a callback. Raises CaptureError, UsageError."""
-        place, form, texts = self._read(where, capture, condition)
+        place, wanted = self._read(where, capture, condition, has_returned=is_return)
         wish = Wish.RETURN if is_return else Wish.CALL
 
         def make(callback: Callback) -> CallProbe:
             def note(number: int) -> CallProbe:
-                self._by_number[number] = CallProbe(self, number, place.text, callback, form, texts)
+                self._by_number[number] = CallProbe(self, number, place.text, callback, wanted.texts)
                 return self._by_number[number]
 
-            return self._target.run(lambda control: self._arm(control, place, form, wish, note))
+            return self._target.run(lambda control: self._arm(control, place, wanted, wish, note))
 
         return make
 
@@ -89,11 +88,11 @@ class CallProbes:
     ) -> int:
         """Call back in front of one instruction, from now on; the probe's number. Raises CaptureError, ControlError."""
         text = f"{address:#x}"
-        _, form, texts = self._read(text, capture, condition)
+        wanted = Wanted(capture, condition, self._target.machine(), self._target.images)
         assert self._places is not None
-        number = self._places.add_here(followed, address, form, Wish.CALL, text)
+        number = self._places.add_here(followed, address, wanted, Wish.CALL, text)
         # Before the thread goes on that waits for this.
-        self._by_number[number] = CallProbe(self, number, text, callback, form, texts)
+        self._by_number[number] = CallProbe(self, number, text, callback, wanted.texts)
         return number
 
     def record_here(self, followed: FollowedProcess, address: int, log: CallLog) -> None:
@@ -118,30 +117,46 @@ class CallProbes:
         """Record calls of a function, which `sink` takes. Raises CaptureError, UsageError, ControlError."""
         from clew.sessions.call_logs import CallLog
 
-        place, form, texts = self._read(where, capture, condition)
+        place, wanted = self._read(where, capture, condition, keeps_types=True)
 
         def note(number: int) -> CallLog:
             sink.watch(number)
-            return CallLog(self._target, sink, number, place.text, form, texts, lambda: self.remove(number))
+            return CallLog(self._target, sink, number, place.text, wanted, lambda: self.remove(number))
 
-        return self._target.run(lambda control: self._arm(control, place, form, Wish.LOG, note))
+        return self._target.run(lambda control: self._arm(control, place, wanted, Wish.LOG, note))
 
     def _read(
-        self, where: str | int | None, capture: Iterable[str], condition: str | None
-    ) -> tuple[Where, Form, list[str]]:
-        texts = [capture] if isinstance(capture, str) else list(capture)
+        self,
+        where: str | int | None,
+        capture: Iterable[str],
+        condition: str | None,
+        *,
+        has_returned: bool = False,
+        keeps_types: bool = False,
+    ) -> tuple[Where, Wanted]:
+        """Where something is to be taken, and what, as far as that is known by now."""
         place = NOWHERE if where is None else parse_where(where)
-        return place, compile_capture(texts, self._target.machine(), condition), texts
+        target = self._target
+        wanted = Wanted(
+            capture, condition, target.machine(), target.images, has_returned=has_returned, keeps_types=keeps_types
+        )
+        # Here, since debugging information may take its time, and threads are stopped where places are added.
+        if wanted.is_placed:
+            for address in sorted(place.find_in(target.images, target.read_maps())):
+                wanted.prepare(target.pid, address)
+        if keeps_types:
+            wanted.kinds()
+        return place, wanted
 
     def _arm(
-        self, control: Control, where: Where, form: Form, wish: Wish, note: Callable[[int], T]
+        self, control: Control, where: Where, wanted: Wanted, wish: Wish, note: Callable[[int], T]
     ) -> Iterator[T | None]:
         """Have something done about a function; what `note` makes of its number."""
         places = self.open_places(control)
         made: list[T] = []
 
         def change() -> None:
-            number = places.add(where, form, self._target.read_maps(), self._target.pid, wish)
+            number = places.add(where, wanted, self._target.read_maps(), self._target.pid, wish)
             # Before any thread goes on: it may come there at once.
             made.append(note(number))
 
@@ -191,11 +206,11 @@ class CallProbes:
         """Call the callbacks that a thread waits for."""
         fixed = stop.thread.definition.program_counter
         changed: dict[str, int] = {}
-        for number in stop.probes:
+        for number, form in stop.probes.items():
             probe = self._by_number.get(number)
             if probe is None:
                 continue
-            call = Call(stop, probe._form, probe._texts, self._target.unwind)
+            call = Call(stop, form, probe._texts, self._target)
             call.registers.update(changed)
             if call.holds:
                 probe.n_calls += 1

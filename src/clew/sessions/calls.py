@@ -6,7 +6,7 @@ Runs in the controller, in the thread that runs callbacks.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, MutableMapping, MutableSequence
+from collections.abc import Iterator, Mapping, MutableMapping, MutableSequence
 from typing import TYPE_CHECKING, Any
 
 from clew.address import Pid
@@ -21,7 +21,9 @@ from clew.sessions.threads import SessionThread
 
 if TYPE_CHECKING:
     from clew.capture.form import Form
+    from clew.sessions.call_values import TypedValue
     from clew.sessions.places import Stop
+    from clew.sessions.target import SessionTarget
 
 __all__ = ["Arguments", "Call", "Registers"]
 
@@ -59,16 +61,24 @@ class Registers(MutableMapping[str, int]):
 
 
 class Arguments(MutableSequence[int]):
-    """The integer arguments of a call, without a sign, where the platform's C passes them; as many as are asked for."""
+    """The arguments of a call.
+
+    By number, from 0 on: the integer ones, without a sign, where the platform's C passes them; as many as are asked
+    for. By name: of their own types, where the program has debugging information; `names` are those, `by_name()` all of
+    them.
+    """
 
     def __init__(self, call: Call) -> None:
         self._call = call
 
-    def __getitem__(self, index: Any) -> Any:
-        return self._call._read_argument(index)
+    def __getitem__(self, key: Any) -> Any:
+        return self._call._named(key).take(self._call) if isinstance(key, str) else self._call._read_argument(key)
 
-    def __setitem__(self, index: Any, value: Any) -> None:
-        self._call._write_argument(index, value)
+    def __setitem__(self, key: Any, value: Any) -> None:
+        if isinstance(key, str):
+            self._call._write_named(key, value)
+        else:
+            self._call._write_argument(key, value)
 
     def __delitem__(self, index: Any) -> None:
         raise UsageError("an argument can't be taken away")
@@ -81,6 +91,18 @@ class Arguments(MutableSequence[int]):
         """How many are in registers; there may be fewer, or more on the stack."""
         return len(self._call._architecture.argument_registers)
 
+    @property
+    def names(self) -> list[str]:
+        """What the parameters are called, in their order; none where no debugging information tells."""
+        return list(self._call._parameters)
+
+    def by_name(self) -> dict[str, Value]:
+        """The arguments by their names, in their order; None for one that can't be had, as of a structure."""
+        values: dict[str, Value] = {}
+        for name, value in self._call._parameters.items():
+            values[name] = None if value.form is None else value.take(self._call)
+        return values
+
 
 class Call:
     """A call of a function in thread `tid`, `registers` are its registers.
@@ -89,14 +111,14 @@ class Call:
     `number` is the same for a call and its return, 0 where nobody waits for that.
     """
 
-    def __init__(self, stop: Stop, form: Form, texts: list[str], unwind: Callable[[Mapping[str, int]], list[Frame]]):
+    def __init__(self, stop: Stop, form: Form, texts: list[str], target: SessionTarget) -> None:
         from clew.process.processors.chosen import native_processor
 
         self.pid = int(stop.pid)
         self.tid = int(stop.thread.tid)
         self.is_return = stop.is_return
         self.number = stop.call
-        self._stop, self._unwind = stop, unwind
+        self._stop, self._target = stop, target
         self._architecture = native_processor().architecture
         self._definition = stop.thread.definition
         self.registers = Registers(stop.thread.by_name, self._definition.program_counter)
@@ -113,7 +135,7 @@ class Call:
     def thread(self) -> SessionThread:
         """The thread, which is stopped here."""
         name = (_read_comm(self._stop.memory_pid, self.tid) or b"").decode("utf-8", "replace")
-        return SessionThread(self.tid, name, "stopped", None, self.registers, self._unwind)
+        return SessionThread(self.tid, name, "stopped", None, self.registers, self._target.unwind)
 
     @property
     def pc(self) -> int:
@@ -122,23 +144,38 @@ class Call:
 
     @property
     def arguments(self) -> Arguments:
-        """The integer arguments, of a call that begins; they can be set."""
+        """The arguments of a call that begins, by number and by name; they can be set."""
         if self.is_return:
             raise UsageError("a call that has returned has no arguments any more: capture them when it begins")
         return Arguments(self)
 
     @property
-    def result(self) -> int:
-        """What the call returned, as an integer without a sign; it can be set."""
-        if not self.is_return:
-            raise UsageError("a call that begins has no result yet")
+    def result(self) -> Any:
+        """What the call returned; it can be set, but for floating-point numbers.
+
+        Of its own type where the program has debugging information, None of a function that returns nothing; else, and
+        of structures, an integer without a sign.
+        """
+        self._ask_returned()
+        values, where = self._target.values, (self._stop.memory_pid, self._stop.function)
+        if values.returns_nothing(*where):
+            return None
+        found = values.result(*where)
+        if found is not None and found.form is not None:
+            return found.take(self)
         return self.registers[self._architecture.result_register]
 
     @result.setter
     def result(self, value: int) -> None:
+        self._ask_returned()
+        found = self._target.values.result(self._stop.memory_pid, self._stop.function)
+        if not isinstance(value, int) or (found is not None and found.form is not None and not found.register):
+            raise UsageError("a result in a vector register can't be set")
+        self.registers[self._architecture.result_register] = value
+
+    def _ask_returned(self) -> None:
         if not self.is_return:
             raise UsageError("a call that begins has no result yet")
-        self.registers[self._architecture.result_register] = value
 
     def __getitem__(self, text: str) -> Value:
         captured = self._captured or {}
@@ -153,16 +190,36 @@ class Call:
 
     def backtrace(self) -> list[Frame]:
         """The open calls, from this one on."""
-        return self._unwind(self.registers)
+        return self._target.unwind(self.registers)
 
     def read_memory(self, address: int, size_bytes: int) -> bytes:
         """The target's memory: as much as can be read."""
         return read_memory(self._stop.memory_pid, address, size_bytes)
 
+    # Arguments by name.
+    @property
+    def _parameters(self) -> Mapping[str, TypedValue]:
+        return self._target.values.parameters(self._stop.memory_pid, self._stop.function)
+
+    def _named(self, name: str) -> TypedValue:
+        found = self._parameters.get(name)
+        if found is None:
+            known = ", ".join(self._parameters) or "none: the program has no debugging information there"
+            raise KeyError(f"{name!r} is no parameter that is known here; known are {known}")
+        return found
+
+    def _write_named(self, name: str, value: int) -> None:
+        register = self._named(name).register
+        if not register or not isinstance(value, int):
+            raise UsageError(f"argument {name!r} can't be set: it is no integer in a register")
+        self.registers[register] = value
+
     # What forms ask of a place.
     def register(self, number: int) -> int:
         """A general register by the architecture's number."""
-        return self._stop.thread.registers[number]
+        # As a callback may have set it.
+        name = self._definition.held_registers[number]
+        return self.registers[name]
 
     def vector(self, number: int) -> int | None:
         """The low 64 bits of a vector register."""
@@ -180,6 +237,8 @@ class Call:
                 return _read_comm(self._stop.memory_pid, self.tid)
             case CaptureContext.TIME:
                 return time.monotonic_ns()
+            case CaptureContext.THREAD_POINTER:
+                return self._stop.thread.thread_pointer
             case CaptureContext.CPU:
                 return _read_processor(self._stop.memory_pid, self.tid)
         return None

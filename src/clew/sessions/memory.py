@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import threading
 from pathlib import Path
 
 from clew.address import Pid
+from clew.binary.debug_file import DebugFile
 from clew.binary.elf import ElfFile, open_elf
 from clew.binary.frame_rules import FrameRules
 from clew.binary.symbols import SymbolTable, read_symbols
@@ -72,11 +74,12 @@ class Image:
         return Path(self.path).name
 
 
-@dataclass(frozen=True)
+@dataclass
 class _File:
     elf: ElfFile
     rules: FrameRules
     symbols: SymbolTable
+    debug: DebugFile | None = None
 
 
 class Images:
@@ -85,6 +88,8 @@ class Images:
     def __init__(self) -> None:
         self._files: dict[str, _File | None] = {}
         self._open = contextlib.ExitStack()
+        self.lock = threading.RLock()
+        """Held by who asks debugging information: what was read is kept in it."""
 
     def close(self) -> None:
         """Let go of the files."""
@@ -118,6 +123,18 @@ class Images:
         """How much of memory an image takes up from its base on, its data among it; None if its file can't be read."""
         file = self._file(image.path)
         return None if file is None else file.elf.loaded_bytes
+
+    def elf(self, image: Image) -> ElfFile | None:
+        """An image's file, which stays open; None if it can't be read."""
+        file = self._file(image.path)
+        return None if file is None else file.elf
+
+    def debug(self, image: Image) -> DebugFile | None:
+        """The debugging information of an image; None if its file can't be read."""
+        file = self._file(image.path)
+        if file is not None and file.debug is None:
+            file.debug = DebugFile(Path(image.path))
+        return None if file is None else file.debug
 
     def rules(self, image: Image) -> tuple[FrameRules, int] | None:
         """How to unwind frames of an image, and what its addresses are less than those in its file, which may be

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from clew.address import Pid, Tid
 from clew.capture.form import CaptureRoom, Form
 from clew.dataclass import dataclass, field, replace
-from clew.errors import ControlError
+from clew.errors import CaptureError, ControlError
 from clew.process.capture_table import CaptureRow
 from clew.process.maps import Mapping
 from clew.protocol._constants import MAX_CAPTURES_AT_PLACE, CaptureAction
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from clew.recording.following.holding import Holding
     from clew.recording.following.processes import Processes
     from clew.recording.following.stopped_thread import StoppedThread
+    from clew.sessions.wanted import Wanted
 
 __all__ = ["NOWHERE", "Places", "Stop", "Where", "Wish"]
 
@@ -69,15 +70,16 @@ NOWHERE: Final = Where("", None, "\0", "", 0)
 class Stop:
     """A thread that waits at a function, or behind a call of it (`is_return`).
 
-    `probes` are the numbers of those who want to know; `call` numbers the calls of a session, from 1 on, 0 for one
-    whose return nobody wants to know of.
+    `probes` are those who want to know, by their numbers, with what each takes there; `call` numbers the calls of a
+    session, from 1 on, 0 for one whose return nobody wants to know of; `function` is the address of what was called.
     """
 
     holding: Holding
     thread: StoppedThread
-    probes: list[int]
+    probes: dict[int, Form]
     is_return: bool
     call: int
+    function: int
 
     @property
     def pid(self) -> Pid:
@@ -101,6 +103,7 @@ class _Open:
     stack_pointer: int
     probes: list[int]
     call: int
+    function: int
 
 
 class Wish(Enum):
@@ -115,17 +118,30 @@ class Wish(Enum):
 class _Probe:
     number: int
     where: Where
-    form: Form
+    wanted: Wanted
     wish: Wish
-    addresses: set[tuple[Pid, int]] = field(default_factory=set)
+    forms: dict[tuple[Pid, int], Form] = field(default_factory=dict)
+    """By process and address: what is taken there."""
+    waiting: set[tuple[Pid, int]] = field(default_factory=set)
+    """Where it names what is not loaded yet."""
 
-    def row(self, address: int) -> CaptureRow:
+    def forms_of(self, pid: Pid) -> dict[int, Form]:
+        """By address what it takes in a process: a child has its parent's places, at the same addresses."""
+        own = {address: form for (owner, address), form in self.forms.items() if owner == pid}
+        return {address: form for (_, address), form in self.forms.items()} | own
+
+    def form_at(self, pid: Pid, address: int) -> Form | None:
+        """What it takes at one of them."""
+        form = self.forms.get((pid, address))
+        return form or next((one for (_, place), one in self.forms.items() if place == address), None)
+
+    def row(self, address: int, form: Form) -> CaptureRow:
         """What is captured at one of its addresses."""
         match self.wish:
             case Wish.LOG:
-                return CaptureRow(address, self.number, CaptureAction.RECORD, self.form.pack())
+                return CaptureRow(address, self.number, CaptureAction.RECORD, form.pack())
             case Wish.CALL:
-                return CaptureRow(address, 0, CaptureAction.STOP, self.form.pack())
+                return CaptureRow(address, 0, CaptureAction.STOP, form.pack())
         # What the condition says of a return is not known when the call begins.
         return _stop_always(address)
 
@@ -151,43 +167,43 @@ class Places:
         """Threads that went on by themselves, since nobody let them go in time."""
         processes.tell_code_to(self._arm_all)
 
-    def add(self, where: Where, form: Form, mappings: list[Mapping], pid: Pid, wish: Wish) -> int:
+    def add(self, where: Where, wanted: Wanted, mappings: list[Mapping], pid: Pid, wish: Wish) -> int:
         """Do something about a function, in what process `pid` has mapped and in what comes; the probe's number.
 
-        Where the condition of `form` does not hold nothing is done. All threads are to be stopped. Raises
-        ControlError where there is no room.
+        Where the condition of `wanted` does not hold nothing is done. All threads are to be stopped. Raises
+        ControlError where there is no room, CaptureError.
         """
         number = next(self._numbers)
-        probe = _Probe(number, where, form, wish)
+        probe = _Probe(number, where, wanted, wish)
         with self._lock:
             self._probes[number] = probe
             try:
                 for followed in self._processes.live:
                     if followed.pid == pid:
                         self._arm(followed, probe, mappings)
-            except ControlError:
+            except (ControlError, CaptureError):
                 self.remove(number)
                 raise
         return number
 
-    def add_here(self, followed: FollowedProcess, address: int, form: Form, wish: Wish, text: str) -> int:
+    def add_here(self, followed: FollowedProcess, address: int, wanted: Wanted, wish: Wish, text: str) -> int:
         """Do something at one address of a process, and of its children; the probe's number.
 
         The thread that is told of now may come there next; others see to it as they come. Raises ControlError where
-        there is no room.
+        there is no room, CaptureError.
         """
         number = next(self._numbers)
         with self._lock:
-            self._probes[number] = _Probe(number, replace(NOWHERE, text=text), form, wish)
+            self._probes[number] = _Probe(number, replace(NOWHERE, text=text), wanted, wish)
             try:
                 self.extend(number, followed, address)
-            except ControlError:
+            except (ControlError, CaptureError):
                 del self._probes[number]
                 raise
         return number
 
     def extend(self, number: int, followed: FollowedProcess, address: int) -> None:
-        """Have a probe at one more address. Raises ControlError where there is no room."""
+        """Have a probe at one more address. Raises ControlError where there is no room, CaptureError."""
         with self._lock:
             probe = self._probes.get(number)
             if probe is not None:
@@ -196,7 +212,7 @@ class Places:
     def count(self, number: int) -> int:
         """At how many places a probe is."""
         probe = self._probes.get(number)
-        return 0 if probe is None else len(probe.addresses)
+        return 0 if probe is None else len(probe.forms)
 
     def remove(self, number: int) -> None:
         """Tell a probe of nothing any more; calls that are open are not told of when they return."""
@@ -206,9 +222,9 @@ class Places:
                     self._processes.holdings.of(followed).keep_captures(self._rows_of(followed))
 
     def _rows_of(self, followed: FollowedProcess) -> list[CaptureRow]:
-        # A child has its parent's places, at the same addresses.
-        rows = [probe.row(address) for probe in self._probes.values() for _, address in probe.addresses]
-        open_calls = (call for (pid, _), calls in self._open.items() if pid == followed.pid for call in calls)
+        pid = followed.pid
+        rows = [one.row(address, form) for one in self._probes.values() for address, form in one.forms_of(pid).items()]
+        open_calls = (call for (owner, _), calls in self._open.items() if owner == pid for call in calls)
         return rows + [_stop_always(call.return_pc) for call in open_calls]
 
     def _arm_all(self, followed: FollowedProcess, mappings: list[Mapping]) -> None:
@@ -216,29 +232,42 @@ class Places:
             for probe in self._probes.values():
                 try:
                     self._arm(followed, probe, mappings)
-                except ControlError as error:
+                    self._arm_waiting(followed, probe)
+                except (ControlError, CaptureError) as error:
                     followed.warnings.append(f"{probe.where.text}: {error.message}")
 
     def _arm(self, followed: FollowedProcess, probe: _Probe, mappings: list[Mapping]) -> None:
         for address in sorted(probe.where.find_in(self._images, mappings)):
             self._arm_at(followed, probe, address)
 
+    def _arm_waiting(self, followed: FollowedProcess, probe: _Probe) -> None:
+        """What a probe names may have been loaded by now."""
+        waiting = [place for place in probe.waiting if place[0] == followed.pid]
+        probe.waiting.difference_update(waiting)
+        for _, address in sorted(waiting):
+            self._arm_at(followed, probe, address)
+
     def _arm_at(self, followed: FollowedProcess, probe: _Probe, address: int) -> None:
+        form = probe.wanted.form_at(followed.pid, followed.memory_pid, address)
+        if form is None:
+            probe.waiting.add((followed.pid, address))
+            return
         holding = self._processes.holdings.of(followed)
         if probe.wish != Wish.LOG:
             holding.be_heard(self._hear)
         holding.visits.note_overdue = self.note_overdue
-        self._ask_for_room(followed.pid, address, probe)
-        probe.addresses.add((followed.pid, address))
-        holding.add_capture(probe.row(address), None if probe.wish == Wish.LOG else self._on_visit)
+        self._ask_for_room(followed.pid, address, probe, form)
+        probe.forms[followed.pid, address] = form
+        holding.add_capture(probe.row(address, form), None if probe.wish == Wish.LOG else self._on_visit)
 
-    def _ask_for_room(self, pid: Pid, address: int, probe: _Probe) -> None:
+    def _ask_for_room(self, pid: Pid, address: int, probe: _Probe, form: Form) -> None:
         """Raises ControlError where a place does not hold one more capture."""
         # What comes back to there may be told of, too.
-        n, room = 2, probe.form.room.add(CaptureRoom())
+        n, room = 2, form.room.add(CaptureRoom())
         for other in self._probes.values():
-            if other is not probe and (pid, address) in other.addresses:
-                n, room = n + 1, room and room.add(other.form.room)
+            there = other.forms.get((pid, address)) if other is not probe else None
+            if there is not None:
+                n, room = n + 1, room and room.add(there.room)
         if n > MAX_CAPTURES_AT_PLACE or room is None:
             raise ControlError(f"{probe.where.text}: there is no room for one more capture at this place")
 
@@ -259,13 +288,20 @@ class Places:
         holding = self._processes.holdings.of(followed)
         returned = self._find_return(followed, thread)
         if returned is not None and returned.probes:
-            return Stop(holding, thread, returned.probes, True, returned.call)
-        # A child has its parent's places, at the same addresses.
-        here = [one for one in self._probes.items() if any(address == thread.pc for _, address in one[1].addresses)]
-        returning = [number for number, probe in here if probe.wish == Wish.RETURN]
-        call = self._expect_return(followed, holding, thread, returning) if returning else 0
-        called = [number for number, probe in here if probe.wish == Wish.CALL]
-        return Stop(holding, thread, called, False, call) if called else None
+            forms = self._forms_at(followed.pid, returned.function, returned.probes)
+            return Stop(holding, thread, forms, True, returned.call, returned.function)
+        returning = self._forms_at(followed.pid, thread.pc, self._numbers_of(Wish.RETURN))
+        call = self._expect_return(followed, holding, thread, list(returning)) if returning else 0
+        called = self._forms_at(followed.pid, thread.pc, self._numbers_of(Wish.CALL))
+        return Stop(holding, thread, called, False, call, int(thread.pc)) if called else None
+
+    def _numbers_of(self, wish: Wish) -> list[int]:
+        return [number for number, probe in self._probes.items() if probe.wish == wish]
+
+    def _forms_at(self, pid: Pid, address: int, numbers: list[int]) -> dict[int, Form]:
+        """What those probes take at an address that are there."""
+        forms = {number: self._probes[number].form_at(pid, address) for number in numbers}
+        return {number: form for number, form in forms.items() if form is not None}
 
     def _find_return(self, followed: FollowedProcess, thread: StoppedThread) -> _Open | None:
         """The call that a thread has come back from; what it called and left otherwise is forgotten."""
@@ -274,7 +310,7 @@ class Places:
             call = calls.pop()
             if call.return_pc == thread.pc and (not calls or calls[-1].stack_pointer >= thread.stack_pointer):
                 still = [number for number in call.probes if number in self._probes]
-                return _Open(call.return_pc, call.stack_pointer, still, call.call)
+                return _Open(call.return_pc, call.stack_pointer, still, call.call, call.function)
         return None
 
     def _expect_return(
@@ -295,7 +331,7 @@ class Places:
             self.n_missed += len(probes)
             return 0
         number = next(self._calls)
-        calls.append(_Open(return_pc, thread.stack_pointer, probes, number))
+        calls.append(_Open(return_pc, thread.stack_pointer, probes, number, int(thread.pc)))
         return number
 
 

@@ -21,7 +21,9 @@ from clew.sessions.where import parse_where
 
 if TYPE_CHECKING:
     from clew.recording.control.commands import Control
+    from clew.sessions.call_values import CallValues
     from clew.sessions.live_clock import LiveClock
+    from clew.sessions.variables import Variable
     from clew.sessions.worker import Worker
 
 __all__ = ["SessionTarget"]
@@ -36,6 +38,7 @@ class SessionTarget:
         self.worker = worker
         self.pid: Pid = worker.pid
         self.images = Images()
+        self._values: CallValues | None = None
 
     def run(self, steps: Callable[[Control], Iterator[T | None]]) -> T:
         """Have something done by the owner, and wait for it. Raises ClewError."""
@@ -108,6 +111,15 @@ class SessionTarget:
         architecture, definition = processor.architecture, processor.definition
         return unwind(self.images, self.loaded(), dict(registers), self.read, architecture, definition)
 
+    @property
+    def values(self) -> CallValues:
+        """Arguments and results by name and type."""
+        if self._values is None:
+            from clew.sessions.call_values import CallValues
+
+            self._values = CallValues(self.images, self.machine())
+        return self._values
+
     def machine(self) -> Machine:
         """What names mean in captures here."""
         processor = native_processor()
@@ -122,6 +134,16 @@ class SessionTarget:
             stack_arguments=architecture.stack_arguments,
             find_symbol=self._find_symbol,
         )
+
+    def variables(self, where: str | int) -> list[Variable]:
+        """What can be taken at a place. Raises ControlError where there is none, or several; CaptureError."""
+        from clew.sessions.scopes import ProgramScope
+        from clew.sessions.variables import read_variables
+
+        address = self.find(where) if isinstance(where, str) else where
+        with self.images.lock:
+            scope = ProgramScope(self.images, self.pid, address, native_processor().architecture)
+            return read_variables(scope, self.machine())
 
     def close(self) -> None:
         """Let go of the files."""

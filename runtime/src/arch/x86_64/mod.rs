@@ -37,7 +37,7 @@ pub mod translate;
 #[cfg(not(test))]
 pub mod xmm;
 
-pub use selectors::enter_block;
+pub use selectors::{enter_block, thread_pointer};
 
 /// A general register by the processor's number (rax rcx rdx rbx rsp rbp rsi rdi r8 to r15).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

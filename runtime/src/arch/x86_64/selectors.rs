@@ -4,6 +4,7 @@
 
 use crate::context::ThreadContext;
 use crate::cpu::context::Registers;
+use crate::cpu::sys::kernel::ARCH_GET_FS;
 use crate::cpu::sys::kernel::ARCH_GET_GS;
 use crate::cpu::sys::kernel::ARCH_SET_GS;
 use crate::cpu::sys::number;
@@ -53,6 +54,19 @@ impl Registers {
             load_stack_selector(self.stack_selector);
         }
     }
+}
+
+/// The calling thread's fs base, which is the program's at all times: its thread-local variables are found from there.
+pub fn thread_pointer() -> u64 {
+    let mut base = 0u64;
+    if has_base_instructions() {
+        // SAFETY: reads the base.
+        unsafe { asm!("rdfsbase {}", out(reg) base, options(nomem, nostack, preserves_flags)) };
+    } else {
+        // SAFETY: writes `base`.
+        unsafe { syscall(number::ARCH_PRCTL, [ARCH_GET_FS, &raw mut base as u64, 0, 0, 0, 0]) };
+    }
+    base
 }
 
 /// Gives the program its own gs base: nothing may use the context through gs until `take_gs`. Callable from the signal handler.

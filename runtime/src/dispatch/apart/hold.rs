@@ -12,6 +12,7 @@ use crate::context::process::Sharing;
 use crate::context::ThreadContext;
 use crate::cpu::decode::placed;
 use crate::cpu::probe_points;
+use crate::cpu::thread_pointer;
 use crate::dispatch::calls::call_table;
 use crate::dispatch::flow::{landings, paths};
 use crate::dispatch::life::begin;
@@ -53,7 +54,7 @@ pub fn stop(context: &mut ThreadContext, shared: Shared, reason: u32) {
     // Where the program would have been aborted natively, for that it stopped.
     crate::dispatch::flow::rseq::settle(context);
     let writer = writer_of(context, shared);
-    let reply = writer.wait_stopped(reason, context.registers.held(), context.vector.held());
+    let reply = writer.wait_stopped(reason, context.registers.held(), context.vector.held(), thread_pointer());
     if matches!(reply, hold_reply::GO_ON_CHANGED | hold_reply::STEP_CHANGED) {
         context.registers.set_held(&writer.told_registers());
     }

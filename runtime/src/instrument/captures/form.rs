@@ -163,11 +163,12 @@ impl Form {
             op::CONTEXT => match one.immediate {
                 what if what == u64::from(capture_context::COMM) => kind == Kind::TEXT,
                 what if what == u64::from(capture_context::TIME) => kind == Kind::U64,
+                what if what == u64::from(capture_context::THREAD_POINTER) => kind == Kind::U64,
                 what => what < u64::from(capture_context::COMM) && kind == Kind::U32,
             },
             _ if kind == Kind::TEXT => false,
             op::REGISTER => kind == Kind::U64 && one.immediate < MAX_REGISTERS,
-            op::VECTOR => kind == Kind::F64 && one.immediate < MAX_REGISTERS,
+            op::VECTOR => kind.is_float() && one.immediate < MAX_REGISTERS,
             op::LOAD => are(Kind::U64),
             op::CONVERT => !are(Kind::TEXT) && kinds[0].is_some_and(|found| u64::from(found.0) == one.immediate),
             op::LOGICAL_AND | op::LOGICAL_OR | op::LOGICAL_NOT => are(Kind::I32),

@@ -79,7 +79,7 @@ impl Program {
 
     /// Whether it reads the program's memory.
     pub fn reads_memory(&self) -> bool {
-        self.needed().any(|(_, one)| matches!(one.code, op::LOAD | op::STRING | op::BYTES))
+        self.needed().any(|(_, one)| matches!(one.code, op::LOAD | op::STRING | op::BYTES) || is_thread_pointer(one))
     }
 
     /// The operations that the dispatcher does before the others are done.
@@ -92,6 +92,11 @@ impl Program {
 pub fn is_told(one: &Operation) -> bool {
     let what = [capture_context::COMM, capture_context::PID, capture_context::TIME];
     one.code == op::CONTEXT && what.map(u64::from).contains(&one.immediate)
+}
+
+/// Whether an operation is the thread pointer, which is read out of the program's memory.
+pub fn is_thread_pointer(one: &Operation) -> bool {
+    one.code == op::CONTEXT && one.immediate == u64::from(capture_context::THREAD_POINTER)
 }
 
 /// How many bytes of room an operation's value takes at most, beside its slot.
@@ -130,7 +135,7 @@ fn find_missing(form: &Form) -> Vec<bool> {
             op::REGISTER => one.immediate >= u64::from(N_REGISTERS),
             op::VECTOR => one.immediate >= u64::from(N_VECTORS),
             op::DIVIDE | op::REMAINDER => !one.kind.is_float(),
-            op::CONTEXT => one.immediate == u64::from(capture_context::DEPTH),
+            op::CONTEXT => one.immediate == u64::from(capture_context::DEPTH) || is_thread_pointer(one),
             _ => false,
         };
         may_miss.push(is_itself || is_of_missing);

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from clew.binary.architectures.details import InstructionDetails
+    from clew.binary.arguments import Signature, Signed
 
 __all__ = ["Architecture"]
 
@@ -39,6 +40,8 @@ class Architecture:
     """What the registers are called that DWARF has by these numbers."""
     kernel_registers: tuple[str, ...] = ()
     """What the words of the kernel's `struct pt_regs` hold, in order; empty: nothing that a stopped thread has."""
+    first_dwarf_vector = -1
+    """DWARF's number of the first vector register."""
     frame_pointer = ""
     """The one by which frames are linked, where code does that."""
 
@@ -50,6 +53,15 @@ class Architecture:
     stack_arguments = 0
     """Of functions of the platform's C: the registers of the first arguments and of the result; and how far from the
     stack pointer further arguments are where a function begins."""
+
+    dtv_offset = 0
+    dtv_entry_bytes = 0
+    """Of the C library: how far from the thread pointer the address of the thread's table of thread-local blocks is,
+    by the numbers of modules, and how large an entry of that is. 0: not known."""
+    module_relocation = -1
+    thread_offset_relocation = -1
+    """Types of relocations: of words that the dynamic linker fills with a module's number, and with how far from the
+    thread pointer a thread-local variable is. The program's own block ends at the thread pointer."""
 
     none_relocation = -1
     relative_relocation = -1
@@ -89,6 +101,13 @@ class Architecture:
         """Machine code, for any address, that calls the function of `size_bytes` at `entry` of some compiled code:
         with what registers it shows it, and keeping flags if they may be needed."""
         raise NotImplementedError
+
+    def place_arguments(self, signature: Signature) -> Signed:
+        """Where a function of the platform's C has its arguments and its result. Raises BinaryError."""
+        from clew.binary.arguments import Signed
+
+        why = "how arguments are passed is not known"
+        return Signed([why] * len(signature.parameters), why)
 
     callout_header = ""
     """What stands in front of a callout's source in C: what it is shown of registers, and how it is compiled."""

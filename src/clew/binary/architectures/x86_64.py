@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from clew.binary.architectures.details import InstructionDetails
+    from clew.binary.arguments import Signature, Signed
 
 __all__ = ["X86_64"]
 
@@ -32,6 +33,7 @@ class _X86_64(Architecture):  # noqa: N801
     program_counter = _DEFINITION.program_counter
     # System V ABI, AMD64 supplement, figure 3.36.
     dwarf_registers = ("rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", *(f"r{n}" for n in range(8, 16)), "rip")
+    first_dwarf_vector = 17
     frame_pointer = "rbp"
 
     # The same, 3.2.3: the return address lies below the arguments.
@@ -44,6 +46,12 @@ class _X86_64(Architecture):  # noqa: N801
     argument_registers = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
     result_register = "rax"
     stack_arguments = 8
+
+    # glibc, sysdeps/x86_64/nptl/tls.h; R_X86_64_DTPMOD64, R_X86_64_TPOFF64.
+    dtv_offset = 8
+    dtv_entry_bytes = 16
+    module_relocation = 16
+    thread_offset_relocation = 18
 
     # R_X86_64_NONE, R_X86_64_RELATIVE; R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT.
     none_relocation = 0
@@ -85,6 +93,11 @@ class _X86_64(Architecture):  # noqa: N801
         "-mno-red-zone",
         "-fcf-protection=none",
     )
+
+    def place_arguments(self, signature: Signature) -> Signed:
+        from clew.binary.architectures.x86_64_arguments import place_arguments
+
+        return place_arguments(signature)
 
     def is_call(self, name: str) -> bool:
         return name == "call"

@@ -163,6 +163,10 @@ class Drain:
         """The low halves of that thread's first vector registers."""
         return self._slots.read_held_vectors(slot)
 
+    def read_held_thread_pointer(self, slot: int) -> int:
+        """That thread's thread pointer."""
+        return self._slots.read_held_thread_pointer(slot)
+
     def write_held_registers(self, slot: int, registers: Sequence[int]) -> None:
         """What that thread is to go on with (HoldReply.GO_ON_CHANGED)."""
         self._slots.write_held_registers(slot, registers)

@@ -40,8 +40,8 @@ _TID_PLACE, _KIND_PLACE, _ARGUMENTS_PLACE = (
     field_offset("ThreadSlot", name) for name in ("tid", "request_kind", "request_arguments")
 )
 _HELD: Final = {
-    name: (struct.Struct(f"<{THREAD_SLOT[name].shape[0]}Q"), field_offset("ThreadSlot", name))
-    for name in ("held_registers", "held_vectors")
+    name: (struct.Struct(f"<{(THREAD_SLOT[name].shape or (1,))[0]}Q"), field_offset("ThreadSlot", name))
+    for name in ("held_registers", "held_vectors", "held_thread_pointer")
 }
 """What a stopped thread shows: its words, and where they are in its slot."""
 
@@ -189,6 +189,10 @@ class Slots:
     def read_held_vectors(self, slot: int) -> tuple[int, ...]:
         """The low halves of that thread's first vector registers."""
         return self._read_words(slot, "held_vectors")
+
+    def read_held_thread_pointer(self, slot: int) -> int:
+        """That thread's thread pointer."""
+        return self._read_words(slot, "held_thread_pointer")[0]
 
     def _read_words(self, slot: int, name: str) -> tuple[int, ...]:
         words, place = _HELD[name]

@@ -22,13 +22,15 @@ __all__ = ["StoppedThread"]
 class StoppedThread:
     """A thread that is stopped: why (HoldReason), and its registers in the order that its architecture has.
 
-    `vectors` are the low halves of its first vector registers.
+    `vectors` are the low halves of its first vector registers; `thread_pointer` is where its thread-local variables are
+    found from.
     """
 
     tid: Tid
     reason: HoldReason
     registers: tuple[int, ...]
     vectors: tuple[int, ...]
+    thread_pointer: int
     definition: ArchitectureDefinition
 
     @cached_property

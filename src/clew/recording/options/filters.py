@@ -28,6 +28,7 @@ MAX_ADDRESS: Final = 1 << 64
 
 _RANGE = re.compile(r"(0x[0-9a-fA-F]+|[0-9]+)-(0x[0-9a-fA-F]+|[0-9]+)")
 _PT_LOAD: Final = 1
+_PF_X: Final = 1
 _HEAD_BYTES: Final = 4096
 """Of a file: program headers are within, as a rule."""
 
@@ -194,7 +195,8 @@ def image_base(mapping: CodeMapping) -> int:
     headers = [struct.unpack_from("<IIQQQQQQ", head, table_offset + 56 * index) for index in range(count)]
     loads = [header for header in headers if header[0] == _PT_LOAD]
     page_bytes = native_architecture().page_bytes
-    for _, _, offset, address, _, in_file, _, _ in loads:
+    # Segments may share a page of the file, as lld makes them: it is code that was mapped.
+    for _, _, offset, address, _, in_file, _, _ in sorted(loads, key=lambda header: not header[1] & _PF_X):
         page_offset = offset // page_bytes * page_bytes
         if page_offset <= mapping.file_offset < offset + in_file:
             lowest = min(header[3] for header in loads) // page_bytes * page_bytes

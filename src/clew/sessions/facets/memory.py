@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from clew.sessions.memory import Image
     from clew.sessions.target import SessionTarget
+    from clew.sessions.variables import Variable
 
 __all__ = ["MemoryFacet"]
 
@@ -44,6 +45,14 @@ class MemoryFacet:
         Raises ControlError if there is none, or several.
         """
         return self._target.find(name)
+
+    def variables(self, where: str | int) -> list[Variable]:
+        """The variables of a place in code, which captures have as `var:NAME`: their types, and where they are, or why
+        they can't be taken there. `where` is as `find` takes it, or an address.
+
+        Raises ControlError if there is no such place, or several; CaptureError where no debugging information tells.
+        """
+        return self._target.variables(where)
 
     def name(self, address: int) -> str:
         """`IMAGE!SYMBOL+0x10` for an address, as much of it as is known."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import struct
 import subprocess
 from pathlib import Path
 
@@ -129,3 +130,13 @@ def test_a_fifo_in_the_place_of_an_image_holds_nobody_up(tmp_path: Path) -> None
     os.mkfifo(tmp_path / "library.so")
     with pytest.raises(FilterError, match="not a 64-bit ELF file"):
         image_base(mapping(str(tmp_path / "library.so")))
+
+
+def test_segments_may_share_a_page_of_the_file(tmp_path: Path) -> None:
+    """As lld lays programs out: what is read only ends in the middle of a page, and code follows there."""
+    loads = [(4, 0, 0, 0x1460), (5, 0x1460, 0x2460, 0x800)]
+    headers = b"".join(struct.pack("<IIQQQQQQ", 1, flags, at, to, to, n, n, 0x1000) for flags, at, to, n in loads)
+    head = b"\x7fELF\x02\x01" + bytes(26) + struct.pack("<Q", 64) + bytes(14) + struct.pack("<HH", 56, 2)
+    path = tmp_path / "program"
+    path.write_bytes(head.ljust(64, b"\0") + headers)
+    assert image_base(mapping(str(path), 0x7002000, 0x7003000, 0x1000)) == 0x7000000

@@ -10,11 +10,9 @@ use crate::cpu::decode::float_state::{is_x87, stored_pointer, StoredPointer};
 use crate::cpu::decode::MAX_INSTRUCTION_BYTES;
 use crate::cpu::guarded;
 use crate::cpu::signal::interrupt::app_pc_at;
-use crate::cpu::sys::kernel::ARCH_GET_FS;
-use crate::cpu::sys::number;
+use crate::cpu::thread_pointer;
 use crate::dispatch::signals::masks;
 use crate::instrument::ENGINE;
-use crate::sys::calls::syscall;
 use iced_x86::{Decoder, Instruction, Register};
 
 /// Corrects what the last instruction of `fragment`, just executed, stored.
@@ -63,16 +61,9 @@ fn find_truncated(cache: &Cache, low: u64) -> Option<AppPc> {
 /// The address of the memory operand. Its registers are as they were before the instruction.
 pub fn address_of(instruction: &Instruction, context: &ThreadContext) -> Option<u64> {
     instruction.virtual_address(0, 0, |register, _, _| match register {
-        Register::FS => Some(fs_base()),
+        Register::FS => Some(thread_pointer()),
         Register::GS => Some(context.registers.gs_base),
         _ if register.is_segment_register() => Some(0),
         _ => context.registers.general.get(register.number()).copied(),
     })
-}
-
-fn fs_base() -> u64 {
-    let mut base = 0u64;
-    // SAFETY: writes `base`.
-    unsafe { syscall(number::ARCH_PRCTL, [ARCH_GET_FS, &raw mut base as u64, 0, 0, 0, 0]) };
-    base
 }

@@ -67,6 +67,14 @@ pub fn emit_load(code: &mut Code, a: usize, kind: Kind, ends: &mut Vec<CachePc>)
     code.end_reading();
 }
 
+/// Emits the thread pointer to rax, by the word at its own address; `ends` get where it goes on if there is none yet.
+pub fn emit_thread_pointer(code: &mut Code, ends: &mut Vec<CachePc>) {
+    ends.push(code.begin_reading());
+    // mov rax, fs:[0]
+    code.emitter.bytes(&[0x64, 0x48, 0x8b, 0x04, 0x25, 0, 0, 0, 0]);
+    code.end_reading();
+}
+
 /// Emits arithmetic of two values; `ends` get where it goes on if there is no result.
 pub fn emit_arithmetic(code: &mut Code, one: &Operation, ends: &mut Vec<CachePc>) {
     code.load(RAX, usize::from(one.a));

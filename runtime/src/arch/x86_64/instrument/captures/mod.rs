@@ -27,7 +27,7 @@ use crate::context::addresses::{AppPc, CachePc};
 use crate::context::capture::UNPREPARED;
 use crate::context::numbers::ExitId;
 use crate::instrument::captures::form::{Kind, Operation};
-use crate::instrument::captures::layout::{is_told, Program};
+use crate::instrument::captures::layout::{is_thread_pointer, is_told, Program};
 use crate::instrument::captures::places::Place;
 use crate::instrument::exits::ExitList;
 use crate::protocol::{capture_context, capture_operation as op};
@@ -161,7 +161,15 @@ fn emit_program(code: &mut Code, bit: u32) {
 fn emit_operation(code: &mut Code, index: usize, one: &Operation, mut ends: Vec<CachePc>) {
     let is_there = match one.code {
         op::REGISTER => emit_register(code, one.immediate),
-        op::VECTOR => code.load_vector(one.immediate),
+        op::VECTOR => {
+            let is_there = code.load_vector(one.immediate);
+            integers::emit_widening(code, one.kind);
+            is_there
+        }
+        op::CONTEXT if is_thread_pointer(one) => {
+            integers::emit_thread_pointer(code, &mut ends);
+            true
+        }
         op::CONTEXT => emit_context(code, one.immediate),
         _ => {
             emit_value(code, index, one, &mut ends);

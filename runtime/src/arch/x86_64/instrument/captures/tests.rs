@@ -252,3 +252,19 @@ fn a_places_longest_code_leaves_room_for_a_block() {
         assert!(bytes < HOT_ROOM_BYTES / 2, "{one:?}: {bytes} bytes");
     }
 }
+
+#[test]
+fn the_thread_pointer_is_the_threads() {
+    use crate::protocol::capture_context::THREAD_POINTER;
+    let operations = [operation(op::CONTEXT, Kind::U64, 0, 0, u64::from(THREAD_POINTER))];
+    assert_eq!(last(&operations), Value::Number(crate::cpu::thread_pointer()));
+}
+
+#[test]
+fn a_vector_register_may_hold_a_single() {
+    let of = |kind| last(&[operation(op::VECTOR, kind, 0, 0, 3)]);
+    let (Value::Number(whole), Value::Number(single)) = (of(Kind::F64), of(Kind::F32)) else {
+        panic!("both are there");
+    };
+    assert_eq!(single, whole & 0xffff_ffff);
+}

@@ -1,0 +1,110 @@
+"""What somebody wants to be taken at a function: expressions, and the forms that these come to at each of its places.
+
+Runs in the controller, in any thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from clew.address import Pid
+from clew.capture.compiler import asks_program, compile_capture
+from clew.dataclass import replace
+from clew.errors import CaptureError
+from clew.sessions.scopes import ProgramScope, UnloadedScope
+
+if TYPE_CHECKING:
+    from clew.capture.compiler import Machine
+    from clew.capture.form import Form
+    from clew.protocol._constants import CaptureType
+    from clew.sessions.memory import Images
+
+__all__ = ["Wanted"]
+
+
+class Wanted:
+    """The expressions `texts`, where `condition` holds, if there is one.
+
+    What names no variables and types of the program's has one form everywhere. `has_returned`: it is taken when the
+    function has. `keeps_types`: the values are of the same types at all places, those of the first one. Raises
+    CaptureError where something is no expression.
+    """
+
+    def __init__(
+        self,
+        capture: Iterable[str],
+        condition: str | None,
+        machine: Machine,
+        images: Images,
+        *,
+        has_returned: bool = False,
+        keeps_types: bool = False,
+    ) -> None:
+        self.texts = [capture] if isinstance(capture, str) else list(capture)
+        self._condition, self._machine, self._images = condition, machine, images
+        self._has_returned, self._keeps_types = has_returned, keeps_types
+        self._prepared: dict[tuple[Pid, int], Form] = {}
+        self._kinds: list[CaptureType] | None = None
+        conditions = [] if condition is None else [condition]
+        is_placed = [asks_program(text) for text in (*self.texts, *conditions)]
+        self.is_placed = any(is_placed)
+        """Whether it has a form for each place."""
+        self._common = None if self.is_placed else self._compile(machine)
+
+    def prepare(self, pid: Pid, address: int) -> None:
+        """Make the form at an address of process `pid`, which will be asked for. Raises CaptureError."""
+        if self._common is None:
+            form = self.form_at(pid, pid, address)
+            if form is not None:
+                self._prepared[pid, address] = form
+
+    def form_at(self, pid: Pid, memory_pid: Pid, address: int) -> Form | None:
+        """The form at an address of process `pid`, whose memory `memory_pid` shows; None: what it names is not loaded
+        yet. Raises CaptureError."""
+        if self._common is not None:
+            return self._common
+        # Once: later the process may have executed another program.
+        prepared = self._prepared.pop((pid, address), None)
+        if prepared is not None:
+            return prepared
+        with self._images.lock:
+            scope = self._scope(memory_pid, address)
+            try:
+                return self._compile(replace(self._machine, scope=scope))
+            except CaptureError:
+                if not scope.is_waiting:
+                    raise
+                self._sketch(memory_pid, address)
+                return None
+
+    def _scope(self, pid: Pid, address: int, *, is_sketch: bool = False) -> ProgramScope:
+        from clew.process.processors.chosen import native_processor
+
+        architecture = native_processor().architecture
+        return ProgramScope(
+            self._images, pid, address, architecture, has_returned=self._has_returned, is_sketch=is_sketch
+        )
+
+    def _sketch(self, pid: Pid, address: int) -> None:
+        """Find out of which types the values will be, before all is loaded that they name."""
+        if self._keeps_types and self._kinds is None:
+            with contextlib.suppress(CaptureError):
+                self._compile(replace(self._machine, scope=self._scope(pid, address, is_sketch=True)))
+
+    def kinds(self) -> list[CaptureType]:
+        """Of which types the values are. Raises CaptureError where that is not known yet."""
+        if self._kinds is None:
+            self._note(self._common or self._compile(replace(self._machine, scope=UnloadedScope())))
+        assert self._kinds is not None
+        return self._kinds
+
+    def _compile(self, machine: Machine) -> Form:
+        form = compile_capture(self.texts, machine, self._condition, self._kinds if self._keeps_types else None)
+        if self._kinds is None:
+            self._note(form)
+        return form
+
+    def _note(self, form: Form) -> None:
+        self._kinds = [form.instructions[field].result for field in form.fields]
