@@ -45,7 +45,7 @@ PATHCODEC_FLOORS: Floors = (
     frozenset({"predictor"}),
     frozenset({"history", "mixer", "slots"}),
     frozenset({"counter", "logistic", "range_coder"}),
-    frozenset({"walk", "source", "fold"}),
+    frozenset({"walk", "source", "fold", "accesses"}),
     frozenset({"shadow", "surprises", "symbols", "code"}),
     frozenset({"protocol"}),
 )

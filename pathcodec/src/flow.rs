@@ -68,8 +68,7 @@ fn read_into<R: Row>(
     out: &mut Rows<'_, '_, R>,
 ) -> Option<Stop> {
     let question = out.question;
-    let tells_instructions = question.wants(flow_kind::EXEC);
-    let tells_accesses = question.wants(flow_kind::MEMORY);
+    let (tells_instructions, tells_accesses) = (question.wants(flow_kind::EXEC), question.wants(flow_kind::MEMORY));
     // Kept apart, since nothing writes to it.
     let is_accessing = out.accesses.is_told();
     let mut n_events = walker.next_event();
@@ -88,10 +87,7 @@ fn read_into<R: Row>(
             break Some(Stop::Cut);
         }
         if let Err(stop) = out.settle(walker, details, &mut begun, &mut n_events) {
-            break Some(stop);
-        }
-        if out.accesses.are_all_passed() {
-            break None;
+            break stop;
         }
         let Some((index, block)) = walker.code().block_at(walker.block()) else {
             break Some(Stop::Damaged);
@@ -119,19 +115,17 @@ fn read_into<R: Row>(
             break Some(stop);
         }
         let next = walker.next_pc();
-        if ending == ending::RETURN {
-            loops.leave(depth);
-        }
+        loops.leave(ending, depth);
         goes_back = next <= pc && matches!(ending, ending::CONDITIONAL | ending::BACK_JUMP);
         let accesses = out.accesses.take(n_accesses);
-        let told = if tells_accesses && is_wanted { accesses } else { &[] };
-        if tells_instructions && is_wanted {
+        if !is_wanted {
+            continue;
+        }
+        let told = if tells_accesses { accesses } else { &[] };
+        if tells_instructions {
             out.add_instructions(pc, end_pc, starts, next, depth, told);
         } else {
             out.add_accesses(told, depth);
-        }
-        if !is_wanted {
-            continue;
         }
         if begun.end == 0 {
             begun = BegunBlock { address: pc, end: 0, n_instructions: 0, depth };
@@ -172,9 +166,10 @@ impl Turns {
         *self = Turns { block, position, sequence, n_events, is_begun: true };
     }
 
-    /// The thread returned, with so many calls open before: out of the loop, if that is in one of them.
-    fn leave(&mut self, depth: u64) {
-        self.is_begun &= depth > self.position.depth;
+    /// A block ended so, with so many calls open before: a return leaves the loop, if that is in one of them.
+    #[inline]
+    fn leave(&mut self, ending: u8, depth: u64) {
+        self.is_begun &= ending != ending::RETURN || depth > self.position.depth;
     }
 
     /// Whether it came back to where it was before, with nothing told or read on the way: then it has done that as often as
@@ -285,7 +280,8 @@ impl<R: Row> Rows<'_, '_, R> {
         }
     }
 
-    /// Passes the events of the path that lie where the walk is, and tells of them. `Err`: it goes no further.
+    /// Passes the events of the path that lie where the walk is, and tells of them. `Err`: it goes no further, or not before
+    /// there are more accesses.
     #[inline]
     fn settle(
         &mut self,
@@ -293,7 +289,7 @@ impl<R: Row> Rows<'_, '_, R> {
         details: Details,
         begun: &mut BegunBlock,
         n_events: &mut usize,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), Option<Stop>> {
         let left_at = if self.accesses.is_told() { walker.next_pc() } else { 0 };
         let settled = walker.settle();
         let passed = *n_events..walker.next_event();
@@ -311,14 +307,16 @@ impl<R: Row> Rows<'_, '_, R> {
             if stop == Stop::End {
                 self.tell(details, passed.end..passed.end + 1, begun, walker.stack().depth());
             }
-            return Err(stop);
+            return Err(Some(stop));
         }
         // That it came here was told, and not yet that it went on.
-        if passed.is_empty() || walker.is_known(self.question.known) {
-            Ok(())
-        } else {
-            Err(Stop::Cut)
+        if !passed.is_empty() && !walker.is_known(self.question.known) {
+            return Err(Some(Stop::Cut));
         }
+        if self.accesses.are_all_passed() {
+            return Err(None);
+        }
+        Ok(())
     }
 
     /// Tells of events of the path that were just passed. A signal or an end comes where the thread left a block.

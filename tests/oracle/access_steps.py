@@ -1,5 +1,5 @@
-"""Accesses to memory of a command, by single-stepping it: registers and memory are read in front of each instruction and
-behind it. What an instruction accesses is read off its operands by capstone; what it accesses without saying so is
+"""Accesses to memory of a command, by single-stepping it: registers and memory are read in front of each instruction
+and behind it. What an instruction accesses is read off its operands by capstone; what it accesses without saying so is
 written down here.
 
 Runs on the machine that tests. Knows nothing of clew.
@@ -185,4 +185,4 @@ def _address_of(one: CsInsn, operand: object, registers: Registers) -> int:
             address += (value & 0xFFFFFFFF if is_narrow else value) * factor
     if memory.segment == X86_REG_FS:
         address += registers["fs_base"]
-    return address & (1 << 64) - 1
+    return int(address) & (1 << 64) - 1

@@ -1,4 +1,5 @@
-"""Memory events are the accesses that single-stepping saw: where, what, how many bytes, which values, in their order."""
+"""Memory events are the accesses that single-stepping saw: where, what, how many bytes, which values, in their
+order."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ def read_accesses(program: Program, **how: Any) -> tuple[list[Access], np.ndarra
         events[events["kind"] == FlowKind.MEMORY][name].tolist()
         for name in ("address", "target", "size", "access", "value")
     ]
-    return [Access(pc, at, size, names[kind], value) for pc, at, size, kind, value in zip(*columns, strict=True)], events
+    told = [Access(pc, at, size, names[kind], value) for pc, at, size, kind, value in zip(*columns, strict=True)]
+    return told, events
 
 
 @pytest.mark.usefixtures("programs")

@@ -166,7 +166,8 @@ class FlowWalk:
     def read(self, rows: Array) -> tuple[int, Stop]:
         """Write the next events to `rows`, of dtype FLOW_EVENT or VALUE_EVENT: how many, and why there are no more.
 
-        ASKED: there was no room, or there are more accesses behind these; CUT: no more is known; DAMAGED, also: code is not known. It was opened.
+        ASKED: there was no room, or there are more accesses behind these; CUT: no more is known; DAMAGED, also: code is
+        not known. It was opened.
         """
         library, reading = default_library(), self._reading
         reading.rows, reading.n_rows, reading.has_values = rows.ctypes.data, len(rows), rows.dtype == VALUE_EVENT

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, TypeVar
 
 from clew.sessions.calls import Call
 from clew.sessions.delivery import Delivery
-from clew.sessions.places import NOWHERE, Places, Stop, Where, Wish
+from clew.sessions.places import Places, Stop, Wish
 from clew.sessions.transforms.asking import Asking
 from clew.sessions.visit_lane import VisitLane
 from clew.sessions.wanted import Wanted
-from clew.sessions.where import parse_where
+from clew.sessions.where import NOWHERE, Where, parse_where
 
 if TYPE_CHECKING:
     from clew.recording.control.commands import Control

@@ -20,6 +20,7 @@ from clew.process.capture_table import CaptureRow
 from clew.process.maps import Mapping
 from clew.protocol._constants import MAX_CAPTURES_AT_PLACE, CaptureAction
 from clew.sessions.memory import Images, read_memory
+from clew.sessions.where import NOWHERE, Where
 
 if TYPE_CHECKING:
     from clew.recording.following.followed import FollowedProcess
@@ -28,42 +29,12 @@ if TYPE_CHECKING:
     from clew.recording.following.stopped_thread import StoppedThread
     from clew.sessions.wanted import Wanted
 
-__all__ = ["NOWHERE", "Places", "Stop", "Where", "Wish"]
+__all__ = ["Places", "Stop", "Wish"]
 
 _ALWAYS: Final = Form([], []).pack()
 
 MAX_OPEN_CALLS: Final = 4096
 """Of a thread: calls that are to be told of when they return. What never returns is forgotten by what does."""
-
-
-@dataclass(frozen=True)
-class Where:
-    """A function that is meant: at an address, or of that name, in the images of a name or in all of them.
-
-    `offset` is how far behind its start.
-    """
-
-    text: str
-    address: int | None
-    image: str
-    symbol: str
-    offset: int
-
-    def find_in(self, images: Images, mappings: list[Mapping]) -> set[int]:
-        """The addresses of it that lie in some mappings."""
-        if self.address is not None:
-            return {self.address} if any(one.start <= self.address < one.end for one in mappings) else set()
-        found = set()
-        for image in images.in_mappings(mappings):
-            symbols = images.symbols(image) if self.image in ("", image.name, image.path) else None
-            if symbols is not None:
-                places = (image.base + int(place) + self.offset for place, _ in symbols.find_by_name(self.symbol))
-                found |= {place for place in places if image.start <= place < image.end}
-        return found
-
-
-NOWHERE: Final = Where("", None, "\0", "", 0)
-"""Nothing, for no image has such a name."""
 
 
 @dataclass(frozen=True)

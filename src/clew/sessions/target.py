@@ -94,8 +94,10 @@ class SessionTarget:
             self.run(lambda control: self._tell_changed(control, pages))
 
     def find(self, name: str) -> int:
-        """The one address of a function, as `parse_where` takes it. Raises ControlError."""
-        found = sorted(parse_where(name).find_in(self.images, self.read_maps()))
+        """The one address of a function or, where none is called so, of a variable, as `parse_where` takes it. Raises
+        ControlError."""
+        where, mappings = parse_where(name), self.read_maps()
+        found = sorted(where.find_in(self.images, mappings) or where.find_data_in(self.images, mappings))
         if len(found) != 1:
             there = f"there are {len(found)} of it; give IMAGE!SYMBOL" if found else "nothing that is loaded has it"
             raise ControlError(f"{name}: {there}")

@@ -5,11 +5,60 @@ Runs in the controller.
 
 from __future__ import annotations
 
-from clew.errors import ControlError, UsageError
-from clew.recording.control.places import parse_place
-from clew.sessions.places import Where
+import contextlib
+from typing import TYPE_CHECKING, Final
 
-__all__ = ["parse_where"]
+from clew.binary.thread_locals import find_data_symbol
+from clew.dataclass import dataclass
+from clew.errors import BinaryError, ControlError, UsageError
+from clew.recording.control.places import parse_place
+
+if TYPE_CHECKING:
+    from clew.process.maps import Mapping
+    from clew.sessions.memory import Images
+
+__all__ = ["NOWHERE", "Where", "parse_where"]
+
+
+@dataclass(frozen=True)
+class Where:
+    """A function that is meant: at an address, or of that name, in the images of a name or in all of them.
+
+    `offset` is how far behind its start.
+    """
+
+    text: str
+    address: int | None
+    image: str
+    symbol: str
+    offset: int
+
+    def find_in(self, images: Images, mappings: list[Mapping]) -> set[int]:
+        """The addresses of it that lie in some mappings."""
+        if self.address is not None:
+            return {self.address} if any(one.start <= self.address < one.end for one in mappings) else set()
+        found = set()
+        for image in images.in_mappings(mappings):
+            symbols = images.symbols(image) if self.image in ("", image.name, image.path) else None
+            if symbols is not None:
+                places = (image.base + int(place) + self.offset for place, _ in symbols.find_by_name(self.symbol))
+                found |= {place for place in places if image.start <= place < image.end}
+        return found
+
+    def find_data_in(self, images: Images, mappings: list[Mapping]) -> set[int]:
+        """The addresses of variables that are called so, of images in some mappings."""
+        found = set()
+        for image in images.in_mappings(mappings) if self.address is None else ():
+            elf = images.elf(image) if self.image in ("", image.name, image.path) else None
+            with contextlib.suppress(BinaryError):
+                symbol = None if elf is None else find_data_symbol(elf, self.symbol, is_thread_local=False)
+                if elf is not None and symbol is not None:
+                    found.add(image.base - elf.lowest_address + symbol.value + self.offset)
+        return found
+
+
+NOWHERE: Final = Where("", None, "\0", "", 0)
+"""Nothing, for no image has such a name."""
 
 
 def parse_where(where: str | int) -> Where:

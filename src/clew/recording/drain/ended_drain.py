@@ -47,7 +47,7 @@ class EndedDrain:
     def __init__(self, shared: SharedMemory, view: memoryview, sink: ProcessSink, mode: Mode) -> None:
         layout = shared.layout
         self._fd, self._view, self._sink = shared.fd, view, sink
-        self._tells_accesses = lambda: shared.tells_accesses
+        self._shared = shared
         self._is_able = mode in (Mode.COUNTS, Mode.COVERAGE, Mode.FULL)
         self._ring_bytes, self._rings_offset = layout.ring_bytes, layout.rings_offset
         self._windows_offset, self._window_bytes = shared.offset + layout.counters_offset, layout.counter_bytes
@@ -62,7 +62,7 @@ class EndedDrain:
         """
         size_bytes = 8 * (used - self._first_counter)
         # What these did with memory would have to come along.
-        is_able = self._is_able and not self._tells_accesses()
+        is_able = self._is_able and not self._shared.tells_accesses
         if not is_able or size_bytes > min(MOST_COUNTER_BYTES, self._window_bytes - 8 * self._first_counter):
             return _NONE
         n_bytes = rows["ring_head"] - tails

@@ -167,8 +167,8 @@ class Roster:
         return region.attempt(lambda drain: drain.poll())
 
     def set_mode(self, mode: Mode, unborn: Iterable[FollowedRegion], *, tells_accesses: bool) -> None:
-        """Modes counts and full: which of them it is from now on, of those that did not speak yet, too; and whether full
-        tells of accesses to memory.
+        """Modes counts and full: which of them it is from now on, of those that did not speak yet, too; and whether
+        full tells of accesses to memory.
 
         All threads must be stopped.
         """

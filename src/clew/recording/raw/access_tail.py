@@ -47,8 +47,8 @@ def cut_accesses(read: Callable[[int, int], bytes], tail: Callable[[], None] = l
 
 
 def read_accesses(data: bytes) -> tuple[int, bytes]:
-    """What `cut_accesses` made: bytes of rows that left the buffer, and those that are in it. Raises ValueError if it is
-    too short."""
+    """What `cut_accesses` made: bytes of rows that left the buffer, and those that are in it. Raises ValueError if it
+    is too short."""
     if len(data) < _CELLS.size:
         raise ValueError("accesses are cut off")
     return min(_CELLS.unpack_from(data)[1], 1 << 62), data[_CELLS.size :]

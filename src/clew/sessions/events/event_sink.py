@@ -190,8 +190,10 @@ class _Process(ProcessSink):
 
     def take_records(self, stream: int, slot: int, first: memoryview, second: memoryview) -> None:
         # What nobody else writes to need not be copied.
-        is_own = isinstance(first.obj, bytes) and len(first) == len(first.obj) and not len(second)
-        data = first.obj if is_own else b"".join((first, second))
+        whole = first.obj
+        if not isinstance(whole, bytes) or len(first) != len(whole) or len(second):
+            whole = b"".join((first, second))
+        data: bytes = whole
         if self._queue is not None:
             self._put(What.RECORDS, stream, data)
             return

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import queue
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -55,15 +55,16 @@ class EventStream:
     """
 
     dtype: np.dtype[np.void] = FLOW_EVENT
-    """Of batches: FLOW_EVENT or, from when `memory` is asked for, VALUE_EVENT. `sequence` numbers a thread's events from
-    0 on; `kind` is a `FlowKind`; `thread` its number (tid).
+    """Of batches: FLOW_EVENT or, from when `memory` is asked for, VALUE_EVENT. `sequence` numbers a thread's events
+    from 0 on; `kind` is a `FlowKind`; `thread` its number (tid).
 
     `address` is that of the instruction, or of the block's first, `size` its bytes, `n_instructions` the block's.
     `target` is the address that it leads to, though a signal may come first; of a `syscall` its number, of a `signal`
     and an `exception` the signal's, of a `thread` 1 where it begins and 0 where it ends, of an `image` the offset in
     its file, of a `memory` event the address that the instruction at `address` accessed: as `access` says, an
-    `AccessKind`, `size` bytes; `value` has the first eight of them, as they were read or are written. A signal is told where it has a handler, right before that. `depth` is how many calls were open;
-    `time`, in nanoseconds since 1970, is that of the last checkpoint, system call or signal before it.
+    `AccessKind`, `size` bytes; `value` has the first eight of them, as they were read or are written. A signal is told
+    where it has a handler, right before that. `depth` is how many calls were open; `time`, in nanoseconds since 1970,
+    is that of the last checkpoint, system call or signal before it.
     """
 
     def __init__(self, wanted: Wanted, size: int, *, drops: bool) -> None:

@@ -29,11 +29,12 @@ def parse(
 ) -> list[tuple[str | int, ...]]:
     """Events of a batch, or the bytes of some, as tuples: `call` and `ret` have where they are, where they lead and how
     many calls were open; `block`, `compile` and `image` begin and end; `exec` has the instruction's address; `memory`
-    that, the memory's, how many bytes, the value, and `read`, `write` or `update`; the others have an address and a number: of the system call or signal, or of a thread 1 where it begins, 0 where it
-    ends.
+    that, the memory's, how many bytes, the value, and `read`, `write` or `update`; the others have an address and a
+    number: of the system call or signal, or of a thread 1 where it begins, 0 where it ends.
 
-    Bytes are of `dtype`, which is the stream's. With `annotate` the kind's name comes first. With `stringify` addresses are texts such as "0x401136", else numbers.
-    Raises UsageError for bytes that are no whole events, or of no kind that there is.
+    Bytes are of `dtype`, which is the stream's. With `annotate` the kind's name comes first. With `stringify` addresses
+    are texts such as "0x401136", else numbers. Raises UsageError for bytes that are no whole events, or of no kind that
+    there is.
     """
     try:
         rows = np.frombuffer(blob, dtype) if isinstance(blob, bytes | bytearray | memoryview) else blob

@@ -25,7 +25,8 @@ _UNUSED: Final = 3
 
 
 class RowPool:
-    """Arrays of BATCH_EVENTS rows of a dtype. What of them is handed out, and all views of that, refer to the array itself."""
+    """Arrays of BATCH_EVENTS rows of a dtype. What of them is handed out, and all views of that, refer to the array
+    itself."""
 
     def __init__(self, dtype: np.dtype[np.void]) -> None:
         self.dtype = dtype

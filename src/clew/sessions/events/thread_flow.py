@@ -13,9 +13,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from clew.dataclass import replace
 from clew.analysis.order.changed_code import ChangedCode
 from clew.binary.flow_walk import FlowStreams, FlowWalk
+from clew.dataclass import replace
 from clew.protocol._constants import PATH_START
 from clew.protocol._generated import PATH_EVENT_RECORD, PathEventKind
 from clew.protocol.codec import NOWHERE, FlowKind, Stop

@@ -35,7 +35,8 @@ class FollowingFacet:
     ) -> EventStream:
         """Have events told from now on, in arrays of dtype `EventStream.dtype`.
 
-        There are `call`, `ret`, `block`, `exec`, `compile`, `syscall`, `signal`, `exception`, `thread`, `image` and `memory`.
+        There are `call`, `ret`, `block`, `exec`, `compile`, `syscall`, `signal`, `exception`, `thread`, `image` and
+        `memory`.
 
         `threads` are all; or one, or some, by their numbers (tid); or those for which a function says yes, which is
         given a `FollowedThread` (pid, tid, name). New threads and children are among them. The complete order of

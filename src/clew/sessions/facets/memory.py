@@ -40,7 +40,8 @@ class MemoryFacet:
         return self._target.loaded()
 
     def find(self, name: str) -> int:
-        """The address of `main`, `libc.so.6!malloc`, or either with a distance (`main+0x10`).
+        """The address of `main`, `libc.so.6!malloc`, or either with a distance (`main+0x10`): of a function or, where
+        none is called so, of a variable that all threads share.
 
         Raises ControlError if there is none, or several.
         """

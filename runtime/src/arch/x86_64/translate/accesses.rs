@@ -15,7 +15,6 @@ use crate::cpu::emit::Emitter;
 use crate::cpu::spill::SpillState;
 use crate::cpu::{INDEX, RCX, TARGET};
 use crate::decode::Block;
-use crate::instrument::exits::ExitList;
 use crate::protocol::{MAX_FRAGMENT_INSTRUCTIONS, PATH_ACCESSES_CELL, PATH_ACCESSES_SLACK_BYTES};
 use clew_pathcodec::protocol::{access_kind, AccessRow};
 use core::mem::offset_of;
@@ -113,7 +112,7 @@ impl Emitter<'_> {
         self.set_cold(true);
         self.bind(full);
         self.load_gs(RCX, GS_SPILL_RCX);
-        ExitList::emit_stub_jump(self, exit);
+        self.leave_by(exit);
         self.set_cold(false);
     }
 }
