@@ -98,23 +98,27 @@ impl<'a> Accesses<'a> {
         self.n_passed
     }
 
-    /// How many of those that come next are of one execution of the block at `pc`, whose instructions begin at `starts` in it.
+    /// How many of those that come next are of one execution of the block from `pc` up to `end`, whose instructions begin at
+    /// `starts` in it.
     #[inline]
-    pub fn count_within(&self, pc: u64, starts: &[u16]) -> usize {
-        let mut ahead = starts.iter();
-        let (mut last, mut count) = (None, 0);
+    pub fn count_within(&self, pc: u64, end: u64, starts: &[u16]) -> usize {
+        let (mut next, mut last, mut count) = (0, u64::MAX, 0);
         for row in self.ahead() {
-            let is_same = last == Some(row.pc()) && row.is_further();
-            // Code may overlap: what begins elsewhere is of another block.
-            let mut at = ahead.clone();
-            let is_next = !is_same && at.by_ref().any(|start| pc.wrapping_add(u64::from(*start)) == row.pc());
-            if !is_same && !is_next {
+            let at = row.pc().wrapping_sub(pc);
+            if at >= end.wrapping_sub(pc) {
                 break;
             }
-            if is_next {
-                ahead = at;
+            if at != last || !row.is_further() {
+                while starts.get(next).is_some_and(|start| u64::from(*start) < at) {
+                    next += 1;
+                }
+                // Code may overlap: what begins elsewhere is of another block.
+                if starts.get(next).is_none_or(|start| u64::from(*start) != at) {
+                    break;
+                }
+                next += 1;
             }
-            last = Some(row.pc());
+            last = at;
             count += 1;
         }
         count
@@ -153,15 +157,15 @@ mod tests {
         let rows = rows(&[(16, 0), (18, 0), (18, 1), (16, 0), (16, 0), (40, 0)]);
         let mut accesses = Accesses::new(&rows, true, false);
         for expected in [3, 1, 1, 0] {
-            let count = accesses.count_within(16, &[0, 2, 5]);
+            let count = accesses.count_within(16, 32, &[0, 2, 5]);
             assert_eq!(count, expected);
             accesses.take(count);
         }
-        assert_eq!((accesses.count_within(32, &[0, 8]), accesses.n_passed()), (1, 5));
+        assert_eq!((accesses.count_within(32, 48, &[0, 8]), accesses.n_passed()), (1, 5));
         accesses.drop_at(39);
-        assert_eq!((accesses.count_within(32, &[0, 9]), accesses.count_within(40, &[0])), (0, 1));
+        assert_eq!((accesses.count_within(32, 48, &[0, 9]), accesses.count_within(40, 48, &[0])), (0, 1));
         accesses.drop_at(40);
-        assert_eq!((accesses.count_within(40, &[0]), accesses.n_passed()), (0, 6));
+        assert_eq!((accesses.count_within(40, 48, &[0]), accesses.n_passed()), (0, 6));
         assert!(accesses.take(1).is_empty());
     }
 }

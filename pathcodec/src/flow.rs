@@ -105,7 +105,7 @@ fn read_into<R: Row>(
             true => details.starts_of(&detail, n_instructions),
             false => &[],
         };
-        let n_accesses = if is_accessing { out.accesses.count_within(pc, starts) } else { 0 };
+        let n_accesses = if is_accessing { out.accesses.count_within(pc, end_pc, starts) } else { 0 };
         if out.left() < MOST_ROWS + starts.len() + n_accesses {
             // More than there will ever be room for are no accesses of one block.
             break if n_accesses + starts.len() + MOST_ROWS > out.rows.len() { Some(Stop::Damaged) } else { None };

@@ -35,7 +35,7 @@ Array = npt.NDArray[Any]
 
 ROUND_SECONDS: Final = 0.02
 """What came is gathered for so long before it is read."""
-ROUND_BYTES: Final = 1 << 20
+ROUND_BYTES: Final = 1 << 22
 """Or until it is so much."""
 
 
