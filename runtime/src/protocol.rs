@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0xff, 0x17, 0x31, 0xe9, 0xf1, 0x29, 0xb4, 0xe9, 0xac, 0x7d, 0x7a, 0x1d, 0x8b, 0xd7, 0xae, 0x6f, 0xd2, 0x1f, 0xf1,
-    0xca, 0xc8, 0xfc, 0xf8, 0x48, 0x5b, 0x0c, 0xa3, 0xa5, 0xab, 0x28, 0xbf, 0xf6,
+    0xd0, 0x8a, 0xce, 0x8b, 0xd4, 0x18, 0xed, 0xc7, 0xb1, 0x61, 0x15, 0x03, 0x5a, 0x0d, 0x60, 0xab, 0x44, 0x02, 0x82,
+    0xd6, 0xc8, 0x3b, 0xcc, 0xa1, 0x8a, 0xd3, 0xf2, 0x9b, 0x9f, 0xa1, 0xb8, 0x4b,
 ];
 /// the least that is mapped at once
 pub const PAGE_BYTES: u64 = 0x1000;
@@ -455,13 +455,17 @@ pub mod hold_reason {
 
 /// What a thread that was stopped does next: it goes on, or executes one instruction and stops again. go_on_changed,
 /// step_changed: it does so with the registers that the slot has now. changed_block: the block is translated with the
-/// changes that were written, so many bytes of them as request_answer says first.
+/// changes that were written, so many bytes of them as request_answer says first. call: it goes to the address that
+/// held_registers has as its pc, as if a signal came whose handler begins there and is left by the code at the address
+/// in request_answer; with the registers of held_registers, all but the stack pointer, and held_vectors. Where it can't
+/// it stops again where it is.
 pub mod hold_reply {
     pub const GO_ON: u32 = 0;
     pub const STEP: u32 = 1;
     pub const GO_ON_CHANGED: u32 = 2;
     pub const STEP_CHANGED: u32 = 3;
     pub const CHANGED_BLOCK: u32 = 4;
+    pub const CALL: u32 = 5;
 }
 
 /// Where code that is added to a block stands: in front of the instruction, or behind it.

@@ -134,6 +134,12 @@ impl RingWriter {
         (reply == Some(protocol::hold_reply::CHANGED_BLOCK)).then(|| self.answer()[0] as usize)
     }
 
+    /// The vector registers that it wants, low halves.
+    pub fn told_vectors(&self) -> [u64; 8] {
+        // SAFETY: as for `told_registers`.
+        unsafe { (&raw const (*self.slot_pointer()).held_vectors).read_volatile() }
+    }
+
     /// The registers that the controller wants instead, as they are in the thread's slot now.
     pub fn told_registers(&self) -> [u64; 18] {
         // SAFETY: the slot is mapped and this thread's own; the field is aligned, and any number may be in it.

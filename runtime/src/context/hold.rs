@@ -19,4 +19,8 @@ pub struct Hold {
     pub filters_seen: u32,
     /// The breakpoint that the thread was stopped at and is about to pass; 0: none.
     pub passed_pc: AppPc,
+    /// The frame by which a function returns that the controller has the thread call; 0: none. And where everything was captured
+    /// before it was called (`Capture::passed_pc`).
+    pub called_frame: u64,
+    pub captured_pc: AppPc,
 }

@@ -120,7 +120,10 @@ pub fn flush_accesses(context: &mut ThreadContext, writer: &RingWriter) {
 /// What is told of memory from here on belongs to what is recorded from here on.
 pub fn begin_accesses(context: &mut ThreadContext, tells_accesses: bool) {
     context.path.tells_accesses = tells_accesses;
-    set_cell(context, PATH_ACCESSES_CELL, PATH_BUFFER_BYTES.wrapping_neg());
+    // Otherwise the cell may be a counter.
+    if tells_accesses {
+        set_cell(context, PATH_ACCESSES_CELL, PATH_BUFFER_BYTES.wrapping_neg());
+    }
 }
 
 /// What of a thread's path is missing where it is.

@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("ff1731e9f129b4e9ac7d7a1d8bd7ae6fd21ff1cac8fcf8485b0ca3a5ab28bff6")
+SCHEMA_HASH: Final = bytes.fromhex("d08ace8bd418edc7b16115035a0d60ab440282d6c83bcca18ad3f29b9fa1b84b")
 
 CONTAINER_MAGIC: Final = 3544686211845344323
 """what a container begins with: CLDATA11"""
@@ -554,7 +554,10 @@ class HoldReason(IntEnum):
 class HoldReply(IntEnum):
     """What a thread that was stopped does next: it goes on, or executes one instruction and stops again. go_on_changed,
     step_changed: it does so with the registers that the slot has now. changed_block: the block is translated with
-    the changes that were written, so many bytes of them as request_answer says first.
+    the changes that were written, so many bytes of them as request_answer says first. call: it goes to the address
+    that held_registers has as its pc, as if a signal came whose handler begins there and is left by the code at the
+    address in request_answer; with the registers of held_registers, all but the stack pointer, and held_vectors.
+    Where it can't it stops again where it is.
     """
 
     GO_ON = 0
@@ -562,6 +565,7 @@ class HoldReply(IntEnum):
     GO_ON_CHANGED = 2
     STEP_CHANGED = 3
     CHANGED_BLOCK = 4
+    CALL = 5
 
 
 class PiecePlace(IntEnum):

@@ -29,6 +29,7 @@ from clew.sessions.ends import FirstEnd
 from clew.sessions.events.event_sink import EventSink
 from clew.sessions.events.events import Events
 from clew.sessions.facets.breakpoints import BreakpointsFacet
+from clew.sessions.facets.calling import CallingFacet
 from clew.sessions.facets.following import FollowingFacet
 from clew.sessions.facets.memory import MemoryFacet
 from clew.sessions.facets.probes import ProbesFacet
@@ -47,7 +48,7 @@ __all__ = ["Session"]
 END_SECONDS: Final = 60.0
 
 
-class Session(FollowingFacet, ProbesFacet, TransformsFacet, BreakpointsFacet, MemoryFacet):
+class Session(FollowingFacet, ProbesFacet, TransformsFacet, BreakpointsFacet, CallingFacet, MemoryFacet):
     """A program that clew follows. Leaving its `with` block ends it: a program that it spawned is killed if it runs
     still, a process that it attached to goes on natively, as after `detach`.
 

@@ -16,7 +16,7 @@ use crate::cpu::thread_pointer;
 use crate::dispatch::calls::call_table;
 use crate::dispatch::flow::{landings, paths};
 use crate::dispatch::life::begin;
-use crate::dispatch::signals::masks;
+use crate::dispatch::signals::{calling, masks};
 use crate::instrument::{BuildError, Engine, ENGINE};
 use crate::protocol::{event_kind, hold_reason, hold_reply};
 use crate::thread::registry::{write_event, writer_of};
@@ -54,7 +54,18 @@ pub fn stop(context: &mut ThreadContext, shared: Shared, reason: u32) {
     // Where the program would have been aborted natively, for that it stopped.
     crate::dispatch::flow::rseq::settle(context);
     let writer = writer_of(context, shared);
-    let reply = writer.wait_stopped(reason, context.registers.held(), context.vector.held(), thread_pointer());
+    let wait = |context: &ThreadContext| {
+        writer.wait_stopped(reason, context.registers.held(), context.vector.held(), thread_pointer())
+    };
+    let mut reply = wait(context);
+    while reply == hold_reply::CALL && !calling::begin(context, &writer) {
+        reply = wait(context);
+    }
+    if reply == hold_reply::CALL {
+        context.hold.passed_pc = AppPc::NOWHERE;
+        context.hold.step = 0;
+        return;
+    }
     if matches!(reply, hold_reply::GO_ON_CHANGED | hold_reply::STEP_CHANGED) {
         context.registers.set_held(&writer.told_registers());
     }

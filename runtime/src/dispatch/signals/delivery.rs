@@ -5,6 +5,7 @@
 //! again once, at the very end, so that no signal sees one that is neither.
 
 use super::masks::{give_mask, take_mask};
+use crate::context::addresses::AppPc;
 use crate::context::numbers::FragmentId;
 use crate::context::ThreadContext;
 use crate::cpu::signal::deliver::{self, Delivery};
@@ -115,28 +116,11 @@ fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
     }
     match delivery {
         Delivery::Handler(new_mask) => {
-            let kind = if is_fault { edge_kind::FAULT } else { edge_kind::SIGNAL };
-            away::abandon(context);
-            let mut engine = ENGINE.lock();
-            // The instruction's address alone would not tell which version of code that changes it was.
-            let source_fragment = if is_fault {
-                engine.cache.holder(context.gate.fault_fragment(), interrupted_pc)
-            } else {
-                FragmentId::NONE
+            let (kind, fault) = match is_fault {
+                true => (edge_kind::FAULT, context.gate.fault_fragment()),
+                false => (edge_kind::SIGNAL, FragmentId::NONE),
             };
-            let edge =
-                DynamicEdge { kind, source_fragment, source_pc: interrupted_pc, target_pc: context.registers.pc };
-            let writer = writer_of(context, engine.shared);
-            engine.count_edge(&writer, context, edge);
-            if context.path.is_on {
-                path_words::write_event(
-                    context,
-                    &writer,
-                    path_event_kind::RESUME,
-                    interrupted_pc,
-                    context.registers.pc.raw(),
-                );
-            }
+            note_handler(context, kind, fault, interrupted_pc);
             new_mask
         }
         // The frame of a SIGSEGV itself: the process ends (kernel/signal.c, force_sigsegv).
@@ -159,6 +143,25 @@ fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
             deliver::raise_again(info);
             mask
         }
+    }
+}
+
+/// Counts, and tells in the thread's path, that the thread went to a handler, where the context is now; out of `fault`, if an
+/// instruction of that caused it.
+pub fn note_handler(context: &mut ThreadContext, kind: u8, fault: FragmentId, interrupted_pc: AppPc) {
+    away::abandon(context);
+    let mut engine = ENGINE.lock();
+    // The instruction's address alone would not tell which version of code that changes it was.
+    let source_fragment = match fault {
+        FragmentId::NONE => FragmentId::NONE,
+        fault => engine.cache.holder(fault, interrupted_pc),
+    };
+    let edge = DynamicEdge { kind, source_fragment, source_pc: interrupted_pc, target_pc: context.registers.pc };
+    let writer = writer_of(context, engine.shared);
+    engine.count_edge(&writer, context, edge);
+    if context.path.is_on {
+        let target = context.registers.pc.raw();
+        path_words::write_event(context, &writer, path_event_kind::RESUME, interrupted_pc, target);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Handing signals over to the program, and with them its mask.
 
+pub mod calling;
 pub mod delivery;
 pub mod masks;
 pub mod natively;

@@ -1,6 +1,6 @@
 //! System calls about signals: actions, masks, stacks, and the return from a handler.
 
-use super::{masks, raise};
+use super::{calling, masks, raise};
 use crate::context::addresses::{AppPc, CachePc};
 use crate::context::numbers::ExitId;
 use crate::context::ThreadContext;
@@ -129,6 +129,7 @@ pub fn return_from_handler(context: &mut ThreadContext) -> i64 {
     } else {
         counted = Some(count_signal_return(context, exit_id, target));
     }
+    calling::end(context, context.registers.sp().wrapping_sub(8));
     let result = returning::return_from_handler(context, find_straight);
     // A filter refused it.
     match counted {

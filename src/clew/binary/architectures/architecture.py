@@ -54,6 +54,11 @@ class Architecture:
     """Of functions of the platform's C: the registers of the first arguments and of the result; and how far from the
     stack pointer further arguments are where a function begins."""
 
+    handler_returns: tuple[bytes, ...] = ()
+    handler_frame = 0
+    """The code by which C libraries return from handlers, and how far from the stack pointer there the signal's number
+    is (`siginfo_t`)."""
+
     dtv_offset = 0
     dtv_entry_bytes = 0
     """Of the C library: how far from the thread pointer the address of the thread's table of thread-local blocks is,

@@ -47,6 +47,12 @@ class _X86_64(Architecture):  # noqa: N801
     result_register = "rax"
     stack_arguments = 8
 
+    # mov rax, 15 (glibc) or mov eax, 15 (musl), each with syscall behind it (rt_sigreturn); struct rt_sigframe has a
+    # return address, which is gone there, a struct ucontext of 304 bytes, the struct siginfo
+    # (arch/x86/include/asm/sigframe.h).
+    handler_returns = (b"\x48\xc7\xc0\x0f\0\0\0\x0f\x05", b"\xb8\x0f\0\0\0\x0f\x05")
+    handler_frame = 304
+
     # glibc, sysdeps/x86_64/nptl/tls.h; R_X86_64_DTPMOD64, R_X86_64_TPOFF64.
     dtv_offset = 8
     dtv_entry_bytes = 16

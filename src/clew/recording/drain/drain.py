@@ -171,6 +171,10 @@ class Drain:
         """What that thread is to go on with (HoldReply.GO_ON_CHANGED)."""
         self._slots.write_held_registers(slot, registers)
 
+    def write_held_vectors(self, slot: int, vectors: Sequence[int]) -> None:
+        """With which vector registers, their low halves (HoldReply.CALL)."""
+        self._slots.write_held_vectors(slot, vectors)
+
     def reply(self, slot: int, reply: int) -> None:
         """Let the thread of a slot go on that asked, and was told "later"."""
         if self._slots.asks(slot):

@@ -202,6 +202,10 @@ class Slots:
         """What the thread of a slot is to go on with (HoldReply.GO_ON_CHANGED)."""
         self.rows["held_registers"][slot] = registers
 
+    def write_held_vectors(self, slot: int, vectors: Sequence[int]) -> None:
+        """With which vector registers, their low halves (HoldReply.CALL)."""
+        self.rows["held_vectors"][slot] = vectors
+
     def take_birth(self, slot: int) -> int:
         """The child that the thread of a slot made last, its region and its number; 0: none, or it was taken."""
         if not 0 <= slot < self._count_used():

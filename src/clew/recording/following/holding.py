@@ -31,6 +31,7 @@ from clew.protocol._constants import (
     RequestKind,
 )
 from clew.recording.following.held_calls import HeldCalls
+from clew.recording.following.own_calls import Over, OwnCall, find_return_of_call
 from clew.recording.following.stopped_thread import StoppedThread
 from clew.recording.following.visits import BlockQuestion, OnVisit, Visits
 
@@ -45,15 +46,6 @@ _WORD_MASK: Final = (1 << 64) - 1
 
 _VISITS: Final = frozenset((HoldReason.CAPTURE, HoldReason.BLOCK))
 """Why a thread stops that waits alone."""
-
-
-@dataclass
-class _Over:
-    """A call that a thread is stepping over: it is to stop at `return_pc` once its stack is as it was."""
-
-    tid: Tid
-    return_pc: RemoteAddress
-    stack_pointer: int
 
 
 @dataclass
@@ -74,7 +66,7 @@ class Holding:
     """Threads that wait at places of their own."""
     _lock: threading.Lock = field(default_factory=threading.Lock)
     """Of the captures, which grow where threads are told of, too."""
-    _over: _Over | None = None
+    _over: Over | OwnCall | None = None
     _replies: dict[Tid, HoldReply] = field(default_factory=dict)
     _wants_all: bool = False
     _moved: Tid | None = None
@@ -104,10 +96,7 @@ class Holding:
             self.followed.shared.set_status_ticket("hold_ticket", 0)
             return HoldReply.GO_ON
         if reason == HoldReason.BREAKPOINT and thread.pc not in self.breakpoints:
-            over = self._over
-            if over is None or thread.pc != over.return_pc:
-                return HoldReply.GO_ON
-            if over.tid != tid or thread.stack_pointer < over.stack_pointer:
+            if self._over is None or not self._over.ends_with(thread):
                 return HoldReply.GO_ON
             self._forget_over()
             thread = replace(thread, reason=HoldReason.STEPPED)
@@ -192,7 +181,7 @@ class Holding:
 
     def step(self, tid: Tid) -> None:
         """Have a stopped thread execute one instruction; the others stay where they are. Raises ControlError."""
-        self._find(tid)
+        self.find_stopped(tid)
         self._moved = tid
         del self.stopped[tid]
         self._replies[tid] = HoldReply.STEP_CHANGED if tid in self._changed else HoldReply.STEP
@@ -200,7 +189,7 @@ class Holding:
 
     def set_registers(self, tid: Tid, changes: Mapping[str, int]) -> None:
         """Have a stopped thread go on with other registers, by their names. Raises ControlError."""
-        thread, drain = self._find(tid), self.followed.drain
+        thread, drain = self.find_stopped(tid), self.followed.drain
         fixed = thread.definition.program_counter
         for name in changes:
             if name not in thread.by_name or name == fixed:
@@ -216,14 +205,39 @@ class Holding:
 
         Raises ControlError.
         """
-        thread = self._find(tid)
-        return_pc = self._return_of_call(thread.pc)
+        thread = self.find_stopped(tid)
+        return_pc = find_return_of_call(self.followed.memory_pid, thread.pc, self.processor.architecture)
         if return_pc is None:
             self.step(tid)
             return
         self._forget_over()
         self._moved = tid
-        self._over = _Over(tid, return_pc, thread.stack_pointer)
+        self._over = Over(tid, return_pc, thread.stack_pointer)
+        self._tell_breakpoints()
+        self.go_on()
+
+    def call(self, tid: Tid, call: OwnCall) -> None:
+        """Have a stopped thread call a function, and stop where that comes back to; all others run meanwhile.
+
+        Where it can't it stops again where it is. Raises ControlError.
+        """
+        thread, drain = self.find_stopped(tid), self.followed.drain
+        if drain is None:
+            raise ControlError(f"process {self.followed.pid} is gone")
+        self._forget_over()
+        self._moved, self._over = tid, call
+        drain.write_held_registers(self._slots[tid], call.registers_of(thread))
+        drain.write_held_vectors(self._slots[tid], call.vectors)
+        drain.answer_more(self._slots[tid], (call.return_pc, 0, 0, 0))
+        self._tell_breakpoints()
+        self.go_on()
+        self._replies[tid] = HoldReply.CALL
+
+    def return_to(self, tid: Tid, before: StoppedThread) -> None:
+        """Have a thread that stopped behind such a call go on to where it was before, and stop there; all others run
+        meanwhile. Raises ControlError."""
+        self.find_stopped(tid)
+        self._moved, self._over = tid, Over(tid, before.pc, before.stack_pointer)
         self._tell_breakpoints()
         self.go_on()
 
@@ -356,7 +370,8 @@ class Holding:
             return list(iter_threads(self.followed.memory_pid))
         return []
 
-    def _find(self, tid: Tid) -> StoppedThread:
+    def find_stopped(self, tid: Tid) -> StoppedThread:
+        """A stopped thread. Raises ControlError."""
         thread = self.stopped.get(tid)
         if thread is not None:
             return thread
@@ -367,20 +382,6 @@ class Holding:
             raise ControlError(f"thread {tid} runs: pause the process first")
         what = "it waits in a system call" if self.calls.is_asleep(task) else "it is on its way; try again"
         raise ControlError(f"thread {tid} is not stopped: {what}")
-
-    def _return_of_call(self, pc: RemoteAddress) -> RemoteAddress | None:
-        """Where the call at `pc` returns to; None if it is no call."""
-        # Late: capstone is needed by nobody else here.
-        from clew.binary.disassembly import call_size
-
-        architecture = self.processor.architecture
-        try:
-            with open(f"/proc/{self.followed.memory_pid}/mem", "rb", buffering=0) as memory:
-                code = os.pread(memory.fileno(), architecture.max_instruction_bytes, pc)
-        except (OSError, OverflowError):
-            return None
-        size_bytes = call_size(code, architecture)
-        return None if size_bytes is None else RemoteAddress(pc + size_bytes)
 
     def _forget_over(self) -> None:
         if self._over is not None:

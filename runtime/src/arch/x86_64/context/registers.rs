@@ -108,6 +108,13 @@ impl Registers {
         self.flags = self.flags & !SETTABLE_FLAGS | held[17] & SETTABLE_FLAGS;
     }
 
+    /// As the controller wants them for a call: all but the stack pointer, which the frame has moved.
+    pub fn set_for_call(&mut self, held: &[u64; N_HELD]) {
+        let sp = self.general[RSP];
+        self.general.copy_from_slice(&held[..16]);
+        self.general[RSP] = sp;
+    }
+
     pub fn sp(&self) -> u64 {
         self.general[RSP]
     }

@@ -19,4 +19,11 @@ impl Vector {
     pub fn held(&self) -> [u64; 8] {
         core::array::from_fn(|number| self.xmm[number][0])
     }
+
+    /// The first ones are as a controller wants them.
+    pub fn set_held(&mut self, held: &[u64; 8]) {
+        for (register, low) in self.xmm.iter_mut().zip(held) {
+            *register = [*low, 0];
+        }
+    }
 }

@@ -15,8 +15,8 @@ use crate::cpu::sys::number;
 use crate::signal::table::{table_of, ALL_BUT_FAULTS};
 use crate::sys::calls::{set_signal_mask, syscall, Error, EINVAL, ENOMEM, EPERM};
 use crate::sys::kernel::{
-    SigInfo, SigStack, CLONE_CLEAR_SIGHAND, MINSIGSTKSZ, SA_NODEFER, SA_ONSTACK, SA_RESETHAND, SA_RESTORER, SIG_DFL,
-    SIG_IGN, SI_USER, SS_AUTODISARM, SS_DISABLE, SS_ONSTACK,
+    SigAction, SigInfo, SigStack, CLONE_CLEAR_SIGHAND, MINSIGSTKSZ, SA_NODEFER, SA_ONSTACK, SA_RESETHAND, SA_RESTORER,
+    SIG_DFL, SIG_IGN, SI_USER, SS_AUTODISARM, SS_DISABLE, SS_ONSTACK,
 };
 use core::arch::asm;
 
@@ -95,6 +95,19 @@ pub fn deliver(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
         }
         action
     };
+    enter(context, info, &action, (mask, waiting_mask), details)
+}
+
+/// The same with an action that is not the program's own, perhaps. `masks`: the one in place, and the one that the handler's is
+/// made of.
+pub fn enter(
+    context: &mut ThreadContext,
+    info: &SigInfo,
+    action: &SigAction,
+    masks: (u64, u64),
+    details: [u64; 3],
+) -> Delivery {
+    let ((mask, waiting_mask), signal) = (masks, info.signo as u32);
     // Without a restorer the kernel builds no frame (arch/x86/kernel/signal_64.c, x64_setup_rt_frame).
     if action.flags & SA_RESTORER == 0 {
         return Delivery::NoRoom;
