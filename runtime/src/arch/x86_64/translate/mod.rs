@@ -360,6 +360,8 @@ fn emit_gs_base(emitter: &mut Emitter, instruction: &Instruction) {
 }
 
 #[cfg(test)]
+mod accesses_tests;
+#[cfg(test)]
 mod machine;
 #[cfg(test)]
 mod rseq_tests;
