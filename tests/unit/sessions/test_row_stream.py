@@ -33,7 +33,7 @@ def test_pieces_stay_apart_and_go_one_by_one() -> None:
     stream.let_go(16)
     assert numbers(stream) == [2, 3, 4] and not stream.has_more
     stream.let_go(1000)
-    assert not stream.is_any and (stream.start, stream.end) == (40, 40)
+    assert (stream.is_any, stream.start, stream.end) == (False, 40, 40)
 
 
 def test_an_open_piece_grows() -> None:
