@@ -27,11 +27,11 @@ def test_pieces_stay_apart_and_go_one_by_one() -> None:
     assert not stream.is_any and not len(stream.rows)
     stream.add(0, rows(0, 2))
     stream.add(16, rows(2, 3))
-    assert numbers(stream) == [0, 1] and stream.has_more
+    assert (numbers(stream), stream.has_more) == ([0, 1], True)
     stream.let_go(8)
     assert numbers(stream) == [1] and stream.start == 8
     stream.let_go(16)
-    assert numbers(stream) == [2, 3, 4] and not stream.has_more
+    assert (numbers(stream), stream.has_more) == ([2, 3, 4], False)
     stream.let_go(1000)
     assert (stream.is_any, stream.start, stream.end) == (False, 40, 40)
 
