@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0xd0, 0x8a, 0xce, 0x8b, 0xd4, 0x18, 0xed, 0xc7, 0xb1, 0x61, 0x15, 0x03, 0x5a, 0x0d, 0x60, 0xab, 0x44, 0x02, 0x82,
-    0xd6, 0xc8, 0x3b, 0xcc, 0xa1, 0x8a, 0xd3, 0xf2, 0x9b, 0x9f, 0xa1, 0xb8, 0x4b,
+    0x0e, 0x3f, 0x08, 0xcb, 0xbf, 0xfc, 0xc3, 0x67, 0xf5, 0x72, 0x5b, 0x5b, 0xbe, 0x75, 0x01, 0xbe, 0x8e, 0x75, 0x01,
+    0x7a, 0x14, 0xbf, 0x99, 0x51, 0x80, 0xa5, 0x9b, 0x91, 0x53, 0x43, 0x92, 0xa6,
 ];
 /// the least that is mapped at once
 pub const PAGE_BYTES: u64 = 0x1000;
@@ -88,7 +88,7 @@ pub const PATH_SYMBOLS_OFFSET: u64 = 0x12000;
 pub const PATH_BUFFER_BYTES: u64 = 0x10000;
 /// mode full: what is written last into a buffer ends at most so far behind it
 pub const PATH_SLACK_BYTES: u64 = 0x10;
-/// mode full: where the next AccessRow goes, as path_surprises_cell has it
+/// mode full: where the next AccessRow goes, counted from the end of its buffer
 pub const PATH_ACCESSES_CELL: u64 = 0x8;
 /// mode full: bytes of them that left the buffer; with path_accesses_leave while some do
 pub const PATH_ACCESSES_LEFT_CELL: u64 = 0x9;
@@ -96,10 +96,12 @@ pub const PATH_ACCESSES_LEFT_CELL: u64 = 0x9;
 pub const PATH_ACCESSES_LEAVE: u64 = 0x8000000000000000;
 /// mode full: where the buffer of accesses to memory starts
 pub const PATH_ACCESSES_OFFSET: u64 = 0x23000;
+/// mode full: its size; path_accesses_slack_bytes more may be in it
+pub const PATH_ACCESSES_BUFFER_BYTES: u64 = 0x40000;
 /// mode full: the rows of one fragment, more than which no fragment writes
 pub const PATH_ACCESSES_SLACK_BYTES: u64 = 0xa000;
 /// modes counts and full: what a path takes of a thread's counters window; the first counter comes behind it
-pub const PATH_WINDOW_BYTES: u64 = 0x3d000;
+pub const PATH_WINDOW_BYTES: u64 = 0x6d000;
 /// mode region: blocks that a thread can have levels for; of what is translated later executions are counted and not
 /// tagged
 pub const REGION_BLOCKS: u64 = 0x100000;

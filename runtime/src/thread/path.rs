@@ -17,9 +17,9 @@ use crate::context::ThreadContext;
 use crate::cpu::displacements::{SURPRISES_END_OFFSET, SYMBOLS_END_OFFSET};
 use crate::instrument::order::log::PathLog;
 use crate::protocol::{
-    path_event_kind, path_gap, PathEventRecord, PATH_ACCESSES_CELL, PATH_ACCESSES_LEFT_CELL, PATH_BUFFER_BYTES,
-    PATH_LOST_CELL, PATH_START, PATH_SURPRISES_CELL, PATH_SURPRISES_LEFT_CELL, PATH_SYMBOLS_CELL,
-    PATH_SYMBOLS_LEFT_CELL,
+    path_event_kind, path_gap, PathEventRecord, PATH_ACCESSES_BUFFER_BYTES, PATH_ACCESSES_CELL,
+    PATH_ACCESSES_LEFT_CELL, PATH_BUFFER_BYTES, PATH_LOST_CELL, PATH_START, PATH_SURPRISES_CELL,
+    PATH_SURPRISES_LEFT_CELL, PATH_SYMBOLS_CELL, PATH_SYMBOLS_LEFT_CELL,
 };
 use clew_pathcodec::protocol::FIRST_LONG_SURPRISE;
 use clew_pathcodec::surprises::{write_surprise, MAX_BYTES};
@@ -277,7 +277,7 @@ pub fn flush(context: &mut ThreadContext, writer: &RingWriter) {
 
 /// Empties all buffers.
 pub fn discard_all(context: &ThreadContext) {
-    set_cell(context, PATH_ACCESSES_CELL, PATH_BUFFER_BYTES.wrapping_neg());
+    set_cell(context, PATH_ACCESSES_CELL, PATH_ACCESSES_BUFFER_BYTES.wrapping_neg());
     for (offset_cell, left_cell, end_offset) in BUFFERS {
         discard(context, offset_cell, left_cell, end_offset);
     }

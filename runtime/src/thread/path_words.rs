@@ -7,10 +7,10 @@ use crate::context::ThreadContext;
 use crate::cpu::displacements::ACCESSES_END_OFFSET;
 use crate::cpu::sys::clock::ticks;
 use crate::protocol::{
-    self, path_gap, path_stream, record_kind, PathChunkRecord, PathEventRecord, PATH_ACCESSES_CELL,
-    PATH_ACCESSES_LEAVE, PATH_ACCESSES_LEFT_CELL, PATH_ACCESSES_SLACK_BYTES, PATH_BUFFER_BYTES, PATH_DECISIONS_CELL,
-    PATH_LOST_CELL, PATH_OTHER_DECISIONS_CELL, PATH_SLACK_BYTES, PATH_SURPRISES_CELL, PATH_SURPRISES_LEFT_CELL,
-    PATH_SYMBOLS_CELL, PATH_SYMBOLS_LEFT_CELL,
+    self, path_gap, path_stream, record_kind, PathChunkRecord, PathEventRecord, PATH_ACCESSES_BUFFER_BYTES,
+    PATH_ACCESSES_CELL, PATH_ACCESSES_LEAVE, PATH_ACCESSES_LEFT_CELL, PATH_ACCESSES_SLACK_BYTES, PATH_BUFFER_BYTES,
+    PATH_DECISIONS_CELL, PATH_LOST_CELL, PATH_OTHER_DECISIONS_CELL, PATH_SLACK_BYTES, PATH_SURPRISES_CELL,
+    PATH_SURPRISES_LEFT_CELL, PATH_SYMBOLS_CELL, PATH_SYMBOLS_LEFT_CELL,
 };
 
 /// Writes that something happened at `pc`, which is about to run or, as `kind` has it, is being left.
@@ -98,16 +98,16 @@ pub fn flush_accesses(context: &mut ThreadContext, writer: &RingWriter) {
     if !context.path.tells_accesses {
         return;
     }
-    let (most, left) = (PATH_BUFFER_BYTES + PATH_ACCESSES_SLACK_BYTES, cell(context, PATH_ACCESSES_LEFT_CELL));
-    let size = cell(context, PATH_ACCESSES_CELL).wrapping_add(PATH_BUFFER_BYTES).min(most);
+    let (most, left) = (PATH_ACCESSES_BUFFER_BYTES + PATH_ACCESSES_SLACK_BYTES, cell(context, PATH_ACCESSES_LEFT_CELL));
+    let size = cell(context, PATH_ACCESSES_CELL).wrapping_add(PATH_ACCESSES_BUFFER_BYTES).min(most);
     if size == 0 || !context.path.is_on || gap(context) != Gap::None {
-        set_cell(context, PATH_ACCESSES_CELL, PATH_BUFFER_BYTES.wrapping_neg());
+        set_cell(context, PATH_ACCESSES_CELL, PATH_ACCESSES_BUFFER_BYTES.wrapping_neg());
         return;
     }
     // Who looks at the buffer now is not to believe that it is empty, while what was in it has not left.
     set_cell(context, PATH_ACCESSES_LEFT_CELL, left | PATH_ACCESSES_LEAVE);
-    set_cell(context, PATH_ACCESSES_CELL, PATH_BUFFER_BYTES.wrapping_neg());
-    let address = context.self_address + ACCESSES_END_OFFSET - PATH_BUFFER_BYTES;
+    set_cell(context, PATH_ACCESSES_CELL, PATH_ACCESSES_BUFFER_BYTES.wrapping_neg());
+    let address = context.self_address + ACCESSES_END_OFFSET - PATH_ACCESSES_BUFFER_BYTES;
     // SAFETY: the buffer and the slack behind it are mapped, and only this thread writes them, which is here.
     let bytes = unsafe { core::slice::from_raw_parts(address as *const u8, size as usize) };
     let is_told = write_chunk(writer, path_stream::ACCESSES, left, bytes);
@@ -122,7 +122,7 @@ pub fn begin_accesses(context: &mut ThreadContext, tells_accesses: bool) {
     context.path.tells_accesses = tells_accesses;
     // Otherwise the cell may be a counter.
     if tells_accesses {
-        set_cell(context, PATH_ACCESSES_CELL, PATH_BUFFER_BYTES.wrapping_neg());
+        set_cell(context, PATH_ACCESSES_CELL, PATH_ACCESSES_BUFFER_BYTES.wrapping_neg());
     }
 }
 

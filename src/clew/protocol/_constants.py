@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("d08ace8bd418edc7b16115035a0d60ab440282d6c83bcca18ad3f29b9fa1b84b")
+SCHEMA_HASH: Final = bytes.fromhex("0e3f08cbbffcc367f5725b5bbe7501be8e75017a14bf995180a59b91534392a6")
 
 CONTAINER_MAGIC: Final = 3544686211845344323
 """what a container begins with: CLDATA11"""
@@ -106,16 +106,18 @@ PATH_BUFFER_BYTES: Final = 65536
 PATH_SLACK_BYTES: Final = 16
 """mode full: what is written last into a buffer ends at most so far behind it"""
 PATH_ACCESSES_CELL: Final = 8
-"""mode full: where the next AccessRow goes, as path_surprises_cell has it"""
+"""mode full: where the next AccessRow goes, counted from the end of its buffer"""
 PATH_ACCESSES_LEFT_CELL: Final = 9
 """mode full: bytes of them that left the buffer; with path_accesses_leave while some do"""
 PATH_ACCESSES_LEAVE: Final = 9223372036854775808
 """mode full: a bit of the cell path_accesses_left_cell"""
 PATH_ACCESSES_OFFSET: Final = 143360
 """mode full: where the buffer of accesses to memory starts"""
+PATH_ACCESSES_BUFFER_BYTES: Final = 262144
+"""mode full: its size; path_accesses_slack_bytes more may be in it"""
 PATH_ACCESSES_SLACK_BYTES: Final = 40960
 """mode full: the rows of one fragment, more than which no fragment writes"""
-PATH_WINDOW_BYTES: Final = 249856
+PATH_WINDOW_BYTES: Final = 446464
 """modes counts and full: what a path takes of a thread's counters window; the first counter comes behind it"""
 REGION_BLOCKS: Final = 1048576
 """mode region: blocks that a thread can have levels for; of what is translated later executions are counted and not

@@ -59,7 +59,7 @@ pub const SURPRISES_END_OFFSET: u64 =
 pub const SYMBOLS_END_OFFSET: u64 =
     protocol::THREAD_COUNTERS_OFFSET + protocol::PATH_SYMBOLS_OFFSET + protocol::PATH_BUFFER_BYTES;
 pub const ACCESSES_END_OFFSET: u64 =
-    protocol::THREAD_COUNTERS_OFFSET + protocol::PATH_ACCESSES_OFFSET + protocol::PATH_BUFFER_BYTES;
+    protocol::THREAD_COUNTERS_OFFSET + protocol::PATH_ACCESSES_OFFSET + protocol::PATH_ACCESSES_BUFFER_BYTES;
 
 /// gs displacement of one of a path's cells.
 pub fn gs_path_cell(cell: u64) -> u32 {

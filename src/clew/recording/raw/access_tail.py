@@ -10,12 +10,12 @@ from collections.abc import Callable
 from typing import Final
 
 from clew.protocol._generated import (
+    PATH_ACCESSES_BUFFER_BYTES,
     PATH_ACCESSES_CELL,
     PATH_ACCESSES_LEAVE,
     PATH_ACCESSES_LEFT_CELL,
     PATH_ACCESSES_OFFSET,
     PATH_ACCESSES_SLACK_BYTES,
-    PATH_BUFFER_BYTES,
 )
 
 __all__ = ["cut_accesses", "read_accesses"]
@@ -38,8 +38,8 @@ def cut_accesses(read: Callable[[int, int], bytes], tail: Callable[[], None] = l
         return b""
     if _CELLS.unpack(cells)[1] & PATH_ACCESSES_LEAVE:
         return b""
-    size = (_CELLS.unpack(cells)[0] + PATH_BUFFER_BYTES) & (1 << 64) - 1
-    if not any(cells) or size > PATH_BUFFER_BYTES + PATH_ACCESSES_SLACK_BYTES:
+    size = (_CELLS.unpack(cells)[0] + PATH_ACCESSES_BUFFER_BYTES) & (1 << 64) - 1
+    if not any(cells) or size > PATH_ACCESSES_BUFFER_BYTES + PATH_ACCESSES_SLACK_BYTES:
         return b""
     rows = read(PATH_ACCESSES_OFFSET, size)
     after = read(8 * PATH_ACCESSES_CELL, _CELLS.size)

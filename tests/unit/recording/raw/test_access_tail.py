@@ -8,11 +8,11 @@ from collections.abc import Callable
 import pytest
 
 from clew.protocol._generated import (
+    PATH_ACCESSES_BUFFER_BYTES,
     PATH_ACCESSES_CELL,
     PATH_ACCESSES_LEAVE,
     PATH_ACCESSES_OFFSET,
     PATH_ACCESSES_SLACK_BYTES,
-    PATH_BUFFER_BYTES,
 )
 from clew.recording.raw.access_tail import cut_accesses, read_accesses
 
@@ -26,7 +26,7 @@ def window(cells: list[tuple[int, int]], rows: bytes = b"") -> Read:
     def read(offset: int, size: int) -> bytes:
         if offset == 8 * PATH_ACCESSES_CELL:
             used, gone = left.pop(0) if len(left) > 1 else left[0]
-            return struct.pack("<QQ", (used - PATH_BUFFER_BYTES) & (1 << 64) - 1, gone)
+            return struct.pack("<QQ", (used - PATH_ACCESSES_BUFFER_BYTES) & (1 << 64) - 1, gone)
         assert offset == PATH_ACCESSES_OFFSET
         return rows[:size]
 
@@ -58,8 +58,8 @@ def test_the_path_is_read_in_between() -> None:
         [(48, 0), (0, 48), (0, 48)],
         [(48, 0), (48, 0), (0, 48)],
         [(0, PATH_ACCESSES_LEAVE), (0, PATH_ACCESSES_LEAVE)],
-        [(PATH_BUFFER_BYTES, 0)],
-        [(PATH_BUFFER_BYTES + PATH_ACCESSES_SLACK_BYTES + 1, 9)],
+        [(PATH_ACCESSES_BUFFER_BYTES, 0)],
+        [(PATH_ACCESSES_BUFFER_BYTES + PATH_ACCESSES_SLACK_BYTES + 1, 9)],
         [(1 << 40, 9)],
     ],
     ids=["left-before", "left-behind", "leaving", "never-used", "too-much", "nonsense"],
