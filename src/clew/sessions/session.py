@@ -311,7 +311,9 @@ class Session(FollowingFacet, ProbesFacet, TransformsFacet, BreakpointsFacet, Me
         if self._summaries is None:
             from clew.sessions.call_summaries import CallSummaries
 
-            self._summaries = CallSummaries(self._recorded, self._probes.delivery.fail)
+            self._summaries = CallSummaries(
+                self._target, self._options.output, self._recorded, self._probes.delivery.fail
+            )
         return self._summaries
 
     def _warn_of_blocks(self) -> None:
