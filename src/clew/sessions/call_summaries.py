@@ -72,8 +72,10 @@ class CallSummaries:
         return calls
 
     def tell(self, callback: Callable[[dict[str, int]], None], interval: float) -> None:
-        """Call `callback` with what was called, every so many seconds, and once more when the session ends. Where adding
-        up takes long that is rarer."""
+        """Call `callback` with what was called, every so many seconds, and once more when the session ends.
+
+        Where adding up takes long that is rarer.
+        """
         if self._telling is not None:
             raise UsageError("call summaries are told already")
         if not interval > 0:

@@ -25,9 +25,10 @@ from clew.protocol._generated import (
     RecordKind,
 )
 from clew.recording.assembly.arrays.keys import sorted_unique
-from clew.recording.assembly.arrays.rows import Rows, add_up, is_in
+from clew.recording.assembly.arrays.rows import NumberSet, Rows, add_up, is_in
 from clew.recording.assembly.arrays.tallies import Tally
-from clew.recording.assembly.flow.flow import COUNTER_LIMIT, Completing
+from clew.recording.assembly.flow.flow import COUNTER_LIMIT
+from clew.recording.assembly.flow.leaders import Leaders
 from clew.recording.assembly.images.images import ImageFiles, ImageMap, build_image_map
 from clew.recording.assembly.records.records import Fragments, parse_fragment_heads, parse_records
 from clew.recording.assembly.tables.tables import clean_text, name_blocks
@@ -58,7 +59,8 @@ class _CallRecords:
         kind = _kinds(records)
 
         def select(one: RecordKind, dtype: np.dtype[np.void]) -> Array:
-            return records[kind == one].reshape(-1).view(dtype)
+            selected: Array = records[kind == one].reshape(-1).view(dtype)
+            return selected
 
         owner = _owners(kind)
         return cls(
@@ -80,7 +82,9 @@ class _CallRecords:
 
     def join(self, later: _CallRecords) -> _CallRecords:
         """These and then others."""
-        return _CallRecords(*(np.concatenate(both) for both in zip(vars(self).values(), vars(later).values())))
+        return _CallRecords(
+            *(np.concatenate(both) for both in zip(vars(self).values(), vars(later).values(), strict=True))
+        )
 
 
 def _kinds(records: npt.NDArray[np.uint8]) -> Array:
@@ -103,7 +107,6 @@ class CalledCode:
     def __init__(self, fragment_rows: Array, edge_rows: Array, links: Array) -> None:
         fragments = parse_fragment_heads(fragment_rows)
         self.is_exact = not bool((fragments.is_left_out & ~fragments.is_excluded).any())
-        self._completing = Completing(fragments, links)
         direct = _find_direct(fragments)
         through = edge_rows[np.isin(edge_rows["edge_kind"], (EdgeKind.CALL, EdgeKind.INDIRECT_CALL))]
         through = through[through["counter_index"] != NO_INDEX]
@@ -116,6 +119,8 @@ class CalledCode:
         if fragments.is_left_out.any():
             self._leave_out(fragments)
         self._by_counter = Rows(self.counter)
+        self._leaders = Leaders(fragments, links)
+        self._asked = NumberSet(self._leaders.find_causes(self.counter))
 
     def _leave_out(self, fragments: Fragments) -> None:
         """Functions of which nothing was to be recorded are not told of, as in rankings of a trace."""
@@ -127,7 +132,9 @@ class CalledCode:
 
     def count(self, index: Array, value: Array) -> Array:
         """By row how many calls there were (i64), where counters have these values: rising indices."""
-        complete = self._completing.apply(Tally.join([(index, value)]))
+        chosen = self._asked.holds(index)
+        # A call has one way only: nothing is to be separated as of conditional branches.
+        complete = self._leaders.apply(Tally.join([(index[chosen], value[chosen])]))
         row, at = self._by_counter.find(complete.number.astype(np.int64))
         calls = np.zeros(len(self.counter), np.int64)
         np.add.at(calls, row, complete.count[at].astype(np.int64))

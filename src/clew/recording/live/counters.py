@@ -67,7 +67,10 @@ class LiveCounters:
         return [thread for slot in sorted(self._threads) for thread in self._threads[slot]]
 
     def read(self, mode: Mode, max_bytes: int = MAX_READ_BYTES) -> None:
-        """Read the counters of all that run, of some the next time if they are more than `max_bytes`. Raises OSError."""
+        """Read the counters of all that run, of some the next time if there are more than `max_bytes`.
+
+        Raises OSError.
+        """
         self.status = status = self._read_status()
         n_slots = min(int(status["slots_used"]), self._layout.max_threads)
         rows = self._read_slots(0, n_slots)

@@ -136,7 +136,7 @@ class LiveProcess:
     @property
     def lacks_parent(self) -> bool:
         """Whether it is a fork of what nobody knows any more."""
-        return self._parent is None and bool(self.start) and self.start.get("inherits", -1) >= 0
+        return self._parent is None and int((self.start or {}).get("inherits", -1)) >= 0
 
     @property
     def fork_tsc(self) -> int:

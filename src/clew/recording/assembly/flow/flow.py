@@ -31,7 +31,7 @@ from clew.recording.assembly.records.records import Fragments, ParsedRecords
 from clew.recording.assembly.records.states import CodeState, CodeStates
 from clew.recording.raw.process import RawThread
 
-__all__ = ["COUNTER_LIMIT", "Completing", "ProcessFlow", "compute_flow", "compute_seen_flow", "keep_recorded"]
+__all__ = ["COUNTER_LIMIT", "ProcessFlow", "compute_flow", "compute_seen_flow", "keep_recorded"]
 
 Array = npt.NDArray[Any]
 
@@ -101,26 +101,15 @@ def _has_open_paths(threads: Sequence[RawThread]) -> bool:
 
 def _complete_counters(parsed: ParsedRecords, threads: Sequence[RawThread]) -> tuple[list[KeptTally], int]:
     """The counters of threads, some of them at a time, of each way alone; and how many were overwritten."""
-    completing = Completing(parsed.fragments, parsed.links)
+    leaders, separation = Leaders(parsed.fragments, parsed.links), _Separation(parsed.fragments)
     n_damaged = 0
     complete: list[KeptTally] = []
     for batch in iter_batches([len(thread.counters.index) for thread in threads]):
         counters = Tally.join([(thread.counters.index, thread.counters.value) for thread in threads[batch]])
         sound = (counters.count >= 0) & (counters.count < COUNTER_LIMIT)
         n_damaged += int(np.count_nonzero(~sound))
-        complete.append(completing.apply(counters.take(sound)).keep())
+        complete.append(separation.apply(leaders.apply(counters.take(sound))).keep())
     return complete, n_damaged
-
-
-class Completing:
-    """From counters as the runtime keeps them to counters of each way alone."""
-
-    def __init__(self, fragments: Fragments, links: Array) -> None:
-        self._leaders, self._separation = Leaders(fragments, links), _Separation(fragments)
-
-    def apply(self, counters: Tally) -> Tally:
-        """The counters of some threads, all of them sound."""
-        return self._separation.apply(self._leaders.apply(counters))
 
 
 def keep_recorded(flow: ProcessFlow, fragments: Fragments) -> ProcessFlow:
