@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 from clew.address import Tid
 from clew.dataclass import replace
-from clew.errors import ControlError, UsageError
+from clew.errors import ClewError, ControlError, UsageError
 from clew.recording.control.commands import Control
 from clew.recording.following.statistics import Statistics
 from clew.recording.options.arguments import Text, parse_output
@@ -317,7 +317,13 @@ class Session(FollowingFacet, ProbesFacet, TransformsFacet, BreakpointsFacet, Me
         return self._summaries
 
     def _warn_of_blocks(self) -> None:
-        for message in () if self._transformers is None else self._transformers.warn():
+        if self._transformers is None:
+            return
+        n_refused = 0
+        # A recording that failed has no numbers.
+        with contextlib.suppress(ClewError, TimeoutError):
+            n_refused = dict(self._worker.result(END_SECONDS).statistics).get("blocks_refused", 0)
+        for message in self._transformers.warn(n_refused):
             warnings.warn(message, stacklevel=3)
 
     def _scratch(self) -> Path:
