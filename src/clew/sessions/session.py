@@ -259,15 +259,16 @@ class Session(FollowingFacet, ProbesFacet, TransformsFacet, BreakpointsFacet, Me
     def call_summary(self) -> dict[str, int]:
         """How often functions were called since this was asked for last, or since the beginning: by `IMAGE!FUNCTION`.
 
-        All that were called are there, with the most frequent first. Counts are exact where threads are stopped. Raises
-        ClewError.
+        All that were called are there, with the most frequent first, but what `exclude` leaves out. Counts are exact
+        where threads are stopped. Raises ClewError.
         """
         return self._summarise().take()
 
     def on_call_summary(self, callback: Callable[[dict[str, int]], None], *, interval: float = 0.25) -> None:
         """Call `callback` with what `call_summary` gives, every `interval` seconds and once more when the session ends.
 
-        That is done in a thread of clew's own; what it raises `wait` raises. The program counts calls anyway.
+        That is done in a thread of clew's own; what it raises `wait` raises. The program counts calls anyway. Where
+        there is so much code that adding up takes long it is rarer.
         """
         self._summarise().tell(callback, interval)
 

@@ -152,7 +152,8 @@ class CallCounts:
     def __init__(self, process: LiveProcess, files: ImageFiles) -> None:
         self._process, self._files = process, files
         self._version: tuple[int, ...] = ()
-        self._code: CalledCode | None = None
+        self.code: CalledCode | None = None
+        """What was read of its code last."""
         self._names: list[str] = []
         self._name_of_row = np.zeros(0, np.int64)
 
@@ -172,10 +173,10 @@ class CallCounts:
         if line[-1].lacks_parent:
             return None
         version = tuple(one.records_version for one in line)
-        if version != self._version or self._code is None:
+        if version != self._version or self.code is None:
             self._read(line)
             self._version = version
-        code = self._code
+        code = self.code
         assert code is not None
         if not code.is_exact:
             return None
@@ -194,7 +195,7 @@ class CallCounts:
         for parent, child in zip(reversed(line), reversed(line[:-1]), strict=False):
             assert parent is child.parent
             records = records.before(child.fork_tsc).join(_CallRecords.find(child.own_records()))
-        self._code = code = CalledCode(records.fragments, records.edges, records.links)
+        self.code = code = CalledCode(records.fragments, records.edges, records.links)
         self._name(code, records.images, line[-1].initial_images)
 
     def _name(self, code: CalledCode, image_records: Array, initial: list[RawImage]) -> None:
