@@ -128,68 +128,6 @@ def test_random_edits_do_what_they_say(seed: int, variant: Variant, tmp_path: Pa
             assert not transformer.errors and not session.trace.verify()
 
 
-def test_what_a_block_cannot_be_given_is_told(called: Path) -> None:
-    wrong = {
-        "replace": lambda block: block[1].replace("nop"),
-        "drop": lambda block: block[1].drop(),
-        "behind": lambda block: block[1].insert_after("nop"),
-        "branch": lambda block: block[0].insert_before("jmp rax"),
-        "call": lambda block: block[0].insert_before(b"\x0f\x05"),
-        "gs": lambda block: block[0].replace("mov rax, gs:[0]"),
-        "bytes": lambda block: block[0].replace(b"\x06"),
-        "text": lambda block: block[0].replace("frobnicate rax"),
-    }
-    for name, change in wrong.items():
-        told = pytest.warns(UserWarning, match="left as they are")
-        with told, clew.spawn([called, str(TURNS)], stdout=subprocess.PIPE) as session:
-            transformer = session.transform("called!add", change)
-            session.resume()
-            assert session.stdout is not None
-            assert session.stdout.read() == output_of(called), name
-        (error,) = transformer.errors
-        assert ("frobnicate" if name == "text" else "block 0x") in error
-
-
-def test_what_the_runtime_refuses_is_told(called: Path) -> None:
-    def change(block: CodeBlock) -> None:
-        block[0].insert_before(b"\x90" * 9000)
-
-    with (
-        pytest.warns(UserWarning, match="1 blocks were left as they are"),
-        clew.spawn([called, str(TURNS)], stdout=subprocess.PIPE) as session,
-    ):
-        transformer = session.transform("called!add", change)
-        beside = session.transform("called!main", lambda block: block[0].insert_before("nop"))
-        address = session.find("called!add")
-        session.resume()
-        assert session.stdout is not None
-        assert session.stdout.read() == output_of(called)
-        session.wait(60)
-    (error,) = transformer.errors
-    assert f"block {address:#x}: the runtime could not take" in error
-    assert beside.n_blocks > 1 and not beside.errors
-    assert session._worker.result().statistics["blocks_refused"] == 1
-
-
-def test_what_the_runtime_refuses_is_told_while_it_runs(called: Path) -> None:
-    shown: list[int] = []
-    with pytest.warns(UserWarning, match="left as they are"), clew.spawn([called, "100000000"]) as session:
-
-        @session.transform("called!add")
-        def refused(block: CodeBlock) -> None:
-            shown.append(block.address)
-            block[0].insert_before(b"\x90" * 9000)
-
-        session.resume()
-        deadline = time.monotonic() + 30
-        while not refused.errors and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert [f"block {address:#x}: " in error for address, error in zip(shown, refused.errors, strict=True)] == [
-            True
-        ]
-        assert session.statistics["blocks_refused"] == 1
-
-
 def test_what_a_transformer_raises_is_raised_and_the_program_goes_on(called: Path) -> None:
     def fail(block: CodeBlock) -> None:
         raise LookupError("no such thing")
