@@ -128,28 +128,6 @@ def test_random_edits_do_what_they_say(seed: int, variant: Variant, tmp_path: Pa
             assert not transformer.errors and not session.trace.verify()
 
 
-def test_what_a_block_cannot_be_given_is_told(called: Path) -> None:
-    wrong = {
-        "replace": lambda block: block[1].replace("nop"),
-        "drop": lambda block: block[1].drop(),
-        "behind": lambda block: block[1].insert_after("nop"),
-        "branch": lambda block: block[0].insert_before("jmp rax"),
-        "call": lambda block: block[0].insert_before(b"\x0f\x05"),
-        "gs": lambda block: block[0].replace("mov rax, gs:[0]"),
-        "bytes": lambda block: block[0].replace(b"\x06"),
-        "text": lambda block: block[0].replace("frobnicate rax"),
-    }
-    for name, change in wrong.items():
-        told = pytest.warns(UserWarning, match="left as they are")
-        with told, clew.spawn([called, str(TURNS)], stdout=subprocess.PIPE) as session:
-            transformer = session.transform("called!add", change)
-            session.resume()
-            assert session.stdout is not None
-            assert session.stdout.read() == output_of(called), name
-        (error,) = transformer.errors
-        assert ("frobnicate" if name == "text" else "block 0x") in error
-
-
 def test_what_a_transformer_raises_is_raised_and_the_program_goes_on(called: Path) -> None:
     def fail(block: CodeBlock) -> None:
         raise LookupError("no such thing")

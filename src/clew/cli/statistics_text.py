@@ -16,6 +16,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "fragments": "pieces of code translated; a forked child has its parent's as well",
         "instructions_translated": "instructions in them",
         "invalidated": "fragments given up because their code was unmapped or changed",
+        "blocks_refused": "blocks whose changes by a transformer could not be taken",
         "relaid": "hot fragments translated again, to lie in the order in which they run",
         "trusted_pages": "pages of code that may be written, protected instead of compared each time",
         "trust_ends": "writes to such pages, after each of which the page is compared again for a while",

@@ -17,7 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 from clew.address import Tid
 from clew.dataclass import replace
-from clew.errors import ControlError, UsageError
+from clew.errors import ClewError, ControlError, UsageError
 from clew.recording.control.commands import Control
 from clew.recording.following.statistics import Statistics
 from clew.recording.options.arguments import Text, parse_output
@@ -260,15 +260,16 @@ class Session(FollowingFacet, ProbesFacet, TransformsFacet, BreakpointsFacet, Ca
     def call_summary(self) -> dict[str, int]:
         """How often functions were called since this was asked for last, or since the beginning: by `IMAGE!FUNCTION`.
 
-        All that were called are there, with the most frequent first. Counts are exact where threads are stopped. Raises
-        ClewError.
+        All that were called are there, with the most frequent first, but what `exclude` leaves out. Counts are exact
+        where threads are stopped. Raises ClewError.
         """
         return self._summarise().take()
 
     def on_call_summary(self, callback: Callable[[dict[str, int]], None], *, interval: float = 0.25) -> None:
         """Call `callback` with what `call_summary` gives, every `interval` seconds and once more when the session ends.
 
-        That is done in a thread of clew's own; what it raises `wait` raises. The program counts calls anyway.
+        That is done in a thread of clew's own; what it raises `wait` raises. The program counts calls anyway. Where
+        there is so much code that adding up takes long it is rarer.
         """
         self._summarise().tell(callback, interval)
 
@@ -312,11 +313,19 @@ class Session(FollowingFacet, ProbesFacet, TransformsFacet, BreakpointsFacet, Ca
         if self._summaries is None:
             from clew.sessions.call_summaries import CallSummaries
 
-            self._summaries = CallSummaries(self._recorded, self._probes.delivery.fail)
+            self._summaries = CallSummaries(
+                self._target, self._options.output, self._recorded, self._probes.delivery.fail
+            )
         return self._summaries
 
     def _warn_of_blocks(self) -> None:
-        for message in () if self._transformers is None else self._transformers.warn():
+        if self._transformers is None:
+            return
+        n_refused = 0
+        # A recording that failed has no numbers.
+        with contextlib.suppress(ClewError, TimeoutError):
+            n_refused = dict(self._worker.result(END_SECONDS).statistics).get("blocks_refused", 0)
+        for message in self._transformers.warn(n_refused):
             warnings.warn(message, stacklevel=3)
 
     def _scratch(self) -> Path:

@@ -12,7 +12,7 @@ __all__ = ["Statistics"]
 ADDED: Final = (
     *("lost_records", "lost_threads", "uncounted_fragments", "untagged_fragments"),
     *("excursions", "uncounted_instructions"),
-    *("waits", "unanswered", "counters_used", "thinned"),
+    *("waits", "unanswered", "counters_used", "thinned", "blocks_refused"),
     *("fragments", "instructions_translated", "cache_bytes", "slabs", "heap_bytes"),
     *("links", "unlinks", "invalidated", "relaid", "trusted_pages", "trust_ends", "dynamic_edges"),
     *("table_misses", "entries_exit", "entries_indirect", "entries_syscall", "entries_signal"),

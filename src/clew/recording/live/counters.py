@@ -66,14 +66,17 @@ class LiveCounters:
         """Those that are known, by slot; of one slot the older first."""
         return [thread for slot in sorted(self._threads) for thread in self._threads[slot]]
 
-    def read(self, mode: Mode) -> None:
-        """Read the counters of all that run. Raises OSError."""
+    def read(self, mode: Mode, max_bytes: int = MAX_READ_BYTES) -> None:
+        """Read the counters of all that run, of some the next time if there are more than `max_bytes`.
+
+        Raises OSError.
+        """
         self.status = status = self._read_status()
         n_slots = min(int(status["slots_used"]), self._layout.max_threads)
         rows = self._read_slots(0, n_slots)
         slots = np.flatnonzero((rows["state"] == SlotState.RUNNING) & (rows["tid"] != 0))
         used_bytes = min(8 * int(status["counters_used"]), self._layout.counter_bytes)
-        left_bytes = MAX_READ_BYTES
+        left_bytes = max_bytes
         # The next time it begins with those for which there was no time now.
         start = int(np.searchsorted(slots, self._next_slot))
         self._next_slot = 0

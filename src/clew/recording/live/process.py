@@ -129,6 +129,26 @@ class LiveProcess:
         return [RawImage(**image) for image in (self.start or {}).get("initial_images", [])]
 
     @property
+    def parent(self) -> LiveProcess | None:
+        """What it is a fork of."""
+        return self._parent
+
+    @property
+    def lacks_parent(self) -> bool:
+        """Whether it is a fork of what nobody knows any more."""
+        return self._parent is None and int((self.start or {}).get("inherits", -1)) >= 0
+
+    @property
+    def fork_tsc(self) -> int:
+        """When it was forked, a time stamp."""
+        return int((self.start or {}).get("fork_tsc", 0))
+
+    @property
+    def records_version(self) -> int:
+        """Rises with its own records of code."""
+        return self._records_version
+
+    @property
     def n_records(self) -> int:
         """How many records of code of its own it told."""
         return sum(len(part) for stream in self._records.values() for part in stream.parts)
@@ -192,10 +212,6 @@ class LiveProcess:
         _, cut, edges = work_out(code, lambda: threads, self.mode)
         return LiveCode(code, cut.blocks, edges, threads)
 
-    @property
-    def _fork_tsc(self) -> int:
-        return int((self.start or {}).get("fork_tsc", 0))
-
     def _end_thread(self, frame: Frame, row: dict[str, Any]) -> None:
         parts = self._parts.pop(frame.stream, [])
         # Most threads ran only what was known: nothing is kept of those.
@@ -233,7 +249,8 @@ class LiveProcess:
             first, second = self._ended[:2]
             self._ended[:2] = [_add_threads(first, second)]
 
-    def _own_records(self) -> Records:
+    def own_records(self) -> Records:
+        """The records of code that it told itself, shape (n, 64)."""
         return np.concatenate(
             [np.zeros((0, RECORD_BYTES), np.uint8), *(self._records[at].join() for at in sorted(self._records))]
         )
@@ -244,9 +261,9 @@ class LiveProcess:
         version = self._records_version
         if known is not None and (known[0] == version or (now - known[1] < ANNOUNCED_SECONDS and not is_over)):
             return known[2]
-        own, parent = self._own_records(), self._parent
+        own, parent = self.own_records(), self._parent
         if parent is not None:
-            own = np.concatenate([parent._announce(is_over=is_over).find_before(self._fork_tsc), own])
+            own = np.concatenate([parent._announce(is_over=is_over).find_before(self.fork_tsc), own])
         self._announced = version, now, Announced(own)
         return self._announced[2]
 
@@ -260,11 +277,11 @@ class LiveProcess:
         known = self._parsed
         if known is not None and known[:3] == (version, last, inherited_version):
             return known[3]
-        records = self._own_records()
+        records = self.own_records()
         if parent is not None:
             announced = parent._announce(is_over=self.end is not None)
             counters = [one.counters for one in threads]
-            inherited = announced.find_inherited(self._fork_tsc, self.mode, counters, records)
+            inherited = announced.find_inherited(self.fork_tsc, self.mode, counters, records)
             records = np.concatenate([inherited, records])
         code = parse_code(records, count_counters(threads, records))
         self._parsed = version, last, inherited_version, code

@@ -17,6 +17,7 @@ from clew.recording.options.filters import EVERYTHING, CodeMapping, Filter, Filt
 from clew.sessions.backtrace import Frame
 from clew.sessions.transforms.asking import Asking
 from clew.sessions.transforms.blocks import Callout, CodeBlock
+from clew.sessions.transforms.refused import Refused
 
 if TYPE_CHECKING:
     from clew.process.shared_memory import TransformRow
@@ -45,9 +46,15 @@ class Transformer:
         self.function = function
         self.n_blocks = 0
         """How many blocks it was shown."""
-        self.errors: list[str] = []
-        """Why blocks were left as they are, though it wanted them changed: each names the block and the instruction."""
+        self._errors: list[str] = []
         self._probes: list[int] = []
+
+    @property
+    def errors(self) -> list[str]:
+        """Why blocks were left as they are, though it wanted them changed: each names the block, and the instruction if
+        there is one to blame."""
+        self._transformers.look_for_refused()
+        return self._errors
 
     def remove(self) -> None:
         """Show it nothing any more; what it changed is translated anew, as it is."""
@@ -71,6 +78,7 @@ class Transformers:
         self._filters = FilterSet((), ())
         self._said: dict[tuple[int, int, bytes], bytes] = {}
         """By process, address and bytes of a block: it is shown once, however often it is translated."""
+        self._refused = Refused()
         probes.answer_blocks(self._answer)
 
     def add(self, where: str | Iterable[str] | None) -> Callable[[Transform], Transformer]:
@@ -145,13 +153,15 @@ class Transformers:
         followed, address, code = asking.holding.followed, asking.question.pc, asking.read_code()
         key = (followed.pid, address, code)
         with self._lock:
+            self._refused.look(followed, asking.question.tid)
             said = self._said.get(key)
-            if said is None:
-                numbers = {number for start, end, number in followed.shared.transforms if start <= address < end}
-                here = [one for number, one in self._by_number.items() if number in numbers]
+            numbers = {number for start, end, number in followed.shared.transforms if start <= address < end}
+            here = [one for number, one in self._by_number.items() if number in numbers]
         if said is None:
             block = CodeBlock(followed.pid, asking.question.tid, address, code, lambda at: self._name(followed, at))
             said = self._said[key] = self._show(followed, here, block)
+        with self._lock:
+            self._refused.give(followed, asking.question.tid, address, said, [one._errors for one in here])
         asking.answer(said)
 
     def _show(self, followed: FollowedProcess, transformers: list[Transformer], block: CodeBlock) -> bytes:
@@ -166,7 +176,7 @@ class Transformers:
                 for callout in block.callouts[n_callouts:]:
                     self._call_out(followed, one, callout)
             except (TransformError, ControlError) as error:
-                one.errors.append(error.message)
+                one._errors.append(error.message)
                 return b""
         return changes
 
@@ -183,13 +193,23 @@ class Transformers:
         images = self._target.images
         return str(Frame(address, *images.name(images.in_mappings(_mappings_of(followed)), address)))
 
-    def warn(self) -> list[str]:
-        """What is to be said of blocks that were left as they are."""
-        return [
-            f"{one}: {len(one.errors)} blocks were left as they are: {one.errors[0]}"
+    def look_for_refused(self) -> None:
+        """See whether the runtime refused what was said of blocks."""
+        with self._lock:
+            self._refused.look_at_all()
+
+    def warn(self, n_refused: int) -> list[str]:
+        """What is to be said of blocks that were left as they are, once all has ended; the runtimes refused so many."""
+        with self._lock:
+            n_unknown = self._refused.finish(n_refused)
+        said = [
+            f"{one}: {len(one._errors)} blocks were left as they are: {one._errors[0]}"
             for one in self._made
-            if one.errors
+            if one._errors
         ]
+        if n_unknown:
+            said.append(f"{n_unknown} blocks were left as they are: the runtime could not take their changes")
+        return said
 
 
 def _mappings_of(followed: FollowedProcess) -> list[Mapping]:

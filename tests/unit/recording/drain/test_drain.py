@@ -37,7 +37,7 @@ from clew.recording.reading.journal_reader import read_counters
 from clew.recording.sinks.sink import ProcessSink
 
 FIRST_COUNTER = PATH_WINDOW_BYTES // 8
-LAYOUT = SharedLayout(max_threads=4, ring_bytes=1024, counter_bytes=512 << 10)
+LAYOUT = SharedLayout(max_threads=4, ring_bytes=1024, counter_bytes=1 << 20)
 
 
 class Target:

@@ -31,7 +31,7 @@ from clew.recording.assembly.records.records import Fragments, ParsedRecords
 from clew.recording.assembly.records.states import CodeState, CodeStates
 from clew.recording.raw.process import RawThread
 
-__all__ = ["ProcessFlow", "compute_flow", "compute_seen_flow", "keep_recorded"]
+__all__ = ["COUNTER_LIMIT", "ProcessFlow", "compute_flow", "compute_seen_flow", "keep_recorded"]
 
 Array = npt.NDArray[Any]
 

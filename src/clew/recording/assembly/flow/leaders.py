@@ -16,7 +16,7 @@ import numpy.typing as npt
 from clew.dataclass import dataclass
 from clew.protocol._generated import EdgeKind
 from clew.recording.assembly.arrays.keys import sorted_unique
-from clew.recording.assembly.arrays.rows import NumberSet, Rows
+from clew.recording.assembly.arrays.rows import NumberSet, Rows, is_in
 from clew.recording.assembly.arrays.tallies import Tally
 from clew.recording.assembly.records.records import Fragments, count_ways
 
@@ -102,6 +102,15 @@ class Leaders:
                 parts.append((cause[link][there], item[rows][there], sign * times[rows][there]))
             counter, item, times = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         return counter, item, times
+
+    def find_causes(self, counter: Array) -> Array:
+        """Counters (i64, rising) and those that they follow from."""
+        found = sorted_unique(counter)
+        for step in reversed(self._steps):
+            link = step.take(np.flatnonzero(is_in(step.counter, found)))
+            causes = np.concatenate([cause for cause, _ in link.terms])
+            found = sorted_unique(found, causes[causes >= 0])
+        return found
 
     def _complete(self, used: Tally) -> Iterator[tuple[Array, Array, Array]]:
         """Threads, numbers and counts of the counters that have to do with leaders; those of misses left out."""

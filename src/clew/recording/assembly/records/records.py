@@ -44,6 +44,7 @@ __all__ = [
     "ParsedRecords",
     "count_misses",
     "count_ways",
+    "parse_fragment_heads",
     "parse_records",
 ]
 
@@ -269,14 +270,41 @@ def _parse_fragments(stream: _RecordStream, n_counters: int) -> tuple[Fragments,
     order = np.lexsort((fragment_id[kept], rows["code_version"], rows["app_pc"]))
     order = order[consistent[order]]
 
-    chosen, sizes = rows.take(order), size[order]
+    sizes = size[order]
+    fragments = _make_fragments(
+        rows.take(order),
+        sizes,
+        n_counters,
+        # What comes with the code is most of the payload.
+        code=stream.gather_payload(at[order], np.zeros_like(sizes), sizes),
+        starts=starts,
+        bit_at=bit_at[order],
+    )
+    return fragments, len(fragment_id) - len(order)
+
+
+def parse_fragment_heads(rows: Array) -> Fragments:
+    """Fragments out of their records, of dtype FRAGMENT_RECORD, without what continues these: no code is in them.
+
+    Neither is any of it checked; they stay in their order, and counters may be beyond all that there are.
+    """
+    rows = rows[rows["exit_kind"] <= max(ExitKind)]
+    none, sizes = np.zeros(0, np.uint8), np.zeros(len(rows), np.int64)
+    return _make_fragments(
+        rows, sizes, 1 << 40, code=none, starts=InstructionStarts(none), bit_at=np.zeros(len(rows), np.int64)
+    )
+
+
+def _make_fragments(
+    chosen: _Columns | Array, sizes: Array, n_counters: int, *, code: Array, starts: InstructionStarts, bit_at: Array
+) -> Fragments:
     exit_kind = chosen["exit_kind"]
     n_ways, n_misses = count_ways(exit_kind), count_misses(chosen)
     counter_index = chosen["counter_index"].astype(np.int64)
     counter_index[counter_index + n_ways + n_misses > n_counters] = -1
     flags = chosen["flags"]
     app_pc = chosen["app_pc"]
-    fragments = Fragments(
+    return Fragments(
         fragment_id=narrow(chosen["fragment_id"]),
         app_pc=app_pc,
         end_pc=app_pc + sizes.astype(np.uint64),
@@ -295,13 +323,11 @@ def _parse_fragments(stream: _RecordStream, n_counters: int) -> tuple[Fragments,
         second_is_both=((flags & FragmentFlag.SECOND_COUNTS_BOTH) != 0) & (n_ways == 2),
         is_later_code=(flags & FragmentFlag.LATER_CODE) != 0,
         n_misses=n_misses.astype(np.int8),
-        # What comes with the code is most of the payload.
-        code=stream.gather_payload(at[order], np.zeros_like(sizes), sizes),
+        code=code,
         code_at=narrow(np.cumsum(sizes) - sizes),
         starts=starts,
-        bit_at=narrow(bit_at[order]),
+        bit_at=narrow(bit_at),
     )
-    return fragments, len(fragment_id) - len(order)
 
 
 def count_ways(exit_kind: Array) -> Array:
