@@ -233,6 +233,13 @@ class LiveProcess:
             first, second = self._ended[:2]
             self._ended[:2] = [_add_threads(first, second)]
 
+    def read_code_records(self) -> Records:
+        """The records of code that it told, and those that its parent had told when it was forked, shape (n, 64)."""
+        own, parent = self._own_records(), self._parent
+        if parent is None:
+            return own
+        return np.concatenate([parent._announce(is_over=True).find_before(self._fork_tsc), own])
+
     def _own_records(self) -> Records:
         return np.concatenate(
             [np.zeros((0, RECORD_BYTES), np.uint8), *(self._records[at].join() for at in sorted(self._records))]
