@@ -20,6 +20,10 @@ pub fn translate(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadC
         if engine.cache.by_pc.find(pc).is_some() {
             continue;
         }
+        if engine.may_announce(pc) {
+            engine.shared.add(crate::status_field!(prefetch_refused), 1);
+            continue;
+        }
         match find::find_or_build(engine, writer, context, pc, Arrival::Other) {
             Ok(_) => engine.shared.add(crate::status_field!(prefetched), 1),
             Err(BuildError::OutOfMemory) => break,

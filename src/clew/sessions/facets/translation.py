@@ -45,8 +45,9 @@ class TranslationFacet:
         """Have the blocks at these addresses translated now, though nobody executes them: a fork server's children have
         them from their parent then, instead of translating each what all need.
 
-        It is done by a thread of the process, at once if it runs, before anything else when it goes on. Addresses
-        without code are counted (`statistics["prefetch_refused"]`), and so is what was translated (`"prefetched"`).
+        It is done by a thread of the process, at once if it runs, before anything else when it goes on. What was
+        translated is counted (`statistics["prefetched"]`), and so are addresses where that can't be done
+        (`"prefetch_refused"`): without code, or of a block that may begin a restartable sequence.
         What is not executed counts nothing. Raises ControlError: in modes `coverage` and `region`; or where the process
         is stopped and more than 8192 wait.
         """
