@@ -151,7 +151,8 @@ pub unsafe extern "C" fn clew_path_read_flow(state: *mut u8, reading: *mut FlowR
         let question = Question { thread, kinds, known: (reading.surprise_bytes, reading.decisions) };
         let accesses = slice::from_raw_parts(reading.accesses, reading.n_accesses as usize);
         let accesses = Accesses::new(accesses, reading.has_accesses != 0, reading.has_accesses == 2);
-        let mut progress = FlowProgress { begun, sequence, time, accesses };
+        let is_open = reading.is_open != 0;
+        let mut progress = FlowProgress { begun, sequence, time, is_open, accesses };
         let (walker, n_rows) = (&mut *state.cast::<Walker>(), reading.n_rows as usize);
         let (n, reason) = if reading.has_values != 0 {
             let rows = slice::from_raw_parts_mut(reading.rows.cast::<ValueEvent>(), n_rows);
@@ -161,6 +162,7 @@ pub unsafe extern "C" fn clew_path_read_flow(state: *mut u8, reading: *mut FlowR
             read_flow(walker, details, question, &mut progress, rows)
         };
         (reading.begun, reading.sequence, reading.time) = (progress.begun, progress.sequence, progress.time);
+        reading.is_open = u32::from(progress.is_open);
         reading.n_passed = progress.accesses.n_passed() as u64;
         stop.write(number_of(reason));
         n as u64

@@ -2,7 +2,7 @@
 //! somewhere, and reading goes on from there when more is.
 
 use crate::accesses::{Accesses, Row};
-use crate::protocol::{ending, flow_kind, AccessRow, BegunBlock, BlockDetail, FlowEvent, Position, ToldEvent};
+use crate::protocol::{ending, flow_kind, gate, AccessRow, BegunBlock, BlockDetail, FlowEvent, Position, ToldEvent};
 use crate::source::Stop;
 use crate::walk::Walker;
 use core::ops::Range;
@@ -24,6 +24,8 @@ pub struct Progress<'a> {
     pub begun: BegunBlock,
     pub sequence: u64,
     pub time: u64,
+    /// Whether what the thread does is told, by the gates that it came to.
+    pub is_open: bool,
     pub accesses: Accesses<'a>,
 }
 
@@ -54,10 +56,11 @@ pub fn read_flow<R: Row>(
     progress: &mut Progress,
     rows: &mut [R],
 ) -> (usize, Option<Stop>) {
-    let Progress { sequence, time, accesses, .. } = *progress;
-    let mut out = Rows { rows, n: 0, question, sequence, time, accesses };
+    let Progress { sequence, time, is_open, accesses, .. } = *progress;
+    let mut out = Rows { rows, n: 0, question, sequence, time, is_open, accesses };
     let stop = read_into(walker, details, progress, &mut out);
     (progress.sequence, progress.time, progress.accesses) = (out.sequence, out.time, out.accesses);
+    progress.is_open = out.is_open;
     (out.n, stop)
 }
 
@@ -76,8 +79,8 @@ fn read_into<R: Row>(
     let mut begun = progress.begun;
     let (mut loops, mut goes_back) = (Turns::default(), false);
     let stop = loop {
-        if goes_back && !is_accessing && !loops.pass_turns(walker, question.known, out.sequence) {
-            loops.begin(walker, out.sequence);
+        if goes_back && !is_accessing && !loops.pass_turns(walker, question.known, out.told()) {
+            loops.begin(walker, out.told());
         }
         let n_here = if details.told.is_empty() { 0 } else { walker.n_events_here() };
         if out.left() < MOST_ROWS + n_here {
@@ -97,7 +100,8 @@ fn read_into<R: Row>(
         let Some(detail) = details.blocks.get(index as usize).copied() else {
             break Some(Stop::Damaged);
         };
-        let is_wanted = detail.is_wanted != 0;
+        let is_open = out.is_open_behind(detail.gate);
+        let is_wanted = is_open && detail.is_wanted != 0;
         if begun.end != 0 && (begun.end != pc || !is_wanted) {
             out.end_block(&mut begun);
         }
@@ -114,6 +118,7 @@ fn read_into<R: Row>(
         if let Err(stop) = walker.execute(index, &block) {
             break Some(stop);
         }
+        out.is_open = is_open;
         let next = walker.next_pc();
         loops.leave(ending, depth);
         goes_back = next <= pc && matches!(ending, ending::CONDITIONAL | ending::BACK_JUMP);
@@ -154,16 +159,23 @@ fn read_into<R: Row>(
 struct Turns {
     block: u32,
     position: Position,
-    sequence: u64,
+    told: Told,
     n_events: usize,
     is_begun: bool,
 }
 
+/// How much was told, and whether what comes next is: the same behind a turn as before, and so is the next turn.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Told {
+    sequence: u64,
+    is_open: bool,
+}
+
 impl Turns {
-    /// The thread went back to the block that `walker` is in front of, and `sequence` events were told before.
-    fn begin(&mut self, walker: &Walker, sequence: u64) {
+    /// The thread went back to the block that `walker` is in front of, and so much was told before.
+    fn begin(&mut self, walker: &Walker, told: Told) {
         let (block, position, n_events) = (walker.block(), walker.position(), walker.next_event());
-        *self = Turns { block, position, sequence, n_events, is_begun: true };
+        *self = Turns { block, position, told, n_events, is_begun: true };
     }
 
     /// A block ended so, with so many calls open before: a return leaves the loop, if that is in one of them.
@@ -174,10 +186,10 @@ impl Turns {
 
     /// Whether it came back to where it was before, with nothing told or read on the way: then it has done that as often as
     /// it goes on so.
-    fn pass_turns(&mut self, walker: &mut Walker, known: (u64, u64), sequence: u64) -> bool {
+    fn pass_turns(&mut self, walker: &mut Walker, known: (u64, u64), told: Told) -> bool {
         let now = walker.position();
         let is_turn = self.is_begun
-            && (self.block, self.sequence, self.n_events) == (walker.block(), sequence, walker.next_event())
+            && (self.block, self.told, self.n_events) == (walker.block(), told, walker.next_event())
             && Position { decisions: now.decisions, ..self.position } == now
             && now.decisions > self.position.decisions;
         if !is_turn {
@@ -209,12 +221,28 @@ struct Rows<'a, 'b, R> {
     question: Question,
     sequence: u64,
     time: u64,
+    is_open: bool,
     accesses: Accesses<'b>,
 }
 
 impl<R: Row> Rows<'_, '_, R> {
     fn left(&self) -> usize {
         self.rows.len() - self.n
+    }
+
+    #[inline]
+    fn told(&self) -> Told {
+        Told { sequence: self.sequence, is_open: self.is_open }
+    }
+
+    /// Whether what the thread does in a block with this gate is told. What lies before anybody asked opens nothing, and closes nothing.
+    #[inline]
+    fn is_open_behind(&self, gate: u8) -> bool {
+        match gate {
+            gate::OPENS if self.question.kinds != 0 => true,
+            gate::CLOSES if self.question.kinds != 0 => false,
+            _ => self.is_open,
+        }
     }
 
     #[inline]
@@ -325,7 +353,9 @@ impl<R: Row> Rows<'_, '_, R> {
             if one.kind != flow_kind::SYSCALL {
                 self.end_block(begun);
             }
-            if self.question.wants(one.kind & 31) {
+            // That it began or ended is no part of what it does.
+            let is_open = self.is_open || one.kind & 31 == flow_kind::THREAD;
+            if is_open && self.question.wants(one.kind & 31) {
                 self.add(one.kind, one.address, one.target, 0, 1, depth);
             }
         }

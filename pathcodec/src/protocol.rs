@@ -57,6 +57,14 @@ pub mod stop {
     pub const NO_ROOM: u32 = 4;
 }
 
+/// What it means for the telling of events that a thread comes to a block. opens: what it does from there on is told.
+/// closes: nothing is, until it comes to one that opens.
+pub mod gate {
+    pub const NONE: u8 = 0;
+    pub const OPENS: u8 = 1;
+    pub const CLOSES: u8 = 2;
+}
+
 /// What a thread did, as events tell it. call: an instruction called. ret: one returned. block: the thread left a basic
 /// block as it ran: from where the thread came to, up to the instruction that led elsewhere, calls the kernel, or was
 /// as far as it came. exec: it executed an instruction. compile: it translated a piece of code, which is executed from
@@ -347,15 +355,18 @@ pub struct BlockDetail {
     pub is_wanted: u8,
     /// 1: it was cut where nothing leads elsewhere, so what is behind it is of the same block
     pub goes_on: u8,
+    /// enum Gate
+    pub gate: u8,
     /// zero
-    pub reserved: [u8; 2],
+    pub reserved: [u8; 1],
 }
 const _: () = assert!(core::mem::size_of::<BlockDetail>() == 16);
 const _: () = assert!(core::mem::offset_of!(BlockDetail, branch_pc) == 0);
 const _: () = assert!(core::mem::offset_of!(BlockDetail, first_start) == 8);
 const _: () = assert!(core::mem::offset_of!(BlockDetail, is_wanted) == 12);
 const _: () = assert!(core::mem::offset_of!(BlockDetail, goes_on) == 13);
-const _: () = assert!(core::mem::offset_of!(BlockDetail, reserved) == 14);
+const _: () = assert!(core::mem::offset_of!(BlockDetail, gate) == 14);
+const _: () = assert!(core::mem::offset_of!(BlockDetail, reserved) == 15);
 
 /// What is told of one of the path's events.
 #[repr(C)]
@@ -447,8 +458,12 @@ pub struct FlowReading {
     /// 1: there are accesses of what the thread executes, or none of it accesses memory; 2: there are more, behind
     /// these
     pub has_accesses: u32,
+    /// 0: what the thread does is not told, before it comes to a block whose gate opens
+    pub is_open: u32,
+    /// zero
+    pub reserved: u32,
 }
-const _: () = assert!(core::mem::size_of::<FlowReading>() == 184);
+const _: () = assert!(core::mem::size_of::<FlowReading>() == 192);
 const _: () = assert!(core::mem::offset_of!(FlowReading, details) == 0);
 const _: () = assert!(core::mem::offset_of!(FlowReading, n_details) == 8);
 const _: () = assert!(core::mem::offset_of!(FlowReading, starts) == 16);
@@ -471,6 +486,8 @@ const _: () = assert!(core::mem::offset_of!(FlowReading, n_accesses) == 160);
 const _: () = assert!(core::mem::offset_of!(FlowReading, n_passed) == 168);
 const _: () = assert!(core::mem::offset_of!(FlowReading, has_values) == 176);
 const _: () = assert!(core::mem::offset_of!(FlowReading, has_accesses) == 180);
+const _: () = assert!(core::mem::offset_of!(FlowReading, is_open) == 184);
+const _: () = assert!(core::mem::offset_of!(FlowReading, reserved) == 188);
 
 /// What was encoded.
 #[repr(C)]

@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0x0e, 0x3f, 0x08, 0xcb, 0xbf, 0xfc, 0xc3, 0x67, 0xf5, 0x72, 0x5b, 0x5b, 0xbe, 0x75, 0x01, 0xbe, 0x8e, 0x75, 0x01,
-    0x7a, 0x14, 0xbf, 0x99, 0x51, 0x80, 0xa5, 0x9b, 0x91, 0x53, 0x43, 0x92, 0xa6,
+    0x1d, 0xbd, 0x2e, 0xd5, 0x14, 0xc4, 0x7d, 0x3e, 0x56, 0x7e, 0x02, 0xa1, 0x39, 0x54, 0x00, 0xd3, 0xde, 0x0c, 0x0f,
+    0x37, 0xc3, 0x1c, 0x04, 0x25, 0x8c, 0x88, 0xdb, 0x9a, 0xf6, 0xdf, 0x35, 0x58,
 ];
 /// the least that is mapped at once
 pub const PAGE_BYTES: u64 = 0x1000;
@@ -35,6 +35,10 @@ pub const MAX_CAPTURES: u64 = 0x400;
 pub const MAX_CAPTURE_BYTES: u64 = 0x40000;
 /// captures at one address
 pub const MAX_CAPTURES_AT_PLACE: u64 = 0x10;
+/// ranges of code of StatusPage.invalidated_ranges
+pub const MAX_INVALIDATED_RANGES: u64 = 0x10;
+/// addresses that may wait to be translated (SessionHeader.prefetch_offset)
+pub const MAX_PREFETCHED: u64 = 0x2000;
 /// ranges of code whose blocks are asked about
 pub const MAX_TRANSFORM_RANGES: u64 = 0x80;
 /// bytes of what is changed in one block
@@ -559,8 +563,11 @@ pub struct SessionHeader {
     pub reserved_captures: u32,
     /// where CapturePlace\[max_captures\] is, and behind it max_capture_bytes of forms (written by: controller)
     pub captures_offset: u64,
+    /// where u64\[max_prefetched\] is, addresses of code that is to be translated before it is executed: number N at
+    /// index N modulo max_prefetched (StatusPage.prefetch_count) (written by: controller)
+    pub prefetch_offset: u64,
     /// zero (written by: controller)
-    pub reserved: [u8; 88],
+    pub reserved: [u8; 80],
 }
 const _: () = assert!(core::mem::size_of::<SessionHeader>() == 256);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, magic) == 0);
@@ -589,7 +596,8 @@ const _: () = assert!(core::mem::offset_of!(SessionHeader, reaper_pid) == 148);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, busy_limit) == 152);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, reserved_captures) == 156);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, captures_offset) == 160);
-const _: () = assert!(core::mem::offset_of!(SessionHeader, reserved) == 168);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, prefetch_offset) == 168);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, reserved) == 176);
 
 /// Code from start up to end is recorded or not; of several ranges that hold an address the last counts.
 #[repr(C)]
@@ -844,8 +852,23 @@ pub struct StatusPage {
     pub blocks_asked: u64,
     /// blocks whose changes the runtime could not take: they are translated as they are (written by: runtime)
     pub blocks_refused: u64,
+    /// start and end, in turn, of code that is to be translated anew: the last ones told, range number N at index N
+    /// modulo max_invalidated_ranges (written by: controller:live)
+    pub invalidated_ranges: [u64; 32],
+    /// how many were ever told; told with a directive (written by: controller:live)
+    pub invalidated_count: u32,
+    /// how many addresses were ever told that are to be translated; told with a directive (written by: controller:live)
+    pub prefetch_count: u32,
+    /// how many of them were looked at (written by: runtime)
+    pub prefetch_done: u32,
     /// zero (written by: runtime)
-    pub reserved: [u8; 1144],
+    pub reserved_prefetch: u32,
+    /// blocks that were translated because of that (written by: runtime)
+    pub prefetched: u64,
+    /// addresses of them that hold no code which could be translated (written by: runtime)
+    pub prefetch_refused: u64,
+    /// zero (written by: runtime)
+    pub reserved: [u8; 856],
 }
 const _: () = assert!(core::mem::size_of::<StatusPage>() == 4096);
 const _: () = assert!(core::mem::offset_of!(StatusPage, state) == 0);
@@ -907,7 +930,14 @@ const _: () = assert!(core::mem::offset_of!(StatusPage, transform_count) == 884)
 const _: () = assert!(core::mem::offset_of!(StatusPage, transform_ranges) == 888);
 const _: () = assert!(core::mem::offset_of!(StatusPage, blocks_asked) == 2936);
 const _: () = assert!(core::mem::offset_of!(StatusPage, blocks_refused) == 2944);
-const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 2952);
+const _: () = assert!(core::mem::offset_of!(StatusPage, invalidated_ranges) == 2952);
+const _: () = assert!(core::mem::offset_of!(StatusPage, invalidated_count) == 3208);
+const _: () = assert!(core::mem::offset_of!(StatusPage, prefetch_count) == 3212);
+const _: () = assert!(core::mem::offset_of!(StatusPage, prefetch_done) == 3216);
+const _: () = assert!(core::mem::offset_of!(StatusPage, reserved_prefetch) == 3220);
+const _: () = assert!(core::mem::offset_of!(StatusPage, prefetched) == 3224);
+const _: () = assert!(core::mem::offset_of!(StatusPage, prefetch_refused) == 3232);
+const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 3240);
 
 /// One thread's row. The ring's bytes from ring_tail up to ring_head (both count all bytes ever, modulo ring_bytes they
 /// are places) are whole records.

@@ -25,6 +25,7 @@ import numpy.typing as npt
 import clew
 from clew.sessions.events.event_stream import EventStream
 from clew.sessions.events.events import Threads
+from clew.sessions.events.gates import Places
 from clew.sessions.session import Session
 from clew.sessions.threads import SessionThread
 
@@ -137,13 +138,22 @@ class AsyncSession:
         threads: Threads = None,
         *,
         events: Iterable[str] = ("call", "ret"),
+        activate: Places | None = None,
+        deactivate: Places | None = None,
         queue_batches: int = 64,
         on_full: str = "wait",
         time: bool = False,
     ) -> AsyncEvents:
         """Have events told from now on, as `Session.follow`."""
         stream = await self.run(
-            self.session.follow, threads, events=events, queue_batches=queue_batches, on_full=on_full, time=time
+            self.session.follow,
+            threads,
+            events=events,
+            activate=activate,
+            deactivate=deactivate,
+            queue_batches=queue_batches,
+            on_full=on_full,
+            time=time,
         )
         if self._events is None:
             self._events = AsyncEvents(stream)

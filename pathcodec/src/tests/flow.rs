@@ -3,7 +3,7 @@
 use super::*;
 use crate::accesses::Accesses;
 use crate::flow::{read_flow, Details, Progress, Question};
-use crate::protocol::{action, flow_kind, BegunBlock, BlockDetail, FlowEvent, ToldEvent};
+use crate::protocol::{action, flow_kind, gate, BegunBlock, BlockDetail, FlowEvent, ToldEvent};
 
 const ROW: FlowEvent = FlowEvent {
     sequence: 0,
@@ -19,16 +19,19 @@ const ROW: FlowEvent = FlowEvent {
 };
 const NOT_BEGUN: BegunBlock = BegunBlock { address: 0, end: 0, n_instructions: 0, depth: 0 };
 
-/// Blocks of four instructions at 0, 3, 4 and 9 of their 16 bytes; some go on, some are not wanted.
+/// Blocks of four instructions at 0, 3, 4 and 9 of their 16 bytes; some go on, some are not wanted, some have gates.
 fn describe(random: &mut Random, blocks: &[Block]) -> Vec<BlockDetail> {
-    let describe = |block: &Block| BlockDetail {
+    let has_gates = random.below(2) != 0;
+    let mut describe = |block: &Block| BlockDetail {
         branch_pc: block.pc + 9,
         first_start: 0,
         is_wanted: u8::from(random.below(8) != 0),
         goes_on: u8::from(block.ending == ending::FALL_THROUGH && random.below(2) == 0),
-        reserved: [0; 2],
+        // The other numbers are no gates: half of all programs have none.
+        gate: if has_gates { random.below(40) as u8 } else { gate::NONE },
+        reserved: [0; 1],
     };
-    blocks.iter().map(describe).collect()
+    blocks.iter().map(&mut describe).collect()
 }
 
 const STARTS: [u16; 4] = [0, 3, 4, 9];
@@ -39,14 +42,17 @@ type Told = (u8, u64, u64, u32, u16);
 fn expect(folded: &Folded, details: &[BlockDetail], kinds: u32) -> Vec<Told> {
     let mut told = Vec::new();
     let mut begun: Option<(u64, u64, u16)> = None;
+    let mut is_open = true;
     for (at, number) in folded.path.iter().enumerate() {
         let (block, detail) = (folded.blocks[*number as usize], details[*number as usize]);
+        is_open = (is_open && detail.gate != gate::CLOSES) || detail.gate == gate::OPENS;
+        let is_wanted = is_open && detail.is_wanted != 0;
         let next = folded.path.get(at + 1).map_or(0, |next| folded.blocks[*next as usize].pc);
         let end = |begun: (u64, u64, u16), next| (flow_kind::BLOCK, begun.0, next, (begun.1 - begun.0) as u32, begun.2);
-        if let Some(left) = begun.take_if(|begun| begun.1 != block.pc || detail.is_wanted == 0) {
+        if let Some(left) = begun.take_if(|begun| begun.1 != block.pc || !is_wanted) {
             told.push(end(left, left.1));
         }
-        if detail.is_wanted == 0 {
+        if !is_wanted {
             continue;
         }
         for (index, start) in STARTS.iter().enumerate() {
@@ -75,7 +81,8 @@ fn expect(folded: &Folded, details: &[BlockDetail], kinds: u32) -> Vec<Told> {
 
 /// Reads all events, as much at a time as there is room for, or is known; and how often there was no more to know.
 fn read_all(folded: &Folded, random: &mut Random, details: &[BlockDetail], kinds: u32) -> (Vec<Told>, Stop, usize) {
-    let mut progress = Progress { begun: NOT_BEGUN, sequence: 0, time: 0, accesses: Accesses::default() };
+    let mut progress =
+        Progress { begun: NOT_BEGUN, sequence: 0, time: 0, is_open: true, accesses: Accesses::default() };
     let mut rows = vec![ROW; 7 + random.below(30) as usize];
     let times = vec![0; folded.events.len()];
     let (mut found, mut n_stops) = (Vec::new(), 0);
@@ -132,7 +139,8 @@ fn what_the_path_itself_says_is_told_in_between() {
         let mut random = Random(seed * 0x9e37_79b9 + 24);
         let mut folded = Folded::new(&mut random, 400);
         folded.blocks.iter_mut().for_each(|block| block.n_instructions = 4);
-        let details = describe(&mut random, &folded.blocks);
+        let mut details = describe(&mut random, &folded.blocks);
+        details.iter_mut().for_each(|detail| detail.gate = gate::NONE);
         let (plain, stop, _) = read_all(&folded, &mut random, &details, 15);
         let mut told: Vec<ToldEvent> = (0..folded.events.len() as u64)
             .map(|at| ToldEvent { address: at, target: !at, is_told: 1, kind: flow_kind::SYSCALL, reserved: [0; 6] })
@@ -142,7 +150,8 @@ fn what_the_path_itself_says_is_told_in_between() {
             one.is_told = u8::from(event.action != action::ELSEWHERE);
         }
         let mut rows = vec![ROW; 4096];
-        let mut progress = Progress { begun: NOT_BEGUN, sequence: 0, time: 0, accesses: Accesses::default() };
+        let mut progress =
+            Progress { begun: NOT_BEGUN, sequence: 0, time: 0, is_open: true, accesses: Accesses::default() };
         let mut found: Vec<FlowEvent> = Vec::new();
         let question = Question { thread: 7, kinds: 15 | 1 << flow_kind::SYSCALL, known: (u64::MAX, 0) };
         let again = folded.with_walker(|walker| loop {
@@ -203,8 +212,13 @@ fn no_tables_are_read_past_their_end() {
         let mut details = describe(&mut random, &folded.blocks);
         details.truncate(random.below(details.len() as u64 + 1) as usize);
         details.iter_mut().for_each(|detail| detail.first_start = (random.below(6) as u32).wrapping_mul(0x3fff_ffff));
-        let mut progress =
-            Progress { begun: NOT_BEGUN, sequence: u64::MAX / 2, time: 0, accesses: Accesses::default() };
+        let mut progress = Progress {
+            begun: NOT_BEGUN,
+            sequence: u64::MAX / 2,
+            time: 0,
+            is_open: true,
+            accesses: Accesses::default(),
+        };
         let mut rows = [ROW; 64];
         folded.with_walker(|walker| {
             let details = Details { blocks: &details, starts: &STARTS, times: &[], told: &[] };

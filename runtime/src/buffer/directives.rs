@@ -93,6 +93,40 @@ impl Shared {
         (ticket, (0..count).map(|index| (word(2 * index), word(2 * index + 1))).collect())
     }
 
+    /// How many ranges of code were ever said to be translated anew.
+    pub fn invalidated_count(&self) -> u32 {
+        // SAFETY: the status page is mapped; the field is an aligned u32.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.status()).invalidated_count) }.load(Ordering::Acquire)
+    }
+
+    /// The range that was the one with this number; another one, where more than the table holds were told since.
+    pub fn invalidated_range(&self, number: u32) -> (u64, u64) {
+        let index = (number % protocol::MAX_INVALIDATED_RANGES as u32) as usize;
+        // SAFETY: the status page is mapped, and both indices are inside the array.
+        let word = |at: usize| unsafe { (&raw const (*self.status()).invalidated_ranges[at]).read_volatile() };
+        (word(2 * index), word(2 * index + 1))
+    }
+
+    /// How many addresses were ever told whose code is to be translated before it is executed.
+    pub fn prefetch_count(&self) -> u32 {
+        // SAFETY: the status page is mapped; the field is an aligned u32.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.status()).prefetch_count) }.load(Ordering::Acquire)
+    }
+
+    /// The address that was the one with this number; another one, where more than the table holds were told since.
+    pub fn prefetch_address(&self, number: u32) -> u64 {
+        let index = u64::from(number) % protocol::MAX_PREFETCHED;
+        let table = (self.base() + self.header().prefetch_offset) as *const u64;
+        // SAFETY: the table is inside the mapping, as the controller laid it out, and the index inside the table.
+        unsafe { table.add(index as usize).read_volatile() }
+    }
+
+    /// Says that so many of them were looked at.
+    pub fn set_prefetch_done(&self, count: u32) {
+        // SAFETY: the status page is mapped; the field is an aligned u32, and only the runtime writes it.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.status()).prefetch_done) }.store(count, Ordering::Release);
+    }
+
     fn iter_breakpoints(&self) -> impl Iterator<Item = u64> + use<> {
         let status = self.status();
         // SAFETY: the status page is mapped; the fields are aligned.

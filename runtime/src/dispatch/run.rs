@@ -269,7 +269,8 @@ pub fn find_to_resume(
         return Err(BuildError::OtherMode);
     }
     let writer = writer_of(context, engine.shared);
-    if engine.cache.by_pc.find(context.registers.pc).is_none() {
+    // What was translated ahead may be of a critical section that nobody had announced then.
+    if engine.directives.n_prefetched != 0 || engine.cache.by_pc.find(context.registers.pc).is_none() {
         rseq::learn_announced(engine, &writer, context);
     }
     if hold::goes_alone(context, engine) {

@@ -17,7 +17,7 @@ use crate::context::addresses::AppPc;
 use crate::context::numbers::FragmentId;
 use crate::cpu::guarded;
 use crate::cpu::sys::kernel::USER_END;
-use crate::decode::{trusted, Block, Ending};
+use crate::decode::{decode_block, trusted, Block, Ending};
 use crate::instrument::exits::{ExitList, BLANK};
 use crate::instrument::request::Request;
 use crate::instrument::{BuildError, Engine};
@@ -61,6 +61,19 @@ impl Engine {
             (ending, Cut::Last) => self.build_in_rseq(writer, request, block, ending, true),
             (ending, Cut::Beside) => self.build_block(writer, request, block, ending),
         }
+    }
+
+    /// Whether the block at `pc` may announce a critical section. What is there before the program has come so far is no descriptor
+    /// yet: who translates the block then would not know where the critical section begins. Guarded copies may fault.
+    pub fn may_announce(&mut self, pc: AppPc) -> bool {
+        let mut block = core::mem::take(&mut self.block);
+        let may = decode_block(&mut block, &self.ranges, pc).is_ok()
+            && (0..block.count()).any(|index| {
+                let named = block.named_address(index);
+                named.is_some_and(|address| may_be_descriptor(address, block.pc_of(index)) && may_become_one(address))
+            });
+        self.block = block;
+        may
     }
 
     /// Cuts a block where it meets a critical section. Returns how it ends now, and where it is to lie.
@@ -177,6 +190,11 @@ impl Engine {
 /// Whether `address` may be that of a descriptor which the code at `pc` announces.
 pub fn may_be_descriptor(address: u64, pc: AppPc) -> bool {
     pc.raw().abs_diff(address) < NEIGHBOURHOOD && address >= LOWEST && address.is_multiple_of(8)
+}
+
+/// Whether what is at `address` is a descriptor, or may be one when addresses in it are relocated, or all of it is written.
+fn may_become_one(address: u64) -> bool {
+    read_descriptor(address).is_some_and(|found| found.version == 0 && found.size <= MAX_RSEQ_BYTES)
 }
 
 /// What the program has at `address`, if it can be read.

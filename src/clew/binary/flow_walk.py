@@ -77,7 +77,7 @@ class FlowWalk:
         self._addresses = np.zeros(MAX_DEPTH, np.uint64)
         self._numbers = np.zeros(MAX_DEPTH, np.uint32)
         self._depth = self._forgotten = 0
-        self._reading = FlowReading(thread=thread)
+        self._reading = FlowReading(thread=thread, is_open=1)
         self._kept: tuple[Array, FlowCode, FlowStreams] | None = None
         self.block: int = NOWHERE
         """The block (an index) that would run next."""
@@ -102,6 +102,15 @@ class FlowWalk:
     @kinds.setter
     def kinds(self, kinds: int) -> None:
         self._reading.kinds = kinds
+
+    @property
+    def is_open(self) -> bool:
+        """Whether what the thread does is told, by the gates that it came to (`Gate`)."""
+        return bool(self._reading.is_open)
+
+    @is_open.setter
+    def is_open(self, is_open: bool) -> None:
+        self._reading.is_open = is_open
 
     @property
     def sequence(self) -> int:

@@ -15,6 +15,8 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
     "translation": {
         "fragments": "pieces of code translated; a forked child has its parent's as well",
         "instructions_translated": "instructions in them",
+        "prefetched": "pieces of code translated before they were executed, because a session asked for that",
+        "prefetch_refused": "addresses where that could not be done: they hold no code",
         "invalidated": "fragments given up because their code was unmapped or changed",
         "blocks_refused": "blocks whose changes by a transformer could not be taken",
         "relaid": "hot fragments translated again, to lie in the order in which they run",

@@ -10,7 +10,13 @@ from typing import Final
 
 from clew.dataclass import dataclass
 from clew.process.capture_table import CAPTURE_TABLE_BYTES
-from clew.protocol._constants import FILTER_RANGE_BYTES, MAX_FILTER_RANGES, STATUS_PAGE_BYTES, THREAD_SLOT_BYTES
+from clew.protocol._constants import (
+    FILTER_RANGE_BYTES,
+    MAX_FILTER_RANGES,
+    MAX_PREFETCHED,
+    STATUS_PAGE_BYTES,
+    THREAD_SLOT_BYTES,
+)
 
 __all__ = ["CALLOUT_DATA_BYTES", "PAGE_BYTES", "SharedLayout"]
 
@@ -44,8 +50,12 @@ class SharedLayout:
         return _page_up(self.filters_offset + MAX_FILTER_RANGES * FILTER_RANGE_BYTES)
 
     @property
-    def callout_data_offset(self) -> int:
+    def prefetch_offset(self) -> int:
         return _page_up(self.captures_offset + CAPTURE_TABLE_BYTES)
+
+    @property
+    def callout_data_offset(self) -> int:
+        return _page_up(self.prefetch_offset + 8 * MAX_PREFETCHED)
 
     @property
     def rings_offset(self) -> int:

@@ -20,12 +20,12 @@ from clew.dataclass import dataclass, replace
 from clew.errors import ClewError, UsageError
 from clew.process.callout_data import CalloutData
 from clew.process.capture_table import CaptureRow, CaptureTable
+from clew.process.code_orders import CodeOrders
 from clew.process.linux import F_ADD_SEALS, MFD_ALLOW_SEALING, MFD_CLOEXEC, futex_wake, punch_hole
 from clew.process.shared_layout import SharedLayout
 from clew.protocol._constants import (
     FILTER_RANGE_BYTES,
     MAGIC,
-    MAX_CHANGED_PAGES,
     MAX_FILTER_RANGES,
     MAX_TRANSFORM_RANGES,
     PATH_UNLIMITED,
@@ -187,6 +187,7 @@ class SharedMemory:
             counters_offset=layout.counters_offset,
             filters_offset=layout.filters_offset,
             captures_offset=layout.captures_offset,
+            prefetch_offset=layout.prefetch_offset,
             counter_bytes=layout.counter_bytes,
             ring_bytes=layout.ring_bytes,
             max_threads=layout.max_threads,
@@ -205,10 +206,10 @@ class SharedMemory:
         self._breakpoints: list[int] = []
         self._captures = CaptureTable()
         self._transforms: list[TransformRow] = []
+        self.orders = CodeOrders(self.map, layout)
         self.callout_data = CalloutData(self.map, layout.callout_data_offset)
         self._transform_ticket = 0
         self._n_directives = 0
-        self._n_changed = 0
         self._is_written = False
         self._tell_order(settings.mode == Mode.FULL, tells_accesses=settings.tells_accesses)
         self.set_status_ticket("pause_ticket", int(is_paused))
@@ -227,19 +228,13 @@ class SharedMemory:
         child._n_directives = self._n_directives - 1
         child._tell_order(self._records_order, tells_accesses=self.tells_accesses)
         child._tell_written(self._is_written)
-        child._inherit_changed(self)
+        child.orders.inherit(self.orders)
         child._captures.replace(self._captures.rows)
         child._write_captures()
         child._tell_transforms(self._transforms, self._transform_ticket)
         child.callout_data.inherit(self.callout_data)
         child.set_breakpoints(self._breakpoints)
         return child
-
-    def _inherit_changed(self, parent: SharedMemory) -> None:
-        start = self.layout.status_offset + field_offset("StatusPage", "changed_pages")
-        end = start + 8 * MAX_CHANGED_PAGES
-        self.map[start:end] = parent.map[start:end]
-        self._set_changed(parent._n_changed)
 
     def close(self, *, is_unused: bool = True) -> None:
         """Give the mapping here up; and the region back, to be zeroed and used again, if nobody uses it any more."""
@@ -344,17 +339,8 @@ class SharedMemory:
 
     def tell_changed(self, pages: Sequence[int]) -> None:
         """Say which pages of code changed behind the process' back; threads see to it when they come next."""
-        offset = self.layout.status_offset + field_offset("StatusPage", "changed_pages")
-        last = pages[-MAX_CHANGED_PAGES:]
-        for number, page in enumerate(last, self._n_changed + len(pages) - len(last)):
-            at = offset + 8 * (number % MAX_CHANGED_PAGES)
-            self.map[at : at + 8] = page.to_bytes(8, "little")
-        self._set_changed(self._n_changed + len(pages))
+        self.orders.tell_changed(pages)
         self.give_directive()
-
-    def _set_changed(self, count: int) -> None:
-        self._n_changed = count & 0xFFFFFFFF
-        self.set_status_ticket("changed_count", self._n_changed)
 
     def release_task(self, number: int) -> None:
         """Say which task that shares the process' memory is to go on natively; 0: none."""

@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("0e3f08cbbffcc367f5725b5bbe7501be8e75017a14bf995180a59b91534392a6")
+SCHEMA_HASH: Final = bytes.fromhex("1dbd2ed514c47d3e567e02a1395400d3de0c0f37c31c04258c88db9af6df3558")
 
 CONTAINER_MAGIC: Final = 3544686211845344323
 """what a container begins with: CLDATA11"""
@@ -50,6 +50,10 @@ MAX_CAPTURE_BYTES: Final = 262144
 """bytes of the forms of all captures, behind the table"""
 MAX_CAPTURES_AT_PLACE: Final = 16
 """captures at one address"""
+MAX_INVALIDATED_RANGES: Final = 16
+"""ranges of code of StatusPage.invalidated_ranges"""
+MAX_PREFETCHED: Final = 8192
+"""addresses that may wait to be translated (SessionHeader.prefetch_offset)"""
 MAX_TRANSFORM_RANGES: Final = 128
 """ranges of code whose blocks are asked about"""
 MAX_BLOCK_CHANGES_BYTES: Final = 16384
@@ -689,7 +693,8 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "busy_limit": (152, "<I"),
             "reserved_captures": (156, "<I"),
             "captures_offset": (160, "<Q"),
-            "reserved": (168, "<88s"),
+            "prefetch_offset": (168, "<Q"),
+            "reserved": (176, "<80s"),
         },
     ),
     "FilterRange": (
@@ -808,7 +813,14 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "transform_ranges": (888, "<256Q"),
             "blocks_asked": (2936, "<Q"),
             "blocks_refused": (2944, "<Q"),
-            "reserved": (2952, "<1144s"),
+            "invalidated_ranges": (2952, "<32Q"),
+            "invalidated_count": (3208, "<I"),
+            "prefetch_count": (3212, "<I"),
+            "prefetch_done": (3216, "<I"),
+            "reserved_prefetch": (3220, "<I"),
+            "prefetched": (3224, "<Q"),
+            "prefetch_refused": (3232, "<Q"),
+            "reserved": (3240, "<856s"),
         },
     ),
     "ThreadSlot": (

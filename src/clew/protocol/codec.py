@@ -21,6 +21,7 @@ __all__ = [
     "Action",
     "Ending",
     "FlowKind",
+    "Gate",
     "Stop",
 ]
 
@@ -86,6 +87,16 @@ class Stop(IntEnum):
     CUT = 2
     DAMAGED = 3
     NO_ROOM = 4
+
+
+class Gate(IntEnum):
+    """What it means for the telling of events that a thread comes to a block. opens: what it does from there on is
+    told. closes: nothing is, until it comes to one that opens.
+    """
+
+    NONE = 0
+    OPENS = 1
+    CLOSES = 2
 
 
 class FlowKind(IntEnum):

@@ -279,16 +279,16 @@ event; 0 of others.
 
 BLOCK_DETAIL: Final[np.dtype[np.void]] = np.dtype(
     {
-        "names": ["branch_pc", "first_start", "is_wanted", "goes_on", "reserved"],
-        "formats": ["<u8", "<u4", "<u1", "<u1", "V2"],
-        "offsets": [0, 8, 12, 13, 14],
+        "names": ["branch_pc", "first_start", "is_wanted", "goes_on", "gate", "reserved"],
+        "formats": ["<u8", "<u4", "<u1", "<u1", "<u1", "V1"],
+        "offsets": [0, 8, 12, 13, 14, 15],
         "itemsize": 16,
     }
 )
 """What events say of a block beside what its path says of it. branch_pc: address of its last instruction; first_start:
 its instructions begin at so many bytes behind its first one: starts[first_start..][..n_instructions]; is_wanted: 1:
-it is told of; goes_on: 1: it was cut where nothing leads elsewhere, so what is behind it is of the same block;
-reserved: zero.
+it is told of; goes_on: 1: it was cut where nothing leads elsewhere, so what is behind it is of the same block; gate:
+enum Gate; reserved: zero.
 """
 
 
@@ -372,6 +372,10 @@ class FlowReading(ctypes.Structure):
     has_accesses: int
     """1: there are accesses of what the thread executes, or none of it accesses memory; 2: there are more, behind these
     """
+    is_open: int
+    """0: what the thread does is not told, before it comes to a block whose gate opens"""
+    reserved: int
+    """zero"""
     _fields_ = (
         ("details", ctypes.c_void_p),
         ("n_details", ctypes.c_uint64),
@@ -395,6 +399,8 @@ class FlowReading(ctypes.Structure):
         ("n_passed", ctypes.c_uint64),
         ("has_values", ctypes.c_uint32),
         ("has_accesses", ctypes.c_uint32),
+        ("is_open", ctypes.c_uint32),
+        ("reserved", ctypes.c_uint32),
     )
 
 

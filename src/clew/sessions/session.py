@@ -34,6 +34,7 @@ from clew.sessions.facets.following import FollowingFacet
 from clew.sessions.facets.memory import MemoryFacet
 from clew.sessions.facets.probes import ProbesFacet
 from clew.sessions.facets.transforms import TransformsFacet
+from clew.sessions.facets.translation import TranslationFacet
 from clew.sessions.streams import Streams
 from clew.sessions.target import SessionTarget
 from clew.sessions.threads import SessionThread, read_threads
@@ -48,7 +49,9 @@ __all__ = ["Session"]
 END_SECONDS: Final = 60.0
 
 
-class Session(FollowingFacet, ProbesFacet, TransformsFacet, BreakpointsFacet, CallingFacet, MemoryFacet):
+class Session(
+    FollowingFacet, ProbesFacet, TransformsFacet, TranslationFacet, BreakpointsFacet, CallingFacet, MemoryFacet
+):
     """A program that clew follows. Leaving its `with` block ends it: a program that it spawned is killed if it runs
     still, a process that it attached to goes on natively, as after `detach`.
 
@@ -229,6 +232,8 @@ class Session(FollowingFacet, ProbesFacet, TransformsFacet, BreakpointsFacet, Ca
             if self._summaries is not None:
                 self._summaries.close()
             self._events.close()
+            if self._translated is not None:
+                self._translated.close()
             self._warn_of_blocks()
             self._probes.close()
             self._target.close()

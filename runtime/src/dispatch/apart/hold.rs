@@ -13,6 +13,7 @@ use crate::context::ThreadContext;
 use crate::cpu::decode::placed;
 use crate::cpu::probe_points;
 use crate::cpu::thread_pointer;
+use crate::dispatch::apart::ahead;
 use crate::dispatch::calls::call_table;
 use crate::dispatch::flow::{landings, paths};
 use crate::dispatch::life::begin;
@@ -127,6 +128,7 @@ pub fn carry_out(context: &mut ThreadContext, shared: Shared) {
         call_table::handle_what(&engine);
         landings::forget_ways(&mut engine);
     }
+    masks::with_faults(context, |context| ahead::translate(&mut engine, &writer, context));
     context.hold.directives_done = n_directives;
     let before = core::mem::replace(&mut context.hold.filters_seen, n_filters);
     if before != n_filters {

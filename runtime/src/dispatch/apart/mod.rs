@@ -1,5 +1,6 @@
 //! What is executed apart from other code: single instructions, breakpoints, code that is not 64-bit code.
 
+pub mod ahead;
 pub mod away;
 pub mod breakpoints;
 pub mod captures;

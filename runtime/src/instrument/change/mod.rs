@@ -2,5 +2,6 @@
 
 pub mod invalidate;
 pub mod relayout;
+pub mod renew;
 pub mod stops;
 pub mod trust;

@@ -22,12 +22,15 @@ pub struct Directives {
     count: u32,
     n_filters: u32,
     n_changed: u32,
+    pub(super) n_invalidated: u32,
+    /// How many addresses were translated because the controller told them.
+    pub n_prefetched: u32,
     breakpoints: Vec<AppPc>,
 }
 
 impl Directives {
     pub const fn new() -> Directives {
-        Directives { count: 0, n_filters: 0, n_changed: 0, breakpoints: Vec::new() }
+        Directives { count: 0, n_filters: 0, n_changed: 0, n_invalidated: 0, n_prefetched: 0, breakpoints: Vec::new() }
     }
 
     /// How many directives were carried out.
@@ -65,6 +68,7 @@ impl Engine {
             self.distrust(writer);
         }
         self.look_at_changed_pages(writer);
+        self.renew(writer);
         if self.follow_transforms() {
             self.retire_all(writer);
         }
@@ -143,7 +147,7 @@ impl Engine {
         }
     }
 
-    fn retire_all(&mut self, writer: &RingWriter) {
+    pub(super) fn retire_all(&mut self, writer: &RingWriter) {
         for id in self.cache.fragment_ids() {
             self.retire_to_be_made_again(writer, id);
         }

@@ -249,6 +249,13 @@ class LiveProcess:
             first, second = self._ended[:2]
             self._ended[:2] = [_add_threads(first, second)]
 
+    def read_code_records(self) -> Records:
+        """The records of code that it told, and those that its parent had told when it was forked, shape (n, 64)."""
+        own, parent = self.own_records(), self._parent
+        if parent is None:
+            return own
+        return np.concatenate([parent._announce(is_over=True).find_before(self.fork_tsc), own])
+
     def own_records(self) -> Records:
         """The records of code that it told itself, shape (n, 64)."""
         return np.concatenate(

@@ -25,6 +25,7 @@ from clew.recording.raw.path_tail import CELLS_BYTES, read_open_tail, read_tail
 from clew.recording.sinks.sink import ProcessStart
 from clew.sessions.events.event_sink import Told, ToldQueue, What
 from clew.sessions.events.event_stream import EventStream
+from clew.sessions.events.gates import NO_GATES, Gates
 from clew.sessions.events.live_code import LiveCode
 from clew.sessions.events.row_pool import RowPool
 from clew.sessions.events.thread_flow import ThreadFlow
@@ -68,6 +69,10 @@ class Decoder:
         self._told, self._stream, self._has_time = told, stream, has_time
         self._codes: dict[int, LiveCode] = {}
         self._pids: dict[int, int] = {}
+        self._parents: dict[int, int] = {}
+        """Of forks: by numbers."""
+        self._gated = -1
+        """The number of the process that the gates are of, and its forks'."""
         self._threads: dict[tuple[int, int], _Thread] = {}
         self._waiting: dict[tuple[int, int], _Thread] = {}
         """Those of which something came that was not read yet."""
@@ -83,6 +88,7 @@ class Decoder:
             self._read_all()
             if change is not None:
                 change()
+                self._set_gates()
                 for thread in self._threads.values():
                     self._choose(thread)
             done.set()
@@ -170,6 +176,21 @@ class Decoder:
         """What is told of a thread from now on."""
         thread.flow.kinds = self._stream.wanted.kinds_of(thread.pid, thread.flow.tid, thread.name)
 
+    def _set_gates(self) -> None:
+        """Have other gates, which no thread has come to yet."""
+        wanted = self._stream.wanted
+        self._gated = max((number for number, pid in self._pids.items() if pid == wanted.pid), default=-1)
+        for number, code in self._codes.items():
+            code.set_gates(self._gates_of(number))
+        for thread in self._threads.values():
+            thread.flow.open_gates(wanted.gates.is_open_at_first)
+
+    def _gates_of(self, number: int) -> Gates:
+        """Those of a process: another program than was asked about has none."""
+        while number != self._gated and number in self._parents:
+            number = self._parents[number]
+        return self._stream.wanted.gates if number == self._gated else NO_GATES
+
     def _take(self, told: Told) -> None:
         key = told.process, told.stream
         match told.what:
@@ -228,7 +249,9 @@ class Decoder:
         if code is not None:
             self._codes[number] = code
         if start.fork is not None:
+            self._parents[number] = start.fork.parent_number
             self._code_of(number).inherit(self._code_of(start.fork.parent_number), start.fork.tsc)
+            self._code_of(number).set_gates(self._gates_of(number))
         for (process, _), thread in self._threads.items():
             if process == number:
                 thread.pid = int(start.who.pid)
@@ -243,6 +266,7 @@ class Decoder:
         if thread is None:
             pid = self._pids.get(key[0], 0)
             thread = self._threads[key] = _Thread(pid, ThreadFlow(tid, self._code_of(key[0]), has_time=self._has_time))
+            thread.flow.open_gates(self._stream.wanted.gates.is_open_at_first)
         return thread
 
     def _leave(self, key: tuple[int, int]) -> None:

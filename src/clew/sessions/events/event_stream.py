@@ -17,6 +17,7 @@ from clew.dataclass import dataclass
 from clew.errors import UsageError
 from clew.protocol.codec import FlowKind
 from clew.protocol.codec_layouts import FLOW_EVENT
+from clew.sessions.events.gates import NO_GATES, Gates
 
 __all__ = ["EventStream", "Wanted", "parse_kinds"]
 
@@ -36,10 +37,13 @@ def parse_kinds(events: Iterable[str]) -> int:
 @dataclass
 class Wanted:
     """Which events are wanted, and of whom: of all threads, or those that `is_followed` says yes to, by process, number
-    (tid), and the name that a thread told when it ended."""
+    (tid), and the name that a thread told when it ended; of what lies between the `gates`, which are addresses in
+    process `pid`."""
 
     kinds: int = 0
     is_followed: Callable[[int, int, str], bool] | None = None
+    gates: Gates = NO_GATES
+    pid: int = 0
 
     def kinds_of(self, pid: int, tid: int, name: str) -> int:
         """What is wanted of a thread."""

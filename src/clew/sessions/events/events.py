@@ -21,6 +21,7 @@ from clew.protocol.codec_layouts import VALUE_EVENT
 from clew.sessions.events.decoder import Decoder
 from clew.sessions.events.event_sink import EventSink, ToldQueue
 from clew.sessions.events.event_stream import EventStream, Wanted, parse_kinds
+from clew.sessions.events.gates import NO_GATES, Gates, Places, parse_gates
 from clew.sessions.threads import read_name
 
 if TYPE_CHECKING:
@@ -67,10 +68,19 @@ class Events:
         return self._stream
 
     def follow(
-        self, threads: Threads, events: Iterable[str], *, queue_batches: int, on_full: str, has_time: bool
+        self,
+        threads: Threads,
+        events: Iterable[str],
+        *,
+        activate: Places | None,
+        deactivate: Places | None,
+        queue_batches: int,
+        on_full: str,
+        has_time: bool,
     ) -> EventStream:
         """Have events of threads told from now on. Raises UsageError, ControlError."""
         kinds, is_followed = parse_kinds(events), _parse_threads(threads)
+        gates = parse_gates(activate, deactivate, self._target.find)
         if on_full not in ("wait", "drop"):
             raise UsageError(f"on_full {on_full!r}: there are wait and drop")
         if queue_batches < 1:
@@ -82,13 +92,13 @@ class Events:
             self._decoder = Decoder(told, self._stream, has_time=has_time)
             self._target.run(lambda control: self._ask(control, told))
         self._change_mode(tells_accesses=bool(kinds >> FlowKind.MEMORY & 1))
-        self._want(kinds, is_followed)
+        self._want(kinds, is_followed, gates)
         return self._stream
 
     def unfollow(self) -> None:
         """Have nothing told any more. What was told can still be taken."""
         self.flush()
-        self._want(0, None)
+        self._want(0, None, NO_GATES)
         if self._has_changed_mode and self._changing_back is None:
             # All code is translated anew for it: who follows again soon pays nothing.
             self._changing_back = threading.Timer(IDLE_SECONDS, self._change_back)
@@ -99,13 +109,14 @@ class Events:
         """Have all told that threads have done by now, as far as there is room for it."""
         self._read_all(None)
 
-    def _want(self, kinds: int, is_followed: Callable[[int, int, str], bool] | None) -> None:
+    def _want(self, kinds: int, is_followed: Callable[[int, int, str], bool] | None, gates: Gates) -> None:
         """Other events are wanted of what threads do from now on."""
 
         def change() -> None:
             if self._stream is not None and kinds >> FlowKind.MEMORY & 1:
                 self._stream.dtype = VALUE_EVENT
             self._wanted.kinds, self._wanted.is_followed = kinds, is_followed
+            self._wanted.gates, self._wanted.pid = gates, self._target.pid
 
         self._read_all(change)
 

@@ -27,6 +27,7 @@ from clew.recording.assembly.records.records import Fragments
 from clew.recording.assembly.tables.path_tables import find_last_instructions
 from clew.recording.live.process import CodeRecords
 from clew.recording.reading.inherit import Announced
+from clew.sessions.events.gates import NO_GATES, Gates
 
 __all__ = ["LiveCode", "ReadCode"]
 
@@ -86,6 +87,7 @@ class LiveCode:
         self._records: dict[int, CodeRecords] = {}
         self._inherited = np.zeros((0, RECORD_BYTES), np.uint8)
         self._places = np.zeros(0, np.uint64)
+        self._gates = NO_GATES
         self._is_stale = True
         self._read: ReadCode | None = None
         self.n_rounds = 0
@@ -112,6 +114,11 @@ class LiveCode:
         if len(further) > len(self._places):
             self._places, self._is_stale = further, True
 
+    def set_gates(self, gates: Gates) -> None:
+        """From now on it is cut there, and blocks say so."""
+        if gates is not self._gates:
+            self._gates, self._is_stale = gates, True
+
     @property
     def is_stale(self) -> bool:
         """Whether there is more than was read last."""
@@ -121,7 +128,7 @@ class LiveCode:
         """What is known; the same as before if there is no more."""
         if self._is_stale or self._read is None:
             self._is_stale = False
-            self._read = _Build(parse_code(self._all_records(), MAX_COUNTERS), self._places).code
+            self._read = _Build(parse_code(self._all_records(), MAX_COUNTERS), self._places, self._gates).code
         return self._read
 
     def _all_records(self) -> Array:
@@ -131,8 +138,8 @@ class LiveCode:
 class _Build:
     """Works code out."""
 
-    def __init__(self, code: ParsedCode, places: Array) -> None:
-        self._parsed, self._places = code, places
+    def __init__(self, code: ParsedCode, places: Array, gates: Gates) -> None:
+        self._parsed, self._places, self._gates = code, places, gates
         self._fragments: Fragments = code.parsed.fragments
         cut = self._cut()
         segments = np.flatnonzero(cut.copy != NONE)
@@ -185,6 +192,7 @@ class _Build:
         details["branch_pc"][: len(process)] = process.branch_pc
         details["first_start"][own] = first_start[row]
         details["is_wanted"][own] = ~fragments.is_left_out[fragment[row]]
+        details["gate"][own] = self._gates.at(self._start_pc[row])
         details["goes_on"][own] = exit_kind[row] == ExitKind.FALL_THROUGH
         return ReadCode(process, FlowCode(process.code.targets, details, starts))
 
@@ -197,11 +205,12 @@ class _Build:
 
     def _cut(self) -> CutCode:
         fragments, space = self._fragments, self._parsed.space
+        places = sorted_unique(self._places, self._gates.places)
         low, high = (
             np.searchsorted(fragments.app_pc, bound, "right")
-            for bound in (np.maximum(self._places, _MOST_BYTES) - _MOST_BYTES, self._places)
+            for bound in (np.maximum(places, _MOST_BYTES) - _MOST_BYTES, places)
         )
-        fragment, place = spans(low, high - low), np.repeat(self._places, high - low)
+        fragment, place = spans(low, high - low), np.repeat(places, high - low)
         is_inside = fragments.end_pc[fragment] > place
         entries = sorted_unique(space.key(fragments.code_version[fragment[is_inside]], place[is_inside]))
         onward = space.key(fragments.code_version, fragments.end_pc)

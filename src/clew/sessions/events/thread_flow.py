@@ -23,6 +23,7 @@ from clew.protocol.codec_layouts import ACCESS_ROW, BLOCK, EVENT, Position
 from clew.recording.raw.access_tail import read_accesses
 from clew.recording.raw.path_tail import PathTail
 from clew.sessions.events.byte_stream import ByteStream
+from clew.sessions.events.flow_rows import copy_rows, count_before, fill
 from clew.sessions.events.live_code import LiveCode, ReadCode
 from clew.sessions.events.path_states import PassedPath, PathStates
 from clew.sessions.events.row_stream import RowStream
@@ -172,6 +173,10 @@ class ThreadFlow:
             self._mark, self._tells = self._known, False
         self._kinds = kinds
 
+    def open_gates(self, is_open: bool) -> None:
+        """From now on it is told what it does, or not before it comes to a place from which on that is told."""
+        self._walk.is_open = is_open
+
     def take_numbers(self, n: int) -> Array:
         """The numbers (u64) of its next `n` events, which are told by others."""
         first = self._walk.sequence
@@ -303,7 +308,7 @@ class ThreadFlow:
             self._mark = None
         if self._mark is not None:
             known = min(known, self._mark)
-            records = records[: _count_before(records, self._mark)]
+            records = records[: count_before(records, self._mark)]
             is_cut = True
         self._walk.kinds = 0 if self._mark is not None else self._kinds
         # Whether the thread ended there is known once nothing follows.
@@ -339,11 +344,11 @@ class ThreadFlow:
         try:
             while True:
                 rows = take_rows()
-                n, stop = _fill(walk, rows)
+                n, stop = fill(walk, rows)
                 if n:
                     # That it began is told of a thread that goes on natively, too.
                     self._tells |= n > 1 or rows["kind"][0] != FlowKind.THREAD
-                    yield rows[:n] if n * 2 > len(rows) else _copy(rows[:n])
+                    yield rows[:n] if n * 2 > len(rows) else copy_rows(rows[:n])
                 if stop != Stop.ASKED:
                     return stop
         finally:
@@ -385,27 +390,3 @@ class ThreadFlow:
             pc = before.blocks["pc"][walk.block] if walk.block < len(before.blocks) else None
             block = NOWHERE if pc is None else int(code.process.find(np.array([pc], np.uint64))[0])
             walk.renumber(block, code.process.find(walk.open_calls))
-
-
-def _fill(walk: FlowWalk, rows: Array) -> tuple[int, Stop]:
-    """Read on until there is no more, or hardly any room; how many events, and why there are no more."""
-    n_rows, goes_on, stop = 0, True, Stop.ASKED
-    while goes_on:
-        n, stop = walk.read(rows[n_rows:])
-        n_rows += n
-        # Accesses come in pieces, and each ends a reading.
-        goes_on = stop == Stop.ASKED and n > 0 and len(rows) - n_rows > len(rows) // 4
-    return n_rows, stop
-
-
-def _copy(rows: Array) -> Array:
-    """Of its own memory. As bytes: numpy copies fields one by one."""
-    copied: Array = rows.view(np.uint8).copy().view(rows.dtype)
-    return copied
-
-
-def _count_before(records: Array, place: tuple[int, int]) -> int:
-    """How many of a path's events, which are in its order, lie before a place of it."""
-    before = records["surprise_bytes"] < place[0]
-    before |= (records["surprise_bytes"] == place[0]) & (records["decisions"] < place[1])
-    return int(before.sum())

@@ -13,6 +13,7 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from clew.sessions.events.event_stream import EventStream
     from clew.sessions.events.events import Events, Threads
+    from clew.sessions.events.gates import Places
 
 __all__ = ["FollowingFacet"]
 
@@ -29,6 +30,8 @@ class FollowingFacet:
         threads: Threads = None,
         *,
         events: Iterable[str] = ("call", "ret"),
+        activate: Places | None = None,
+        deactivate: Places | None = None,
         queue_batches: int = 64,
         on_full: str = "wait",
         time: bool = False,
@@ -40,11 +43,26 @@ class FollowingFacet:
 
         `threads` are all; or one, or some, by their numbers (tid); or those for which a function says yes, which is
         given a `FollowedThread` (pid, tid, name). New threads and children are among them. The complete order of
-        execution is recorded for it, as in mode `full`. At most `queue_batches` batches wait to be taken; if more come
+        execution is recorded for it, as in mode `full`.
+
+        With `activate` a thread's events are told from when it executes the instruction at that address on, or at one
+        of several: each given as a number or as `find` takes it, in the program that runs now and its forks. With
+        `deactivate` they are no longer told from that one on, until it comes to the other again. `thread`, `compile`
+        and `image` are told anyway.
+
+        At most `queue_batches` batches wait to be taken; if more come
         the program waits (`on_full="wait"`), or they are dropped and counted (`"drop"`). Events have their `time` only
         if asked. Told again it changes whom and what. Raises UsageError, ControlError.
         """
-        return self._events.follow(threads, events, queue_batches=queue_batches, on_full=on_full, has_time=time)
+        return self._events.follow(
+            threads,
+            events,
+            activate=activate,
+            deactivate=deactivate,
+            queue_batches=queue_batches,
+            on_full=on_full,
+            has_time=time,
+        )
 
     def unfollow(self) -> None:
         """Have no events told any more; those that were can still be taken. A second later it runs as it did before."""

@@ -100,6 +100,14 @@ class Transformers:
         for number in one._probes:
             self._probes.remove(number)
 
+    def forget(self, followed: FollowedProcess, ranges: Iterable[tuple[int, int]]) -> None:
+        """Ask once more about the blocks of a process that lie in some ranges, all threads of which are stopped."""
+        with self._lock:
+            for key in [key for key in self._said if key[0] == followed.pid]:
+                _, address, code = key
+                if any(start < address + len(code) and address < end for start, end in ranges):
+                    del self._said[key]
+
     def _change(self, control: Control, change: Callable[[], object]) -> Iterator[bool | None]:
         control.refuse_in_region("transformers")
         places = self._probes.open_places(control)
