@@ -97,6 +97,11 @@ class Decoder:
         return done
 
     @property
+    def awaits_code(self) -> bool:
+        """Whether a thread executed code of which nothing has come yet. In any thread."""
+        return any(thread.flow.waits_for_code for thread in list(self._waiting.values()))
+
+    @property
     def is_alive(self) -> bool:
         """Whether it has not ended."""
         return self._thread.is_alive()

@@ -22,6 +22,7 @@ from clew.sessions.events.decoder import Decoder
 from clew.sessions.events.event_sink import EventSink, ToldQueue
 from clew.sessions.events.event_stream import EventStream, Wanted, parse_kinds
 from clew.sessions.events.gates import NO_GATES, Gates, Places, parse_gates
+from clew.sessions.events.thread_flow import ENOUGH_ROUNDS
 from clew.sessions.threads import read_name
 
 if TYPE_CHECKING:
@@ -107,7 +108,13 @@ class Events:
 
     def flush(self) -> None:
         """Have all told that threads have done by now, as far as there is room for it."""
-        self._read_all(None)
+        for n_looks in range(1, ENOUGH_ROUNDS + 2):
+            self._read_all(None)
+            if self._decoder is None or self.stream.is_full:
+                return
+            # What a thread needs that is read may be in a ring that was looked at before, as code that is new is.
+            if n_looks > 1 and not self._decoder.awaits_code:
+                return
 
     def _want(self, kinds: int, is_followed: Callable[[int, int, str], bool] | None, gates: Gates) -> None:
         """Other events are wanted of what threads do from now on."""

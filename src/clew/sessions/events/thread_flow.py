@@ -31,7 +31,7 @@ from clew.sessions.events.told_events import ToldEvents
 from clew.store.path_checkpoints import carry_calls
 from clew.store.path_frames import FrameKind
 
-__all__ = ["ThreadFlow"]
+__all__ = ["ENOUGH_ROUNDS", "ThreadFlow"]
 
 Array = npt.NDArray[Any]
 
