@@ -27,8 +27,6 @@ impl Row for ValueEvent {
 pub struct Accesses<'a> {
     rows: &'a [AccessRow],
     n_passed: usize,
-    /// There are rows of all that is executed, or may be.
-    is_told: bool,
     /// More come behind these, which are of whole blocks.
     has_more: bool,
 }
@@ -78,19 +76,14 @@ impl AccessRow {
 }
 
 impl<'a> Accesses<'a> {
-    pub fn new(rows: &'a [AccessRow], is_told: bool, has_more: bool) -> Accesses<'a> {
-        Accesses { rows, n_passed: 0, is_told, has_more }
+    pub fn new(rows: &'a [AccessRow], has_more: bool) -> Accesses<'a> {
+        Accesses { rows, n_passed: 0, has_more }
     }
 
     /// Whether no more is known of what is executed next, though there is more.
     #[inline]
     pub fn are_all_passed(&self) -> bool {
         self.has_more && self.n_passed == self.rows.len()
-    }
-
-    /// Whether anything may have been accessed.
-    pub fn is_told(&self) -> bool {
-        self.is_told
     }
 
     /// How many are behind the reading.
@@ -155,7 +148,7 @@ mod tests {
     #[test]
     fn executions_are_told_apart() {
         let rows = rows(&[(16, 0), (18, 0), (18, 1), (16, 0), (16, 0), (40, 0)]);
-        let mut accesses = Accesses::new(&rows, true, false);
+        let mut accesses = Accesses::new(&rows, false);
         for expected in [3, 1, 1, 0] {
             let count = accesses.count_within(16, 32, &[0, 2, 5]);
             assert_eq!(count, expected);

@@ -150,16 +150,28 @@ pub unsafe extern "C" fn clew_path_read_flow(state: *mut u8, reading: *mut FlowR
         let FlowReading { begun, sequence, time, thread, kinds, .. } = *reading;
         let question = Question { thread, kinds, known: (reading.surprise_bytes, reading.decisions) };
         let accesses = slice::from_raw_parts(reading.accesses, reading.n_accesses as usize);
-        let accesses = Accesses::new(accesses, reading.has_accesses != 0, reading.has_accesses == 2);
+        let accesses = Accesses::new(accesses, reading.has_accesses == 2);
         let is_open = reading.is_open != 0;
         let mut progress = FlowProgress { begun, sequence, time, is_open, accesses };
         let (walker, n_rows) = (&mut *state.cast::<Walker>(), reading.n_rows as usize);
-        let (n, reason) = if reading.has_values != 0 {
-            let rows = slice::from_raw_parts_mut(reading.rows.cast::<ValueEvent>(), n_rows);
-            read_flow(walker, details, question, &mut progress, rows)
-        } else {
-            let rows = slice::from_raw_parts_mut(reading.rows.cast::<FlowEvent>(), n_rows);
-            read_flow(walker, details, question, &mut progress, rows)
+        let (events, values) = (reading.rows.cast::<FlowEvent>(), reading.rows.cast::<ValueEvent>());
+        let (n, reason) = match (reading.has_values != 0, reading.has_accesses != 0) {
+            (false, false) => {
+                let rows = slice::from_raw_parts_mut(events, n_rows);
+                read_flow::<_, false>(walker, details, question, &mut progress, rows)
+            }
+            (false, true) => {
+                let rows = slice::from_raw_parts_mut(events, n_rows);
+                read_flow::<_, true>(walker, details, question, &mut progress, rows)
+            }
+            (true, false) => {
+                let rows = slice::from_raw_parts_mut(values, n_rows);
+                read_flow::<_, false>(walker, details, question, &mut progress, rows)
+            }
+            (true, true) => {
+                let rows = slice::from_raw_parts_mut(values, n_rows);
+                read_flow::<_, true>(walker, details, question, &mut progress, rows)
+            }
         };
         (reading.begun, reading.sequence, reading.time) = (progress.begun, progress.sequence, progress.time);
         reading.is_open = u32::from(progress.is_open);

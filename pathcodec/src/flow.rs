@@ -49,7 +49,9 @@ impl Question {
 const MOST_ROWS: usize = 3;
 
 /// Reads on along `walker` into `rows`. How many were written, and why there are no more; `None`: there was no room.
-pub fn read_flow<R: Row>(
+///
+/// `IS_ACCESSING`: there are accesses of what is executed, or may be. What asks for them is left out of the code otherwise.
+pub fn read_flow<R: Row, const IS_ACCESSING: bool>(
     walker: &mut Walker,
     details: Details,
     question: Question,
@@ -57,29 +59,27 @@ pub fn read_flow<R: Row>(
     rows: &mut [R],
 ) -> (usize, Option<Stop>) {
     let Progress { sequence, time, is_open, accesses, .. } = *progress;
-    let mut out = Rows { rows, n: 0, question, sequence, time, is_open, accesses };
+    let mut out = Rows::<R, IS_ACCESSING> { rows, n: 0, question, sequence, time, is_open, accesses };
     let stop = read_into(walker, details, progress, &mut out);
     (progress.sequence, progress.time, progress.accesses) = (out.sequence, out.time, out.accesses);
     progress.is_open = out.is_open;
     (out.n, stop)
 }
 
-fn read_into<R: Row>(
+fn read_into<R: Row, const IS_ACCESSING: bool>(
     walker: &mut Walker,
     details: Details,
     progress: &mut Progress,
-    out: &mut Rows<'_, '_, R>,
+    out: &mut Rows<'_, '_, R, IS_ACCESSING>,
 ) -> Option<Stop> {
     let question = out.question;
     let (tells_instructions, tells_accesses) = (question.wants(flow_kind::EXEC), question.wants(flow_kind::MEMORY));
-    // Kept apart, since nothing writes to it.
-    let is_accessing = out.accesses.is_told();
     let mut n_events = walker.next_event();
     // Kept apart from what it is copied to: rows are written in between.
     let mut begun = progress.begun;
     let (mut loops, mut goes_back) = (Turns::default(), false);
     let stop = loop {
-        if goes_back && !is_accessing && !loops.pass_turns(walker, question.known, out.told()) {
+        if goes_back && !IS_ACCESSING && !loops.pass_turns(walker, question.known, out.told()) {
             loops.begin(walker, out.told());
         }
         let n_here = if details.told.is_empty() { 0 } else { walker.n_events_here() };
@@ -105,11 +105,11 @@ fn read_into<R: Row>(
         if begun.end != 0 && (begun.end != pc || !is_wanted) {
             out.end_block(&mut begun);
         }
-        let starts = match is_accessing || tells_instructions && is_wanted {
+        let starts = match IS_ACCESSING || tells_instructions && is_wanted {
             true => details.starts_of(&detail, n_instructions),
             false => &[],
         };
-        let n_accesses = if is_accessing { out.accesses.count_within(pc, end_pc, starts) } else { 0 };
+        let n_accesses = if IS_ACCESSING { out.accesses.count_within(pc, end_pc, starts) } else { 0 };
         if out.left() < MOST_ROWS + starts.len() + n_accesses {
             // More than there will ever be room for are no accesses of one block.
             break if n_accesses + starts.len() + MOST_ROWS > out.rows.len() { Some(Stop::Damaged) } else { None };
@@ -122,14 +122,14 @@ fn read_into<R: Row>(
         let next = walker.next_pc();
         loops.leave(ending, depth);
         goes_back = next <= pc && matches!(ending, ending::CONDITIONAL | ending::BACK_JUMP);
-        let accesses = out.accesses.take(n_accesses);
+        let accesses = if IS_ACCESSING { out.accesses.take(n_accesses) } else { &[] };
         if !is_wanted {
             continue;
         }
         let told = if tells_accesses { accesses } else { &[] };
         if tells_instructions {
             out.add_instructions(pc, end_pc, starts, next, depth, told);
-        } else {
+        } else if IS_ACCESSING {
             out.add_accesses(told, depth);
         }
         if begun.end == 0 {
@@ -215,7 +215,7 @@ impl<'a> Details<'a> {
     }
 }
 
-struct Rows<'a, 'b, R> {
+struct Rows<'a, 'b, R, const IS_ACCESSING: bool> {
     rows: &'a mut [R],
     n: usize,
     question: Question,
@@ -225,7 +225,7 @@ struct Rows<'a, 'b, R> {
     accesses: Accesses<'b>,
 }
 
-impl<R: Row> Rows<'_, '_, R> {
+impl<R: Row, const IS_ACCESSING: bool> Rows<'_, '_, R, IS_ACCESSING> {
     fn left(&self) -> usize {
         self.rows.len() - self.n
     }
@@ -300,7 +300,7 @@ impl<R: Row> Rows<'_, '_, R> {
             let behind = starts.get(at + 1).map_or(end, |start| pc.wrapping_add(u64::from(*start)));
             let target = if at + 1 == starts.len() { next } else { behind };
             self.add(flow_kind::EXEC, address, target, behind.wrapping_sub(address) as u32, 1, depth);
-            if !accesses.is_empty() {
+            if IS_ACCESSING && !accesses.is_empty() {
                 let (own, rest) = accesses.split_at(accesses.iter().take_while(|row| row.pc() < behind).count());
                 self.add_accesses(own, depth);
                 accesses = rest;
@@ -318,12 +318,12 @@ impl<R: Row> Rows<'_, '_, R> {
         begun: &mut BegunBlock,
         n_events: &mut usize,
     ) -> Result<(), Option<Stop>> {
-        let left_at = if self.accesses.is_told() { walker.next_pc() } else { 0 };
+        let left_at = if IS_ACCESSING { walker.next_pc() } else { 0 };
         let settled = walker.settle();
         let passed = *n_events..walker.next_event();
         *n_events = passed.end;
         if !passed.is_empty() {
-            if self.accesses.is_told() && walker.next_pc() != left_at {
+            if IS_ACCESSING && walker.next_pc() != left_at {
                 self.accesses.drop_at(left_at);
             }
             let times = details.times.get(passed.clone()).unwrap_or(&[]);
@@ -341,7 +341,7 @@ impl<R: Row> Rows<'_, '_, R> {
         if !passed.is_empty() && !walker.is_known(self.question.known) {
             return Err(Some(Stop::Cut));
         }
-        if self.accesses.are_all_passed() {
+        if IS_ACCESSING && self.accesses.are_all_passed() {
             return Err(None);
         }
         Ok(())

@@ -93,7 +93,8 @@ fn read_all(folded: &Folded, random: &mut Random, details: &[BlockDetail], kinds
             _ => all,
         };
         let details = Details { blocks: details, starts: &STARTS, times: &times, told: &[] };
-        let (n, stop) = read_flow(walker, details, Question { thread: 7, kinds, known }, &mut progress, &mut rows);
+        let (n, stop) =
+            read_flow::<_, false>(walker, details, Question { thread: 7, kinds, known }, &mut progress, &mut rows);
         assert!(rows[..n].iter().zip(found.len()..).all(|(row, at)| (row.thread, row.sequence) == (7, at as u64)));
         found.extend(rows[..n].iter().map(|row| (row.kind, row.address, row.target, row.size, row.n_instructions)));
         match stop {
@@ -156,7 +157,7 @@ fn what_the_path_itself_says_is_told_in_between() {
         let question = Question { thread: 7, kinds: 15 | 1 << flow_kind::SYSCALL, known: (u64::MAX, 0) };
         let again = folded.with_walker(|walker| loop {
             let details = Details { blocks: &details, starts: &STARTS, times: &[], told: &told };
-            let (n, stop) = read_flow(walker, details, question, &mut progress, &mut rows);
+            let (n, stop) = read_flow::<_, false>(walker, details, question, &mut progress, &mut rows);
             found.extend(&rows[..n]);
             if let Some(stop) = stop {
                 break stop;
@@ -222,7 +223,7 @@ fn no_tables_are_read_past_their_end() {
         let mut rows = [ROW; 64];
         folded.with_walker(|walker| {
             let details = Details { blocks: &details, starts: &STARTS, times: &[], told: &[] };
-            read_flow(
+            read_flow::<_, false>(
                 walker,
                 details,
                 Question { thread: 7, kinds: 15, known: (u64::MAX, 0) },
