@@ -50,7 +50,7 @@ impl AccessRow {
 
     #[inline]
     fn is_repeated(&self) -> bool {
-        self.what >> 62 & 1 != 0
+        self.what >> 61 & 1 != 0
     }
 
     /// Bytes that were accessed, and what was read or written of them.
@@ -69,8 +69,8 @@ impl AccessRow {
     }
 
     /// `what` of an access to `size` bytes, for who writes rows.
-    pub const fn pack(pc: u64, size: u32, kind: u8, [is_further, is_unread, is_repeated]: [bool; 3]) -> u64 {
-        let flags = is_further as u64 | (is_unread as u64) << 1 | (is_repeated as u64) << 2;
+    pub const fn pack(pc: u64, size: u32, kind: u8, [is_further, is_repeated]: [bool; 2]) -> u64 {
+        let flags = is_further as u64 | (is_repeated as u64) << 1;
         pc & ((1 << 48) - 1) | (size as u64 & 0x3ff) << 48 | (kind as u64 & 3) << 58 | flags << 60
     }
 }
@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     fn rows(of: &[(u64, u8)]) -> Vec<AccessRow> {
-        let what = |pc, is_further| AccessRow::pack(pc, 8, 1, [is_further != 0, false, false]);
+        let what = |pc, is_further| AccessRow::pack(pc, 8, 1, [is_further != 0, false]);
         of.iter().map(|(pc, is_further)| AccessRow { what: what(*pc, *is_further), address: 0, value: 0 }).collect()
     }
 

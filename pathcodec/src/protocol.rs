@@ -279,8 +279,8 @@ const _: () = assert!(core::mem::offset_of!(Tables, block) == 160);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AccessRow {
     /// from the lowest bit on: the instruction's address, 48 bits; bytes that were accessed, 10; enum AccessKind, 2; 1
-    /// where another access of the same instruction comes before it; 1 where it is not known what was read or written,
-    /// since it may not have been all; 1 of a string instruction, whose `value` is how many bytes its turns accessed
+    /// where another access of the same instruction comes before it; 1 of a string instruction, whose `value` is how
+    /// many bytes its turns accessed
     pub what: u64,
     /// of the memory
     pub address: u64,

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from clew.binary.architectures.architecture import Architecture
 from clew.binary.architectures.known import architecture_of_machine
 from clew.binary.elf import ElfFile
+from clew.binary.symbol_rows import read_rows
 
 __all__ = ["SUFFIX", "find_stubs"]
 
@@ -59,8 +60,8 @@ def _read_relocations(elf: ElfFile, architecture: Architecture) -> tuple[Array, 
     for name in _RELOCATION_SECTIONS:
         section = elf.find_section(name)
         if section is not None:
-            data = elf.read(section.file_offset, min(section.size_bytes, _MAX_BYTES))
-            parts.append(np.frombuffer(data[: len(data) // _RELOCATION.itemsize * _RELOCATION.itemsize], _RELOCATION))
+            size_bytes = min(section.size_bytes, _MAX_BYTES)
+            parts.append(read_rows(elf, section.file_offset, size_bytes, _RELOCATION))
     rows = np.concatenate(parts)
     kind, symbol = rows["info"] & np.uint64(0xFFFFFFFF), (rows["info"] >> np.uint64(32)).astype(np.int64)
     is_function = np.isin(kind, np.array(architecture.function_relocations, np.uint64))

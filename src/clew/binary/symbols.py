@@ -17,6 +17,7 @@ from clew.address import ImageOffset
 from clew.binary.demangle import demangle
 from clew.binary.elf import SHF_EXECINSTR, ElfFile, open_elf
 from clew.binary.plt import SUFFIX, find_stubs
+from clew.binary.symbol_rows import SHT_DYNSYM, SHT_SYMTAB, SYMBOL, read_rows
 from clew.binary.unwind import read_function_starts
 from clew.dataclass import dataclass
 from clew.errors import BinaryError
@@ -26,21 +27,16 @@ __all__ = ["SymbolTable", "load_symbols", "read_symbols"]
 DEBUG_DIRECTORY: Final = Path("/usr/lib/debug/.build-id")
 MAX_SYMBOLS: Final = 1 << 24
 MAX_NAME_BYTES: Final = 1 << 16
-_SHT_SYMTAB, _SHT_DYNSYM = 2, 11
 _STT_NOTYPE, _STT_FUNC, _STT_GNU_IFUNC = 0, 2, 10
 _STB_LOCAL, _STB_WEAK = 0, 2
 _STUB = 1 << 32
+"""Added to the place of a name: the stub that leads to what is called so."""
 _LAST_BYTES: Final = np.uint64(4096)
 """What the last symbol has, if it has no size."""
-"""Added to the place of a name: the stub that leads to what is called so."""
 _IS_READABLE: Final = re.compile(r"[( :<]")
 """What names have only after they were made readable."""
 _DEPTH: Final = 8
 """How many symbols back one is looked for that still covers an offset, past smaller ones inside it."""
-
-_SYMBOL = np.dtype(
-    [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2"), ("value", "<u8"), ("size", "<u8")]
-)
 
 Array = npt.NDArray[Any]
 
@@ -153,7 +149,7 @@ def read_symbols(elf: ElfFile) -> SymbolTable:
     found.add_tables(elf)
     found.add_stubs(elf)
     build_id = elf.build_id
-    if build_id and len(build_id) > 2 and not any(section.kind == _SHT_SYMTAB for section in elf.sections):
+    if build_id and len(build_id) > 2 and not any(section.kind == SHT_SYMTAB for section in elf.sections):
         debug_path = DEBUG_DIRECTORY / build_id[:2] / f"{build_id[2:]}.debug"
         if debug_path.exists():
             try:
@@ -169,7 +165,7 @@ class _Found:
     """Symbols of code as they are found in tables: rows of these, and the place of each one's name in `names`."""
 
     def __init__(self) -> None:
-        self._rows = [np.zeros(0, _SYMBOL)]
+        self._rows = [np.zeros(0, SYMBOL)]
         self._places = [np.zeros(0, np.int64)]
         self._names: list[bytes] = []
         self._n_bytes = 0
@@ -180,17 +176,17 @@ class _Found:
         """Add what every table of `elf` has."""
         is_code = np.array([bool(section.flags & SHF_EXECINSTR) for section in elf.sections] or [False])
         for section in elf.sections:
-            if section.kind not in (_SHT_SYMTAB, _SHT_DYNSYM) or section.link >= len(elf.sections):
+            if section.kind not in (SHT_SYMTAB, SHT_DYNSYM) or section.link >= len(elf.sections):
                 continue
-            data = elf.read(section.file_offset, min(section.size_bytes, MAX_SYMBOLS * _SYMBOL.itemsize))
-            rows = np.frombuffer(data[: len(data) // _SYMBOL.itemsize * _SYMBOL.itemsize], _SYMBOL)
+            size_bytes = min(section.size_bytes, MAX_SYMBOLS * SYMBOL.itemsize)
+            rows = read_rows(elf, section.file_offset, size_bytes, SYMBOL)
             strings = elf.sections[section.link]
             text = elf.read(strings.file_offset, strings.size_bytes)
             if self._n_bytes + len(text) >= _STUB:
                 continue
             has_name = rows["name"] < len(text)
             places = rows["name"].astype(np.int64) + self._n_bytes
-            if section.kind == _SHT_DYNSYM and not len(self._dynamic):
+            if section.kind == SHT_DYNSYM and not len(self._dynamic):
                 self._dynamic = np.where(has_name & (rows["name"] > 0), places, -1)
             kind, binding = rows["info"] & 15, rows["info"] >> 4
             in_code = (rows["section"] > 0) & (rows["section"] < len(is_code))
@@ -208,7 +204,7 @@ class _Found:
         addresses, sizes, indices = find_stubs(elf)
         known = np.flatnonzero((indices > 0) & (indices < len(self._dynamic)))
         known = known[self._dynamic[indices[known]] >= 0]
-        rows = np.zeros(len(known), _SYMBOL)
+        rows = np.zeros(len(known), SYMBOL)
         rows["info"], rows["value"], rows["size"] = _STT_FUNC, addresses[known], sizes[known]
         self._rows.append(rows)
         self._places.append(self._dynamic[indices[known]] + _STUB)

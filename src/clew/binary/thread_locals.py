@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from clew.binary.architectures.known import architecture_of_machine
 from clew.binary.elf import ElfFile
+from clew.binary.symbol_rows import SHT_DYNSYM, SHT_SYMTAB, SYMBOL, read_rows
 from clew.binary.variable_places import Constant, Operation, Stored, Term, ThreadPointer
 from clew.dataclass import dataclass
 from clew.errors import BinaryError
@@ -29,14 +30,11 @@ MAX_DYNAMIC: Final = 4096
 MAX_PLACES: Final = 1 << 16
 """At which a name is written in a table of names."""
 _MASK: Final = (1 << 64) - 1
-_SHT_SYMTAB, _SHT_RELA, _SHT_DYNSYM, _SHF_ALLOC = 2, 4, 11, 2
+_SHT_RELA, _SHF_ALLOC = 4, 2
 _STT_OBJECT, _STT_TLS = 1, 6
 _PT_DYNAMIC, _PT_TLS, _ET_EXEC = 2, 7, 2
 _DT_FLAGS_1, _DF_1_PIE = 0x6FFFFFFB, 0x08000000
 
-_SYMBOL = np.dtype(
-    [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2"), ("value", "<u8"), ("size", "<u8")]
-)
 _RELOCATION = np.dtype([("offset", "<u8"), ("type", "<u4"), ("symbol", "<u4"), ("addend", "<i8")])
 
 
@@ -53,9 +51,9 @@ def find_data_symbol(elf: ElfFile, name: str, *, is_thread_local: bool) -> DataS
     wanted = _STT_TLS if is_thread_local else _STT_OBJECT
     text = name.encode("utf-8", "surrogateescape")
     for section in elf.sections:
-        if section.kind not in (_SHT_SYMTAB, _SHT_DYNSYM) or section.link >= len(elf.sections):
+        if section.kind not in (SHT_SYMTAB, SHT_DYNSYM) or section.link >= len(elf.sections):
             continue
-        rows = _read_rows(elf, section.file_offset, section.size_bytes, _SYMBOL)
+        rows = read_rows(elf, section.file_offset, min(section.size_bytes, MAX_BYTES), SYMBOL)
         chosen = rows[(rows["info"] & 15 == wanted) & (rows["section"] != 0)]
         strings = elf.sections[section.link]
         names = elf.read(strings.file_offset, min(strings.size_bytes, MAX_BYTES))
@@ -127,7 +125,7 @@ class ThreadLocals:
     def _relocations(self) -> Array:
         """Those of variables of the file's own: they name none, and have its place in the block for an addend."""
         sections = [one for one in self._elf.sections if one.kind == _SHT_RELA and one.flags & _SHF_ALLOC]
-        parts = [_read_rows(self._elf, one.file_offset, one.size_bytes, _RELOCATION) for one in sections]
+        parts = [read_rows(self._elf, one.file_offset, min(one.size_bytes, MAX_BYTES), _RELOCATION) for one in sections]
         rows = np.concatenate([np.zeros(0, _RELOCATION), *parts])
         own: Array = rows[rows["symbol"] == 0]
         architecture = architecture_of_machine(self._elf.machine)
@@ -139,10 +137,10 @@ class ThreadLocals:
         return self._with_values(rows[(rows["symbol"] != 0) & np.isin(rows["type"], kinds)])
 
     def _with_values(self, rows: Array) -> Array:
-        symbols = np.zeros(0, _SYMBOL)
+        symbols = np.zeros(0, SYMBOL)
         for section in self._elf.sections:
-            if section.kind == _SHT_DYNSYM:
-                symbols = _read_rows(self._elf, section.file_offset, section.size_bytes, _SYMBOL)
+            if section.kind == SHT_DYNSYM:
+                symbols = read_rows(self._elf, section.file_offset, min(section.size_bytes, MAX_BYTES), SYMBOL)
         rows = rows[rows["symbol"] < len(symbols)].copy()
         named = symbols[rows["symbol"]]
         rows["addend"] += named["value"].astype(np.int64)
@@ -154,15 +152,10 @@ def _sum(term: Term, distance: int) -> Term:
     return Operation("add", term, Constant(distance & _MASK)) if distance else term
 
 
-def _read_rows(elf: ElfFile, offset: Any, size_bytes: int, kind: np.dtype[Any]) -> Array:
-    data = elf.read(offset, min(size_bytes, MAX_BYTES))
-    return np.frombuffer(data[: len(data) // kind.itemsize * kind.itemsize], kind)
-
-
 def _is_position_independent_program(elf: ElfFile) -> bool:
     """Whether the linker marked it as a program that may lie anywhere (DF_1_PIE)."""
     segment = next((one for one in elf.segments if one.kind == _PT_DYNAMIC), None)
     if segment is None:
         return False
-    rows = _read_rows(elf, segment.file_offset, min(segment.file_bytes, 16 * MAX_DYNAMIC), np.dtype("<2u8"))
+    rows = read_rows(elf, segment.file_offset, min(segment.file_bytes, 16 * MAX_DYNAMIC), np.dtype("<2u8"))
     return any(int(tag) == _DT_FLAGS_1 and int(value) & _DF_1_PIE for tag, value in rows.reshape(-1, 2).tolist())

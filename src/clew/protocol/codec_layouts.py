@@ -212,9 +212,9 @@ ACCESS_ROW: Final[np.dtype[np.void]] = np.dtype(
 )
 """What an instruction did with memory, in the order in which its thread did it. what: from the lowest bit on: the
 instruction's address, 48 bits; bytes that were accessed, 10; enum AccessKind, 2; 1 where another access of the same
-instruction comes before it; 1 where it is not known what was read or written, since it may not have been all; 1 of a
-string instruction, whose `value` is how many bytes its turns accessed; address: of the memory; value: the first
-eight bytes that were read or, where it was written, that are there now; 0 where that is not known.
+instruction comes before it; 1 of a string instruction, whose `value` is how many bytes its turns accessed; address:
+of the memory; value: the first eight bytes that were read or, where it was written, that are there now; 0 where that
+is not known.
 """
 
 

@@ -21,7 +21,7 @@ from clew.process.linux import PROT_EXEC
 from clew.process.maps import Mapping, read_maps
 from clew.recording.options.filters import CodeMapping, image_base
 
-__all__ = ["Image", "Images", "read_memory", "write_memory"]
+__all__ = ["Image", "Images", "bias_of", "read_memory", "write_memory"]
 
 
 def read_memory(pid: Pid, address: int, size_bytes: int) -> bytes:
@@ -82,6 +82,11 @@ class _File:
     debug: DebugFile | None = None
 
 
+def bias_of(image: Image, elf: ElfFile) -> int:
+    """What an image's addresses are more than those in its file `elf`, which may be negative."""
+    return image.base - elf.lowest_address
+
+
 class Images:
     """The images of a process, and what their files say; files are read once. Closed with `close`."""
 
@@ -137,10 +142,9 @@ class Images:
         return None if file is None else file.debug
 
     def rules(self, image: Image) -> tuple[FrameRules, int] | None:
-        """How to unwind frames of an image, and what its addresses are less than those in its file, which may be
-        negative; None if its file can't be read."""
+        """How to unwind frames of an image, and its `bias_of`; None if its file can't be read."""
         file = self._file(image.path)
-        return None if file is None else (file.rules, image.base - file.elf.lowest_address)
+        return None if file is None else (file.rules, bias_of(image, file.elf))
 
     def name(self, images: list[Image], address: int) -> tuple[str, str, int]:
         """Image and symbol in which an address lies, and how far behind its start; the image's start where no symbol is

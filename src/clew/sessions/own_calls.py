@@ -17,6 +17,7 @@ from clew.errors import BinaryError, ControlError, UsageError
 from clew.process.processors.chosen import native_processor
 from clew.protocol._constants import HoldReason
 from clew.recording.following.own_calls import N_VECTORS, OwnCall
+from clew.sessions.memory import bias_of
 
 if TYPE_CHECKING:
     from clew.binary.elf import ElfFile
@@ -24,23 +25,24 @@ if TYPE_CHECKING:
     from clew.recording.following.holding import Holding
     from clew.sessions.target import SessionTarget
 
-__all__ = ["call_function", "find_return_code"]
+__all__ = ["call_function"]
 
-PATIENCE_SECONDS: Final = 10.0
 MAX_CODE_BYTES: Final = 1 << 26
 """No more of a file is looked through for the code that returns from handlers."""
 _MASK: Final = (1 << 64) - 1
 
 
-def find_return_code(target: SessionTarget) -> RemoteAddress:
+def _find_return_code(target: SessionTarget) -> RemoteAddress:
     """The code by which the program returns from handlers. Raises ControlError if nothing that is loaded has any."""
     codes = native_processor().architecture.handler_returns
     for image in target.loaded():
         elf = target.images.elf(image)
-        for code in codes if elf is not None else ():
-            place = None if elf is None else _find_code(elf, code)
-            if elf is not None and place is not None:
-                return RemoteAddress(image.base - elf.lowest_address + place)
+        if elf is None:
+            continue
+        for code in codes:
+            place = _find_code(elf, code)
+            if place is not None:
+                return RemoteAddress(bias_of(image, elf) + place)
     raise ControlError(
         f"process {target.pid}: nothing that is loaded returns from handlers, so no function can be called"
     )
@@ -70,7 +72,7 @@ def call_function(
     Raises ControlError, UsageError.
     """
     registers, vectors = _place(arguments)
-    return_pc = find_return_code(target)
+    return_pc = _find_return_code(target)
     mark = native_processor().architecture.handler_frame
 
     def is_own(stack_pointer: int) -> bool:

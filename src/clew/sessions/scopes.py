@@ -23,7 +23,7 @@ from clew.capture.scope import Known
 from clew.capture.types import CType
 from clew.errors import BinaryError, CaptureError
 from clew.protocol._constants import CaptureType
-from clew.sessions.memory import Image, Images
+from clew.sessions.memory import Image, Images, bias_of
 
 __all__ = ["ProgramScope", "UnloadedScope"]
 
@@ -152,7 +152,7 @@ class ProgramScope:
         elf = self._images.elf(image)
         if elf is None:
             raise CaptureError(f"{image.name} can't be read")
-        return ThreadLocals(elf, is_program=self._is_program(image)).address(offset, image.base - elf.lowest_address)
+        return ThreadLocals(elf, is_program=self._is_program(image)).address(offset, bias_of(image, elf))
 
     def _open_place(self, image: Image) -> CodePlace:
         debug, rules = self._images.debug(image), self._images.rules(image)

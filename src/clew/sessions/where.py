@@ -12,6 +12,7 @@ from clew.binary.thread_locals import find_data_symbol
 from clew.dataclass import dataclass
 from clew.errors import BinaryError, ControlError, UsageError
 from clew.recording.control.places import parse_place
+from clew.sessions.memory import bias_of
 
 if TYPE_CHECKING:
     from clew.process.maps import Mapping
@@ -53,7 +54,7 @@ class Where:
             with contextlib.suppress(BinaryError):
                 symbol = None if elf is None else find_data_symbol(elf, self.symbol, is_thread_local=False)
                 if elf is not None and symbol is not None:
-                    found.add(image.base - elf.lowest_address + symbol.value + self.offset)
+                    found.add(bias_of(image, elf) + symbol.value + self.offset)
         return found
 
 

@@ -202,8 +202,7 @@ impl Mangler {
             }
             Value::Unknown => emitter.store_word_in_row(offset_of!(AccessRow, value), 0),
         }
-        let flags = [is_further, access.is_unread, access.is_repeated];
-        let what = AccessRow::pack(pc.raw(), access.size, access.kind, flags);
+        let what = AccessRow::pack(pc.raw(), access.size, access.kind, [is_further, access.is_repeated]);
         emitter.store_word_in_row(offset_of!(AccessRow, what), what);
         emitter.add_immediate(INDEX, size_of::<AccessRow>() as i32);
         emitter.store_gs(gs_path_cell(CURSOR), INDEX);
