@@ -46,7 +46,7 @@ def test_they_are_those_of_the_trace(name: str, mode: str) -> None:
 @pytest.mark.parametrize("mode", ["counts", "full"])
 def test_they_are_exact_where_threads_are_stopped(called: Path, mode: str) -> None:
     told: Counter[str] = Counter()
-    with clew.spawn([called, "3000000", "3"], mode=mode, stdout=subprocess.DEVNULL) as session:
+    with clew.spawn([called, "1000000000", "3"], mode=mode, stdout=subprocess.DEVNULL) as session:
         for _ in range(3):
             session.resume()
             time.sleep(0.1)

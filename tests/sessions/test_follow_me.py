@@ -298,10 +298,14 @@ KILLED = """
 import signal, pathlib, warnings
 own = ctypes.CDLL(sys.argv[1])
 def find():
-    return [int(name) for name in os.listdir("/proc") if name.isdigit()
-            and b"\\0clew.sessions.inside.helper\\0" in pathlib.Path("/proc/" + name + "/cmdline").read_bytes()
-            and os.stat("/proc/" + name).st_uid == os.getuid() and os.environ["TMPDIR"].encode() in
-            pathlib.Path("/proc/" + name + "/environ").read_bytes()]
+    return [int(name) for name in os.listdir("/proc") if name.isdigit() and is_helper(pathlib.Path("/proc/" + name))]
+def is_helper(process):
+    try:
+        return (b"\\0clew.sessions.inside.helper\\0" in (process / "cmdline").read_bytes()
+                and process.stat().st_uid == os.getuid()
+                and os.environ["TMPDIR"].encode() in (process / "environ").read_bytes())
+    except (FileNotFoundError, ProcessLookupError):
+        return False  # It has ended meanwhile.
 """
 
 

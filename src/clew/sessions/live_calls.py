@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Final
 
 from clew.errors import ControlError
 from clew.recording.assembly.images.images import ImageFiles
-from clew.recording.journal.frames import Frame, FrameKind
-from clew.recording.journal.tail import JournalTail
+from clew.recording.journal.frames import FrameKind
 from clew.recording.live.calls import CallCounts
 from clew.recording.live.counters import LiveCounters
-from clew.recording.live.process import LiveProcess
+from clew.recording.live.processes import LiveProcesses
 from clew.store.names import JOURNAL_NAME
 
 if TYPE_CHECKING:
     from clew.recording.control.commands import Control
     from clew.recording.following.followed import FollowedProcess
+    from clew.recording.live.process import LiveProcess
     from clew.sessions.target import SessionTarget
 
 __all__ = ["LiveCalls"]
@@ -39,9 +39,8 @@ class LiveCalls:
 
     def __init__(self, target: SessionTarget, recorded: Path) -> None:
         self._target = target
-        self._tail = JournalTail(os.open(recorded / JOURNAL_NAME, os.O_RDONLY | os.O_CLOEXEC))
+        self._processes = LiveProcesses(recorded / JOURNAL_NAME)
         self._files = ImageFiles()
-        self._processes: dict[int, LiveProcess] = {}
         self._counts: dict[int, CallCounts] = {}
         self._ended: Counter[str] = Counter()
         self._kept: list[int] = []
@@ -61,17 +60,16 @@ class LiveCalls:
         total: Counter[str] | None = None
         # What the target made up, or what was overwritten: a trace leaves out what can't be.
         with contextlib.suppress(ValueError, KeyError, OSError):
-            for frame in self._tail.iter_new():
-                self._take(frame)
+            for process, frame in self._processes.iter_new():
+                if frame.kind == FrameKind.PROCESS_END:
+                    self._settle(process)
             total = self._add_up()
         self._is_partial |= total is None
         return None if self._is_partial else total
 
     def close(self) -> None:
         """Let go of the journal and the shared memory."""
-        self._tail.close()
-        for process in self._processes.values():
-            process.stop_reading()
+        self._processes.close()
 
     def _read_counters(self, control: Control) -> Iterator[bool]:
         live = list(control.processes.live)
@@ -82,7 +80,7 @@ class LiveCalls:
         yield True
 
     def _read_of(self, followed: FollowedProcess) -> None:
-        process = self._process(followed.number)
+        process = self._processes.find(followed.number)
         if process.end is not None:
             return
         try:
@@ -92,20 +90,6 @@ class LiveCalls:
             process.counters.read(process.mode, sys.maxsize)
         except (OSError, ValueError):
             self._is_partial = True
-
-    def _process(self, number: int) -> LiveProcess:
-        process = self._processes.get(number)
-        if process is None:
-            process = self._processes[number] = LiveProcess(number, self._processes)
-        return process
-
-    def _take(self, frame: Frame) -> None:
-        if frame.kind == FrameKind.SESSION:
-            return
-        process = self._process(frame.process)
-        process.take(frame)
-        if frame.kind == FrameKind.PROCESS_END:
-            self._settle(process)
 
     def _settle(self, process: LiveProcess) -> None:
         """Nothing more comes of a process."""
@@ -117,7 +101,7 @@ class LiveCalls:
         del self._counts[process.number]
         self._kept.append(process.number)
         if len(self._kept) > MAX_ENDED:
-            self._processes.pop(self._kept.pop(0), None)
+            self._processes.by_number.pop(self._kept.pop(0), None)
 
     def _counts_of(self, process: LiveProcess) -> CallCounts:
         if process.number not in self._counts:
@@ -126,7 +110,7 @@ class LiveCalls:
 
     def _add_up(self) -> Counter[str] | None:
         total = Counter(self._ended)
-        for process in self._processes.values():
+        for process in self._processes.by_number.values():
             if process.end is not None:
                 continue
             calls = self._counts_of(process).count()

@@ -5,7 +5,6 @@ Runs in the controller, in whatever threads the caller has. Nothing is kept or r
 
 from __future__ import annotations
 
-import os
 import threading
 from pathlib import Path
 from typing import Any, Final
@@ -15,8 +14,8 @@ import numpy.typing as npt
 
 from clew.errors import ControlError, OutputError
 from clew.protocol._generated import FRAGMENT_RECORD, INVALIDATE_RECORD, RecordKind
-from clew.recording.journal.tail import JournalTail
 from clew.recording.live.process import LiveProcess
+from clew.recording.live.processes import LiveProcesses
 from clew.store.names import JOURNAL_NAME
 
 __all__ = ["TRANSLATED_BLOCK", "TranslatedCode"]
@@ -35,8 +34,7 @@ class TranslatedCode:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._lock = threading.Lock()
-        self._tail: JournalTail | None = None
-        self._processes: dict[int, LiveProcess] = {}
+        self._processes: LiveProcesses | None = None
 
     def read(self, pid: int) -> Array:
         """What is in use of process `pid`, of dtype TRANSLATED_BLOCK, by addresses; all that it told was recorded.
@@ -44,8 +42,8 @@ class TranslatedCode:
         Raises ControlError where there is no such process, OutputError.
         """
         with self._lock:
-            self._take_new()
-            own = [one for one in self._processes.values() if one.start is not None and one.start["pid"] == pid]
+            processes = self._take_new()
+            own = [one for one in processes if one.start is not None and one.start["pid"] == pid]
             if not own:
                 raise ControlError(f"process {pid}: nothing is recorded of it")
             # A program that another executes is a process of its own here.
@@ -54,23 +52,22 @@ class TranslatedCode:
     def close(self) -> None:
         """Let go of what was read."""
         with self._lock:
-            if self._tail is not None:
-                self._tail.close()
+            if self._processes is not None:
+                self._processes.close()
 
-    def _take_new(self) -> None:
+    def _take_new(self) -> list[LiveProcess]:
+        """All processes, with what has come of them by now."""
         path = self._folder / JOURNAL_NAME
         try:
-            if self._tail is None:
-                self._tail = JournalTail(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
-            for frame in self._tail.iter_new():
-                if frame.process not in self._processes:
-                    self._processes[frame.process] = LiveProcess(frame.process, self._processes)
-                try:
-                    self._processes[frame.process].take(frame)
-                except _DAMAGE as error:
-                    raise ControlError(f"what was recorded is damaged: {error}") from error
+            if self._processes is None:
+                self._processes = LiveProcesses(path)
+            for _ in self._processes.iter_new():
+                pass
+        except _DAMAGE as error:
+            raise ControlError(f"what was recorded is damaged: {error}") from error
         except OSError as error:
             raise OutputError.from_os_error(path, error) from error
+        return list(self._processes.by_number.values())
 
 
 def _find_in_use(records: Array) -> Array:
