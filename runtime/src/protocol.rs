@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0x1d, 0xbd, 0x2e, 0xd5, 0x14, 0xc4, 0x7d, 0x3e, 0x56, 0x7e, 0x02, 0xa1, 0x39, 0x54, 0x00, 0xd3, 0xde, 0x0c, 0x0f,
-    0x37, 0xc3, 0x1c, 0x04, 0x25, 0x8c, 0x88, 0xdb, 0x9a, 0xf6, 0xdf, 0x35, 0x58,
+    0x5a, 0x57, 0x0e, 0x23, 0x25, 0x31, 0x59, 0x48, 0x43, 0x1f, 0xcb, 0x2a, 0xfb, 0xbb, 0xcc, 0x72, 0xb6, 0x2a, 0xb4,
+    0x50, 0xbc, 0x2a, 0x2b, 0x20, 0xce, 0x21, 0x59, 0xe0, 0x93, 0x75, 0xf1, 0x30,
 ];
 /// the least that is mapped at once
 pub const PAGE_BYTES: u64 = 0x1000;
@@ -41,6 +41,8 @@ pub const MAX_INVALIDATED_RANGES: u64 = 0x10;
 pub const MAX_PREFETCHED: u64 = 0x2000;
 /// ranges of code whose blocks are asked about
 pub const MAX_TRANSFORM_RANGES: u64 = 0x80;
+/// registers that an inline piece changes (InlinePiece)
+pub const MAX_INLINE_REGISTERS: u64 = 0x6;
 /// bytes of what is changed in one block
 pub const MAX_BLOCK_CHANGES_BYTES: u64 = 0x4000;
 /// operations of one form
@@ -481,11 +483,13 @@ pub mod piece_place {
 }
 
 /// What is added: instructions of the program's kind, as if they were at the instruction's address, or right behind it;
-/// or machine code that means the same everywhere, keeps what the program needs, and is executed as it is, on the
-/// runtime's stack, the program's stack pointer on top.
+/// or machine code that means the same everywhere and is executed as it is: verbatim keeps what the program needs, and
+/// runs on the runtime's stack, the program's stack pointer on top; inline uses no stack, and what it changes is kept
+/// by the runtime (InlinePiece).
 pub mod piece_kind {
     pub const CODE: u8 = 0;
     pub const VERBATIM: u8 = 1;
+    pub const INLINE: u8 = 2;
 }
 
 /// Numbered errors on the status page; error_detail says more as each one tells.
@@ -715,6 +719,23 @@ const _: () = assert!(core::mem::size_of::<BlockPiece>() == 4);
 const _: () = assert!(core::mem::offset_of!(BlockPiece, place) == 0);
 const _: () = assert!(core::mem::offset_of!(BlockPiece, kind) == 1);
 const _: () = assert!(core::mem::offset_of!(BlockPiece, size_bytes) == 2);
+
+/// In front of the machine code of an inline piece: what is kept around it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct InlinePiece {
+    /// the general registers that it changes, a bit each by the architecture's numbers, MAX_INLINE_REGISTERS at most,
+    /// none of them the stack pointer (written by: controller:live)
+    pub registers: u16,
+    /// 1: it changes flags that may be asked for (written by: controller:live)
+    pub keeps_flags: u8,
+    /// 0 (written by: controller:live)
+    pub reserved: u8,
+}
+const _: () = assert!(core::mem::size_of::<InlinePiece>() == 4);
+const _: () = assert!(core::mem::offset_of!(InlinePiece, registers) == 0);
+const _: () = assert!(core::mem::offset_of!(InlinePiece, keeps_flags) == 2);
+const _: () = assert!(core::mem::offset_of!(InlinePiece, reserved) == 3);
 
 /// What the runtime says of itself. Read by the controller as untrusted input.
 #[repr(C)]

@@ -274,10 +274,18 @@ session.wait()
 
 
 SOURCE = """
-static uint64_t n_calls, arguments[2];
+static uint64_t n_calls, arguments[2], mixed;
 int limit = 3;
 static __attribute__((noinline)) CLEW_CALLOUT int helper(int x) { return x > limit ? helper(x - 1) + 1 : x; }
 CLEW_CALLOUT void count(void) { n_calls++; }
+CLEW_CALLOUT void mix(void)
+{
+    mixed = mixed * 31 + n_calls++;
+    if (mixed & 1)
+        mixed ^= mixed >> 7;
+    while (mixed >> 60)
+        mixed -= mixed >> 3;
+}
 CLEW_CALLOUT void look(struct clew_registers *r) { arguments[0] += r->rdi; arguments[1] += helper((int)r->rsi); }
 CLEW_CALLOUT void set(struct clew_registers *r) { r->rax = 7; arguments[0] = r->rsp; }
 static __attribute__((noinline)) CLEW_CALLOUT void add_to(struct clew_registers *r) { arguments[0] += r->rdi; }
@@ -289,6 +297,18 @@ CLEW_CALLOUT void touch(struct clew_registers *r)
         arguments[i & 1] ^= all[i] * 3 + n_calls++;
 }
 """
+
+
+def mixed_by(n_calls: int) -> int:
+    """What `mix` comes to."""
+    mixed = 0
+    for n in range(n_calls):
+        mixed = (mixed * 31 + n) % 2**64
+        if mixed & 1:
+            mixed ^= mixed >> 7
+        while mixed >> 60:
+            mixed -= mixed >> 3
+    return mixed
 
 
 @pytest.mark.parametrize("mode", _MODES)
@@ -337,7 +357,7 @@ def test_compiled_callouts_change_registers(called: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 6))])
-@pytest.mark.parametrize("function", ["count", "look", "touch"])
+@pytest.mark.parametrize("function", ["count", "look", "mix", "touch"])
 def test_compiled_callouts_change_nothing_else(seed: int, function: str, tmp_path: Path) -> None:
     edited = build_edited(fixed_program(seed, 6), seed, tmp_path)
     native = runs.run([*runs.FIXED_LAYOUT, edited.plain], timeout_seconds=20)
@@ -356,6 +376,7 @@ def test_compiled_callouts_change_nothing_else(seed: int, function: str, tmp_pat
         assert session.stdout.read() == native.stdout
         assert not transformer.errors and not session.trace.verify()
         assert code.number("n_calls") > 1000 or function == "look"
+        assert code.number("mixed") == (mixed_by(code.number("n_calls")) if function == "mix" else 0)
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("1dbd2ed514c47d3e567e02a1395400d3de0c0f37c31c04258c88db9af6df3558")
+SCHEMA_HASH: Final = bytes.fromhex("5a570e2325315948431fcb2afbbbcc72b62ab450bc2a2b20ce2159e09375f130")
 
 CONTAINER_MAGIC: Final = 3544686211845344323
 """what a container begins with: CLDATA11"""
@@ -56,6 +56,8 @@ MAX_PREFETCHED: Final = 8192
 """addresses that may wait to be translated (SessionHeader.prefetch_offset)"""
 MAX_TRANSFORM_RANGES: Final = 128
 """ranges of code whose blocks are asked about"""
+MAX_INLINE_REGISTERS: Final = 6
+"""registers that an inline piece changes (InlinePiece)"""
 MAX_BLOCK_CHANGES_BYTES: Final = 16384
 """bytes of what is changed in one block"""
 MAX_CAPTURE_OPERATIONS: Final = 128
@@ -583,12 +585,14 @@ class PiecePlace(IntEnum):
 
 class PieceKind(IntEnum):
     """What is added: instructions of the program's kind, as if they were at the instruction's address, or right behind
-    it; or machine code that means the same everywhere, keeps what the program needs, and is executed as it is, on
-    the runtime's stack, the program's stack pointer on top.
+    it; or machine code that means the same everywhere and is executed as it is: verbatim keeps what the program
+    needs, and runs on the runtime's stack, the program's stack pointer on top; inline uses no stack, and what it
+    changes is kept by the runtime (InlinePiece).
     """
 
     CODE = 0
     VERBATIM = 1
+    INLINE = 2
 
 
 class ErrorCode(IntEnum):
@@ -645,6 +649,7 @@ CAPTURE_INSTRUCTION_BYTES: Final = 16
 CAPTURE_PLACE_BYTES: Final = 24
 BLOCK_CHANGE_BYTES: Final = 4
 BLOCK_PIECE_BYTES: Final = 4
+INLINE_PIECE_BYTES: Final = 4
 STATUS_PAGE_BYTES: Final = 4096
 THREAD_SLOT_BYTES: Final = 512
 START_BLOCK_BYTES: Final = 4096
@@ -749,6 +754,14 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "place": (0, "<B"),
             "kind": (1, "<B"),
             "size_bytes": (2, "<H"),
+        },
+    ),
+    "InlinePiece": (
+        4,
+        {
+            "registers": (0, "<H"),
+            "keeps_flags": (2, "<B"),
+            "reserved": (3, "<B"),
         },
     ),
     "StatusPage": (

@@ -31,6 +31,7 @@ from clew.protocol._constants import (
     FRAGMENT_RECORD_BYTES,
     FULL_WAIT_SECONDS,
     IMAGE_RECORD_BYTES,
+    INLINE_PIECE_BYTES,
     INVALIDATE_RECORD_BYTES,
     LAYOUTS,
     LINK_RECORD_BYTES,
@@ -52,6 +53,7 @@ from clew.protocol._constants import (
     MAX_FILTER_RANGES,
     MAX_FRAGMENT_BYTES,
     MAX_FRAGMENT_INSTRUCTIONS,
+    MAX_INLINE_REGISTERS,
     MAX_INVALIDATED_RANGES,
     MAX_PATH_BYTES,
     MAX_PREFETCHED,
@@ -172,6 +174,8 @@ __all__ = [
     "FULL_WAIT_SECONDS",
     "IMAGE_RECORD",
     "IMAGE_RECORD_BYTES",
+    "INLINE_PIECE",
+    "INLINE_PIECE_BYTES",
     "INVALIDATE_RECORD",
     "INVALIDATE_RECORD_BYTES",
     "LAYOUTS",
@@ -195,6 +199,7 @@ __all__ = [
     "MAX_FILTER_RANGES",
     "MAX_FRAGMENT_BYTES",
     "MAX_FRAGMENT_INSTRUCTIONS",
+    "MAX_INLINE_REGISTERS",
     "MAX_INVALIDATED_RANGES",
     "MAX_PATH_BYTES",
     "MAX_PREFETCHED",
@@ -452,6 +457,16 @@ BLOCK_PIECE: Final[np.dtype[np.void]] = np.dtype(
     }
 )
 """Code that is added at an instruction. Behind it: its bytes."""
+
+INLINE_PIECE: Final[np.dtype[np.void]] = np.dtype(
+    {
+        "names": ["registers", "keeps_flags", "reserved"],
+        "formats": ["<u2", "<u1", "<u1"],
+        "offsets": [0, 2, 3],
+        "itemsize": 4,
+    }
+)
+"""In front of the machine code of an inline piece: what is kept around it."""
 
 STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
     {

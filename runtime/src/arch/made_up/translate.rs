@@ -7,6 +7,7 @@ use super::spill::SpillState;
 use crate::context::addresses::AppPc;
 use crate::cpu::code;
 use crate::cpu::decode::block::{parts, MAX_INSTRUCTION_BYTES};
+use crate::protocol::InlinePiece;
 use alloc::vec::Vec;
 
 /// Why an instruction could not be mangled.
@@ -63,6 +64,10 @@ impl Added {
 
     pub fn verbatim(bytes: &[u8]) -> Added {
         Added(bytes.to_vec())
+    }
+
+    pub fn inline(_: InlinePiece, bytes: &[u8]) -> Option<Added> {
+        Some(Added::verbatim(bytes))
     }
 
     pub fn emit(&self, _: &mut Mangler, emitter: &mut Emitter, _: &mut dyn FnMut(usize, SpillState)) {

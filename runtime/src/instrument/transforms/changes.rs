@@ -8,13 +8,15 @@ use super::super::kinds::count_copied;
 use crate::context::addresses::AppPc;
 use crate::cpu::translate::Added;
 use crate::decode::{Block, Ending};
-use crate::protocol::{piece_kind, piece_place, BlockChange, BlockPiece};
+use crate::protocol::{piece_kind, piece_place, BlockChange, BlockPiece, InlinePiece};
 use alloc::vec::Vec;
 
 /// A fragment has so much room beside what the block itself takes.
 const MAX_ADDED_BYTES: usize = 0xa000;
 /// An instruction takes at most so many times its bytes, where it names memory relative to itself (cpu::translate).
 const GROWTH: usize = 5;
+/// Keeping registers and flags takes at most so many bytes.
+const KEEPING_BYTES: usize = 200;
 
 /// What is changed at one instruction.
 pub struct Change {
@@ -57,10 +59,20 @@ impl Changes {
                 let added = match piece.kind {
                     piece_kind::CODE => Added::decode(code, at)?,
                     piece_kind::VERBATIM => Added::verbatim(code),
+                    piece_kind::INLINE => {
+                        let mut code = code;
+                        // SAFETY: as above.
+                        let head: InlinePiece = unsafe { take(&mut code) }?;
+                        Added::inline(head, code)?
+                    }
                     _ => return None,
                 };
-                keeps_code &= piece.kind == piece_kind::VERBATIM;
-                size += code.len() * if piece.kind == piece_kind::CODE { GROWTH } else { 1 };
+                keeps_code &= piece.kind != piece_kind::CODE;
+                size += match piece.kind {
+                    piece_kind::CODE => code.len() * GROWTH,
+                    piece_kind::INLINE => code.len() + KEEPING_BYTES,
+                    _ => code.len(),
+                };
                 match piece.place {
                     piece_place::BEFORE => change.before.push(added),
                     piece_place::AFTER => change.after.push(added),
@@ -136,5 +148,10 @@ mod tests {
         assert!(parse(&[0, 0, 0, 1, 0, piece_kind::VERBATIM, 2, 0, 0x90]).is_none(), "fewer bytes than it says");
         assert!(parse(&[0, 0, 0, 1, 2, piece_kind::VERBATIM, 0, 0]).is_none(), "no place");
         assert!(parse(&[0, 0, 0, 1, 0, 9, 0, 0]).is_none(), "no kind");
+        let inline = |registers: [u8; 2]| [0, 0, 0, 1, 0, piece_kind::INLINE, 4, 0, registers[0], registers[1], 1, 0];
+        assert!(parse(&inline([0b1100_0011, 0b1100])).is_some_and(|changes| changes.keeps_code));
+        assert!(parse(&inline([0b1_0000, 0])).is_none(), "the stack pointer");
+        assert!(parse(&inline([0xef, 0])).is_none(), "too many registers");
+        assert!(parse(&[0, 0, 0, 1, 0, piece_kind::INLINE, 3, 0, 0, 0, 0]).is_none(), "no head");
     }
 }

@@ -7,7 +7,7 @@ that nothing is decoded, and all else is shown as ever.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,7 +16,17 @@ if TYPE_CHECKING:
     from clew.binary.architectures.details import InstructionDetails
     from clew.binary.arguments import Signature, Signed
 
-__all__ = ["Architecture"]
+__all__ = ["Architecture", "WrappedCallout"]
+
+
+class WrappedCallout(NamedTuple):
+    """Machine code of a callout, for any address. With `registers` (numbers of the architecture's) it uses no stack and
+    changes these, and flags that are to be kept where `keeps_flags` says so; without, it keeps everything itself and
+    needs the runtime's stack."""
+
+    code: bytes
+    registers: tuple[int, ...] | None = None
+    keeps_flags: bool = False
 
 
 class Architecture:
@@ -102,7 +112,7 @@ class Architecture:
         """Instructions of `code`, which is at `address`, with all that is known of them. Ends where there is none."""
         return iter(())
 
-    def wrap_callout(self, text: bytes, entry: int, size_bytes: int, *, keeps_flags: bool) -> bytes:
+    def wrap_callout(self, text: bytes, entry: int, size_bytes: int, *, keeps_flags: bool) -> WrappedCallout:
         """Machine code, for any address, that calls the function of `size_bytes` at `entry` of some compiled code:
         with what registers it shows it, and keeping flags if they may be needed."""
         raise NotImplementedError

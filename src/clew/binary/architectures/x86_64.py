@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
+    from clew.binary.architectures.architecture import WrappedCallout
     from clew.binary.architectures.details import InstructionDetails
     from clew.binary.arguments import Signature, Signed
 
@@ -80,7 +81,7 @@ class _X86_64(Architecture):  # noqa: N801
 
         return iter_details(code, address)
 
-    def wrap_callout(self, text: bytes, entry: int, size_bytes: int, *, keeps_flags: bool) -> bytes:
+    def wrap_callout(self, text: bytes, entry: int, size_bytes: int, *, keeps_flags: bool) -> WrappedCallout:
         from clew.binary.architectures.x86_64_callouts import wrap_callout
 
         return wrap_callout(text, entry, size_bytes, keeps_flags=keeps_flags)

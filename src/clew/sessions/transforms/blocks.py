@@ -216,7 +216,12 @@ class CodeInstruction:
         else:
             assert followed is not None
             keeps_flags = self._block.needs_flags(self, is_behind=one.place == PiecePlace.AFTER)
-            kind, code = PieceKind.VERBATIM, one.native.call_from(followed, one.function, keeps_flags=keeps_flags)
+            wrapped = one.native.call_from(followed, one.function, keeps_flags=keeps_flags)
+            kind, code = PieceKind.VERBATIM, wrapped.code
+            if wrapped.registers is not None:
+                kept = sum(1 << number for number in wrapped.registers)
+                kind = PieceKind.INLINE
+                code = pack_struct("InlinePiece", registers=kept, keeps_flags=int(wrapped.keeps_flags)) + code
         return pack_struct("BlockPiece", place=one.place, kind=kind, size_bytes=len(code)) + code
 
     def __str__(self) -> str:

@@ -17,6 +17,7 @@ from clew.process.shared_layout import CALLOUT_DATA_BYTES
 from clew.sessions.transforms.tools import run_tool
 
 if TYPE_CHECKING:
+    from clew.binary.architectures.architecture import WrappedCallout
     from clew.process.callout_data import CalloutData
     from clew.recording.following.followed import FollowedProcess
 
@@ -64,7 +65,7 @@ class NativeCode:
         self._folder, self._place = folder, place
         self._object = folder / f"callout-{place}.o"
         self._linked: dict[int, _Linked] = {}
-        self._wrapped: dict[tuple[int, str, bool], bytes] = {}
+        self._wrapped: dict[tuple[int, str, bool], WrappedCallout] = {}
         self._data: dict[int, CalloutData] = {}
         architecture = native_processor().architecture
         options = (*_OPTIONS, *architecture.callout_options)
@@ -105,7 +106,7 @@ class NativeCode:
             raise UsageError(f"{name} has {symbol.size_bytes} bytes, in processes that call it")
         data.write(self._place + symbol.address, packed)
 
-    def call_from(self, followed: FollowedProcess, name: str, *, keeps_flags: bool) -> bytes:
+    def call_from(self, followed: FollowedProcess, name: str, *, keeps_flags: bool) -> WrappedCallout:
         """Machine code that calls a function, in a process that has its data from now on. Raises TransformError."""
         shared = followed.shared
         base = followed.plan.shared_base + shared.layout.callout_data_offset + self._place

@@ -1,15 +1,16 @@
-//! Code that is added to a block: instructions as if they were at one of its addresses, or bytes that are executed as they are,
-//! on the runtime's stack, with the program's stack pointer on top.
+//! Code that is added to a block: instructions as if they were at one of its addresses, or bytes that are executed as they are:
+//! on the runtime's stack, with the program's stack pointer on top, or with no stack at all.
 
 extern crate alloc;
 use super::{Mangler, Spare};
 use crate::context::addresses::AppPc;
 use crate::cpu::decode::block::decoder_options;
 use crate::cpu::decode::in_place::{is_in_place, uses_gs_memory};
-use crate::cpu::displacements::{GS_SPILL_OTHER, GS_STACK_TOP};
+use crate::cpu::displacements::{GS_CAPTURE_SPILLED, GS_SPILL_OTHER, GS_STACK_TOP};
 use crate::cpu::emit::Emitter;
 use crate::cpu::spill::SpillState;
-use crate::cpu::RSP;
+use crate::cpu::{Gpr, RAX, RSP};
+use crate::protocol::{InlinePiece, MAX_INLINE_REGISTERS};
 use alloc::vec::Vec;
 use iced_x86::{Code, ConstantOffsets, Decoder, FlowControl, Instruction};
 
@@ -17,6 +18,50 @@ use iced_x86::{Code, ConstantOffsets, Decoder, FlowControl, Instruction};
 pub enum Added {
     Instructions(Vec<AddedInstruction>),
     Verbatim(Vec<u8>),
+    Inline(Inline),
+}
+
+/// Bytes that use no stack, and the registers that they change.
+pub struct Inline {
+    registers: Vec<Gpr>,
+    keeps_flags: bool,
+    bytes: Vec<u8>,
+}
+
+/// Where registers are kept around such bytes: captures, which stand in front of the block, need these slots no more.
+fn slot(index: usize) -> u32 {
+    GS_CAPTURE_SPILLED + 8 * index as u32
+}
+const FLAGS_SLOT: usize = MAX_INLINE_REGISTERS as usize;
+const RAX_SLOT: usize = FLAGS_SLOT + 1;
+
+impl Inline {
+    /// rax and the flags in front of the bytes, then the other registers; the other way round behind them.
+    fn emit(&self, emitter: &mut Emitter) {
+        let changes_rax = self.registers.contains(&RAX);
+        let others = || self.registers.iter().filter(|register| **register != RAX).enumerate();
+        if changes_rax || self.keeps_flags {
+            emitter.store_gs(slot(RAX_SLOT), RAX);
+        }
+        if self.keeps_flags {
+            emitter.save_flags_to_rax();
+            if changes_rax {
+                emitter.store_gs(slot(FLAGS_SLOT), RAX);
+            }
+        }
+        others().for_each(|(index, register)| emitter.store_gs(slot(index), *register));
+        emitter.bytes(&self.bytes);
+        others().for_each(|(index, register)| emitter.load_gs(*register, slot(index)));
+        if self.keeps_flags {
+            if changes_rax {
+                emitter.load_gs(RAX, slot(FLAGS_SLOT));
+            }
+            emitter.restore_flags_from_rax();
+        }
+        if changes_rax || self.keeps_flags {
+            emitter.load_gs(RAX, slot(RAX_SLOT));
+        }
+    }
 }
 
 /// An instruction that is added.
@@ -60,9 +105,18 @@ impl Added {
         Added::Verbatim(bytes.to_vec())
     }
 
+    /// Bytes that use no stack; `None`: they change what can't be kept.
+    pub fn inline(head: InlinePiece, bytes: &[u8]) -> Option<Added> {
+        let registers: Vec<Gpr> = (0..16).filter(|number| head.registers >> number & 1 != 0).map(Gpr).collect();
+        let can_be_kept = registers.len() as u64 <= MAX_INLINE_REGISTERS && !registers.contains(&RSP);
+        let keeps_flags = head.keeps_flags != 0;
+        can_be_kept.then(|| Added::Inline(Inline { registers, keeps_flags, bytes: bytes.to_vec() }))
+    }
+
     /// Emits it where no register is lent. What it may consist of can all be emitted.
     pub fn emit(&self, mangler: &mut Mangler, emitter: &mut Emitter, mark: &mut dyn FnMut(usize, SpillState)) {
         match self {
+            Added::Inline(inline) => inline.emit(emitter),
             Added::Verbatim(bytes) => {
                 // Nobody else is on that stack while translated code runs; signals come on another one.
                 emitter.store_gs(GS_SPILL_OTHER, RSP);
