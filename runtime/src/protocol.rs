@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0x5a, 0x57, 0x0e, 0x23, 0x25, 0x31, 0x59, 0x48, 0x43, 0x1f, 0xcb, 0x2a, 0xfb, 0xbb, 0xcc, 0x72, 0xb6, 0x2a, 0xb4,
-    0x50, 0xbc, 0x2a, 0x2b, 0x20, 0xce, 0x21, 0x59, 0xe0, 0x93, 0x75, 0xf1, 0x30,
+    0xda, 0x5b, 0x52, 0x68, 0xc7, 0x83, 0x29, 0xda, 0xae, 0x41, 0xdf, 0x45, 0xc5, 0xed, 0x6e, 0x14, 0x4c, 0xa4, 0x00,
+    0xd8, 0x1b, 0xaf, 0x64, 0x19, 0x66, 0xaf, 0xc0, 0x69, 0xbd, 0x8e, 0x9e, 0xfe,
 ];
 /// the least that is mapped at once
 pub const PAGE_BYTES: u64 = 0x1000;
@@ -47,6 +47,10 @@ pub const MAX_INLINE_REGISTERS: u64 = 0x6;
 pub const MAX_BLOCK_CHANGES_BYTES: u64 = 0x4000;
 /// operations of one form
 pub const MAX_CAPTURE_OPERATIONS: u64 = 0x80;
+/// fields of one form
+pub const MAX_CAPTURE_FIELDS: u64 = 0x20;
+/// fields of a CaptureRecord that are in the record itself
+pub const CAPTURE_RECORD_VALUES: u64 = 0x4;
 /// operations of all forms at one address
 pub const MAX_CAPTURE_VALUES: u64 = 0xc0;
 /// bytes of one value that is bytes, and of the data of all forms at one address
@@ -1286,9 +1290,9 @@ const _: () = assert!(core::mem::offset_of!(FragmentRecord, n_misses) == 51);
 const _: () = assert!(core::mem::offset_of!(FragmentRecord, region_block) == 52);
 const _: () = assert!(core::mem::offset_of!(FragmentRecord, reserved_more) == 56);
 
-/// What was taken at a capture's place. Continuations carry payload_bytes: a bit for each field, least significant
-/// first, which is set where the field is missing; then the fields that are not, one after the other: a number as 8
-/// bytes, bytes as their number, u32, then themselves.
+/// What was taken at a capture's place: a word for each field, which means nothing where it is missing, and is how many
+/// bytes there are where the field is bytes. Continuations carry the words of the fields that the record does not hold,
+/// then the bytes of all that are bytes, in the order of fields.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CaptureRecord {
@@ -1304,10 +1308,10 @@ pub struct CaptureRecord {
     pub tsc: u64,
     /// CapturePlace.number (written by: runtime:thread)
     pub number: u32,
-    /// bytes of payload (written by: runtime:thread)
-    pub payload_bytes: u32,
-    /// zero (written by: runtime:thread)
-    pub reserved: [u8; 32],
+    /// a bit for each field, least significant first: it is missing (written by: runtime:thread)
+    pub missing: u32,
+    /// the words of the first fields; anything behind the last (written by: runtime:thread)
+    pub values: [u64; 4],
 }
 const _: () = assert!(core::mem::size_of::<CaptureRecord>() == 64);
 const _: () = assert!(core::mem::offset_of!(CaptureRecord, kind) == 0);
@@ -1316,8 +1320,8 @@ const _: () = assert!(core::mem::offset_of!(CaptureRecord, tid) == 4);
 const _: () = assert!(core::mem::offset_of!(CaptureRecord, pc) == 8);
 const _: () = assert!(core::mem::offset_of!(CaptureRecord, tsc) == 16);
 const _: () = assert!(core::mem::offset_of!(CaptureRecord, number) == 24);
-const _: () = assert!(core::mem::offset_of!(CaptureRecord, payload_bytes) == 28);
-const _: () = assert!(core::mem::offset_of!(CaptureRecord, reserved) == 32);
+const _: () = assert!(core::mem::offset_of!(CaptureRecord, missing) == 28);
+const _: () = assert!(core::mem::offset_of!(CaptureRecord, values) == 32);
 
 /// More payload of the record before it.
 #[repr(C)]

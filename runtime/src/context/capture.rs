@@ -5,7 +5,7 @@ use crate::context::addresses::AppPc;
 /// `Capture::outcome`: nothing was worked out yet, because the dispatcher has to do something before (`Capture::is_prepared`).
 pub const UNPREPARED: u32 = 1 << 31;
 
-/// All zeros where nothing is captured.
+/// All zeros where nothing is captured, but for where the thread's ring is.
 #[repr(C, align(16))]
 #[derive(Default)]
 pub struct Capture {
@@ -29,6 +29,9 @@ pub struct Capture {
     pub passed_pc: AppPc,
     /// The program's registers that are used: by the processor (cpu::instrument::captures).
     pub spilled: [u64; 8],
+    /// Where the thread's slot and its ring are, for what translated code writes by itself.
+    pub slot_address: u64,
+    pub ring: u64,
     /// The state of its floating-point operations, and the one that captures have.
     pub float_state: u32,
     pub own_float_state: u32,

@@ -55,6 +55,7 @@ pub fn make(address: u64, slot: u32, shared: Shared) -> Option<&'static mut Thre
     context.signals.stack = SigStack::DISABLED;
     context.signals.unlinked_fragment = FragmentId::NONE;
     context.slot = slot;
+    (context.capture.slot_address, context.capture.ring) = (shared.slot(slot) as u64, shared.ring(slot));
     context.path.tells_first = 1;
     context.rseq.word = &raw const context.rseq.no_word as u64;
     Some(context)

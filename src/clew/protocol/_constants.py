@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("5a570e2325315948431fcb2afbbbcc72b62ab450bc2a2b20ce2159e09375f130")
+SCHEMA_HASH: Final = bytes.fromhex("da5b5268c78329daae41df45c5ed6e144ca400d81baf641966afc069bd8e9efe")
 
 CONTAINER_MAGIC: Final = 3544686211845344323
 """what a container begins with: CLDATA11"""
@@ -62,6 +62,10 @@ MAX_BLOCK_CHANGES_BYTES: Final = 16384
 """bytes of what is changed in one block"""
 MAX_CAPTURE_OPERATIONS: Final = 128
 """operations of one form"""
+MAX_CAPTURE_FIELDS: Final = 32
+"""fields of one form"""
+CAPTURE_RECORD_VALUES: Final = 4
+"""fields of a CaptureRecord that are in the record itself"""
 MAX_CAPTURE_VALUES: Final = 192
 """operations of all forms at one address"""
 MAX_CAPTURE_TEXT: Final = 4096
@@ -961,8 +965,8 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "pc": (8, "<Q"),
             "tsc": (16, "<Q"),
             "number": (24, "<I"),
-            "payload_bytes": (28, "<I"),
-            "reserved": (32, "<32s"),
+            "missing": (28, "<I"),
+            "values": (32, "<4Q"),
         },
     ),
     "ContinuationRecord": (

@@ -19,6 +19,7 @@ from clew.protocol._constants import (
     CAPTURE_NAME_BYTES,
     CAPTURE_PLACE_BYTES,
     CAPTURE_RECORD_BYTES,
+    CAPTURE_RECORD_VALUES,
     CONTAINER_MAGIC,
     CONTAINER_VERSION,
     CONTINUATION_PAYLOAD_BYTES,
@@ -44,6 +45,7 @@ from clew.protocol._constants import (
     MAX_CAPTURES,
     MAX_CAPTURES_AT_PLACE,
     MAX_CAPTURE_BYTES,
+    MAX_CAPTURE_FIELDS,
     MAX_CAPTURE_OPERATIONS,
     MAX_CAPTURE_TEXT,
     MAX_CAPTURE_TEXTS,
@@ -155,6 +157,7 @@ __all__ = [
     "CAPTURE_PLACE_BYTES",
     "CAPTURE_RECORD",
     "CAPTURE_RECORD_BYTES",
+    "CAPTURE_RECORD_VALUES",
     "CONTAINER_MAGIC",
     "CONTAINER_VERSION",
     "CONTINUATION_PAYLOAD_BYTES",
@@ -190,6 +193,7 @@ __all__ = [
     "MAX_CAPTURES",
     "MAX_CAPTURES_AT_PLACE",
     "MAX_CAPTURE_BYTES",
+    "MAX_CAPTURE_FIELDS",
     "MAX_CAPTURE_OPERATIONS",
     "MAX_CAPTURE_TEXT",
     "MAX_CAPTURE_TEXTS",
@@ -936,15 +940,15 @@ byte of code (least significant first): an instruction starts here.
 
 CAPTURE_RECORD: Final[np.dtype[np.void]] = np.dtype(
     {
-        "names": ["kind", "continuations", "tid", "pc", "tsc", "number", "payload_bytes", "reserved"],
-        "formats": ["<u2", "<u2", "<u4", "<u8", "<u8", "<u4", "<u4", ("<u1", (32,))],
+        "names": ["kind", "continuations", "tid", "pc", "tsc", "number", "missing", "values"],
+        "formats": ["<u2", "<u2", "<u4", "<u8", "<u8", "<u4", "<u4", ("<u8", (4,))],
         "offsets": [0, 2, 4, 8, 16, 24, 28, 32],
         "itemsize": 64,
     }
 )
-"""What was taken at a capture's place. Continuations carry payload_bytes: a bit for each field, least significant
-first, which is set where the field is missing; then the fields that are not, one after the other: a number as 8
-bytes, bytes as their number, u32, then themselves.
+"""What was taken at a capture's place: a word for each field, which means nothing where it is missing, and is how many
+bytes there are where the field is bytes. Continuations carry the words of the fields that the record does not hold,
+then the bytes of all that are bytes, in the order of fields.
 """
 
 CONTINUATION_RECORD: Final[np.dtype[np.void]] = np.dtype(

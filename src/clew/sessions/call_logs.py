@@ -5,17 +5,16 @@ Runs in the controller, in any thread.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import pairwise
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from clew.capture.interpreter import from_bits
 from clew.capture.types import SIZES, is_float
-from clew.protocol._constants import CaptureType
+from clew.protocol._constants import CAPTURE_RECORD_VALUES, CaptureType
+from clew.protocol._generated import CAPTURE_RECORD
 
 if TYPE_CHECKING:
     from clew.sessions.capture_sink import Captured, CaptureSink
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["CallLog"]
 
 Array = npt.NDArray[Any]
-_Value = int | float | bytes | None
 
 _ARROW: Final = {
     CaptureType.I8: pa.int8(),
@@ -75,7 +73,7 @@ class CallLog:
         """The calls that were not read yet, among them all that have been made by now. What is read is let go of."""
         clock = self._sink.clock
         self._target.flush(clock)
-        batches = [batch for captured in self._sink.take(self.number) for batch in self._batches(captured, clock)]
+        batches = [self._to_batch(captured, clock) for captured in self._sink.take(self.number)]
         return pa.Table.from_batches(batches, self.schema)
 
     def remove(self) -> None:
@@ -85,51 +83,55 @@ class CallLog:
     def __repr__(self) -> str:
         return f"<log of calls of {self.where}>"
 
-    def _batches(self, captured: Captured, clock: LiveClock) -> Iterator[pa.RecordBatch]:
-        """Rows in stretches, so that those with all fields and no bytes among them are read as arrays."""
-        n = len(self._kinds)
-        n_bitmap = -(-n // 8)
-        is_plain = captured.heads["payload_bytes"] == n_bitmap + 8 * n
-        if CaptureType.TEXT in self._kinds or captured.payloads.shape[1] < n_bitmap + 8 * n:
-            is_plain = np.zeros(len(captured.heads), bool)
-        else:
-            is_plain &= ~captured.payloads[:, :n_bitmap].any(axis=1)
-        edges = np.flatnonzero(np.diff(is_plain)) + 1
-        for start, end in pairwise([0, *edges.tolist(), len(is_plain)]):
-            heads, payloads = captured.heads[start:end], captured.payloads[start:end]
-            columns: list[pa.Array]
-            if is_plain[start]:
-                words = np.ascontiguousarray(payloads[:, n_bitmap : n_bitmap + 8 * n]).view("<u8")
-                columns = [_to_arrow(words[:, index], kind) for index, kind in enumerate(self._kinds)]
-            else:
-                rows = [self._read_row(payload.tobytes(), n_bitmap) for payload in payloads]
-                columns = [pa.array(list(ones), _ARROW[kind]) for ones, kind in zip(zip(*rows), self._kinds)]  # noqa: B905
-            pid = np.full(len(heads), captured.pid, np.uint32)
-            places = [clock.to_time(heads["tsc"]), *(pa.array(values) for values in (pid, heads["tid"], heads["pc"]))]
-            own = (columns[index] for index in self._own)
-            yield pa.RecordBatch.from_arrays([*places, *own], schema=self.schema)
-
-    def _read_row(self, payload: bytes, n_bitmap: int) -> list[_Value]:
-        """The values of a row; what is cut off is missing."""
-        values: list[_Value] = []
-        at = n_bitmap
-        for index, kind in enumerate(self._kinds):
-            if payload[index // 8] >> index % 8 & 1 or at + 4 > len(payload):
-                values.append(None)
-                continue
-            if kind == CaptureType.TEXT:
-                size = int.from_bytes(payload[at : at + 4], "little")
-                values.append(payload[at + 4 : at + 4 + size])
-                at += 4 + size
-            else:
-                values.append(from_bits(int.from_bytes(payload[at : at + 8], "little"), kind))
-                at += 8
-        return values
+    def _to_batch(self, captured: Captured, clock: LiveClock) -> pa.RecordBatch:
+        """Rows of an array of records."""
+        heads = captured.heads.view(CAPTURE_RECORD)[:, 0]
+        pid = np.full(len(heads), captured.pid, np.uint32)
+        places = [clock.to_time(heads["tsc"]), *(pa.array(values) for values in (pid, heads["tid"], heads["pc"]))]
+        columns = read_fields(captured, self._kinds)
+        return pa.RecordBatch.from_arrays([*places, *(columns[index] for index in self._own)], schema=self.schema)
 
 
-def _to_arrow(words: Array, kind: CaptureType) -> pa.Array:
+def read_fields(captured: Captured, kinds: Sequence[CaptureType]) -> list[pa.Array]:
+    """A column of each field, null where it is missing, or cut off by who made the record up."""
+    heads, payloads = captured.heads.view(CAPTURE_RECORD)[:, 0], captured.payloads
+    n_others = max(len(kinds) - CAPTURE_RECORD_VALUES, 0)
+    n_there = min(n_others, payloads.shape[1] // 8)
+    others = np.ascontiguousarray(payloads[:, : 8 * n_there]).view("<u8").reshape(len(heads), n_there)
+    words = np.zeros((len(heads), len(kinds)), "<u8")
+    n_first = len(kinds) - n_others
+    words[:, :n_first] = heads["values"][:, :n_first]
+    words[:, n_first : n_first + n_there] = others
+    is_missing = heads["missing"][:, None] >> np.arange(len(kinds), dtype="<u4") & 1 != 0
+    is_missing[:, n_first + n_there :] = True
+    texts = _read_texts(payloads[:, 8 * n_others :], words, is_missing, kinds)
+    return [
+        texts[index] if kind == CaptureType.TEXT else _to_arrow(words[:, index], is_missing[:, index], kind)
+        for index, kind in enumerate(kinds)
+    ]
+
+
+def _read_texts(payloads: Array, words: Array, is_missing: Array, kinds: Sequence[CaptureType]) -> dict[int, pa.Array]:
+    """The columns of bytes, by field. Those of a record lie one behind the other."""
+    columns: dict[int, pa.Array] = {}
+    at = np.zeros(len(words), np.int64)
+    rows = [payload.tobytes() for payload in payloads] if CaptureType.TEXT in kinds else []
+    for index, kind in enumerate(kinds):
+        if kind != CaptureType.TEXT:
+            continue
+        is_there = ~is_missing[:, index]
+        sizes = np.where(is_there, np.minimum(words[:, index], payloads.shape[1]), 0).astype(np.int64)
+        ends = at + sizes
+        is_there &= ends <= payloads.shape[1]
+        spans = zip(rows, at.tolist(), ends.tolist(), is_there.tolist(), strict=True)
+        columns[index] = pa.array([row[start:end] if there else None for row, start, end, there in spans], pa.binary())
+        at = ends
+    return columns
+
+
+def _to_arrow(words: Array, is_missing: Array, kind: CaptureType) -> pa.Array:
     """Values out of the words that they are kept in."""
     kept = _ARROW[kind].to_pandas_dtype()
     if is_float(kind):
         words = words.astype(f"<u{SIZES[kind]}").view(kept)
-    return pa.array(words.astype(kept), _ARROW[kind])
+    return pa.array(words.astype(kept), _ARROW[kind], mask=is_missing)

@@ -20,7 +20,8 @@ use crate::instrument::captures::places::{are_any, Guarded};
 use crate::instrument::indirect::pads::add_to_counter;
 use crate::instrument::{Engine, ENGINE};
 use crate::protocol::{
-    capture_context, capture_operation as op, record_kind, CaptureRecord, CONTINUATION_PAYLOAD_BYTES,
+    capture_context, capture_operation as op, record_kind, CaptureRecord, CAPTURE_RECORD_VALUES,
+    CONTINUATION_PAYLOAD_BYTES,
 };
 use crate::sys::calls::{getpid, monotonic_ns, set_signal_mask};
 use crate::sys::lock::Guard;
@@ -139,7 +140,11 @@ fn note(engine: Guard<Engine>, context: &mut ThreadContext, guarded: &Guarded) {
             context.capture.stops = 1;
             continue;
         }
-        let payload = Values { base: context.self_address }.take(program);
+        let Taken { missing, mut words, bytes } = Values { base: context.self_address }.take(program);
+        words.resize(words.len().max(CAPTURE_RECORD_VALUES as usize), 0);
+        let (first, others) = words.split_at(CAPTURE_RECORD_VALUES as usize);
+        let mut payload: Vec<u8> = others.iter().flat_map(|word| word.to_le_bytes()).collect();
+        payload.extend(bytes);
         let record = CaptureRecord {
             kind: record_kind::CAPTURE,
             continuations: (payload.len() as u64).div_ceil(CONTINUATION_PAYLOAD_BYTES) as u16,
@@ -147,8 +152,8 @@ fn note(engine: Guard<Engine>, context: &mut ThreadContext, guarded: &Guarded) {
             pc: context.registers.pc.raw(),
             tsc,
             number: program.number,
-            payload_bytes: payload.len() as u32,
-            reserved: [0; 32],
+            missing,
+            values: core::array::from_fn(|index| first[index]),
         };
         writer.write(&record, &payload);
     }
@@ -220,35 +225,45 @@ impl Values {
     }
 
     /// A capture's fields, as a record has them.
-    fn take(&self, program: &Program) -> Vec<u8> {
-        let fields = &program.form.fields;
-        let mut payload = alloc::vec![0; fields.len().div_ceil(8)];
-        for (index, operation) in fields.iter().map(|field| usize::from(*field)).enumerate() {
+    fn take(&self, program: &Program) -> Taken {
+        let mut taken = Taken::default();
+        for (index, operation) in program.form.fields.iter().map(|field| usize::from(*field)).enumerate() {
             if self.is_missing(program, operation) {
-                payload[index / 8] |= 1 << (index % 8);
+                taken.missing |= 1 << index;
+                taken.words.push(0);
                 continue;
             }
             let one = &program.form.operations[operation];
             if one.code == op::LITERAL {
                 let (start, size) = one.literal();
-                add_text(&mut payload, &program.form.data[start..start + size]);
+                taken.add_bytes(&program.form.data[start..start + size]);
                 continue;
             }
             // SAFETY: as above.
             let value = unsafe { self.slot(program, operation).read() };
             if program.form.kind_of(operation) != Kind::TEXT {
-                payload.extend(value.to_le_bytes());
+                taken.words.push(value);
                 continue;
             }
             let size = (value as usize).min(program.text_room(operation));
             // SAFETY: as above; no more than the operation has room for.
-            add_text(&mut payload, unsafe { core::slice::from_raw_parts(self.text(program, operation), size) });
+            taken.add_bytes(unsafe { core::slice::from_raw_parts(self.text(program, operation), size) });
         }
-        payload
+        taken
     }
 }
 
-fn add_text(payload: &mut Vec<u8>, bytes: &[u8]) {
-    payload.extend((bytes.len() as u32).to_le_bytes());
-    payload.extend(bytes);
+/// The fields of a capture: which are missing, a word for each, and the bytes of those that are bytes.
+#[derive(Default)]
+struct Taken {
+    missing: u32,
+    words: Vec<u64>,
+    bytes: Vec<u8>,
+}
+
+impl Taken {
+    fn add_bytes(&mut self, bytes: &[u8]) {
+        self.words.push(bytes.len() as u64);
+        self.bytes.extend(bytes);
+    }
 }

@@ -3,7 +3,7 @@
 //! Runs under the runtime's lock.
 
 extern crate alloc;
-use super::form::Form;
+use super::form::{Form, Kind};
 use super::layout::{Program, Room};
 use crate::buffer::Shared;
 use crate::context::addresses::{AppPc, CachePc};
@@ -35,6 +35,14 @@ impl Place {
     /// Whether anything there reads the program's memory.
     pub fn reads_memory(&self) -> bool {
         self.programs.iter().any(Program::reads_memory)
+    }
+
+    /// Whether translated code writes down by itself what is taken: numbers only, and no thread stops.
+    pub fn is_written_there(&self) -> bool {
+        let are_numbers = |program: &Program| {
+            program.form.fields.iter().all(|field| program.form.kind_of(usize::from(*field)) != Kind::TEXT)
+        };
+        !self.is_told() && self.programs.iter().all(|program| !program.stops && are_numbers(program))
     }
 
     /// Whether the dispatcher has to do anything before the rest is done.

@@ -25,8 +25,11 @@ def split_captures(data: bytes | memoryview) -> tuple[Array | None, bytes | memo
     """
     records: Array = np.frombuffer(data, np.uint8).reshape(-1, RECORD_BYTES)
     kinds = records[:, :2].copy().view("<u2")[:, 0]
-    if not (kinds == RecordKind.CAPTURE).any():
+    is_one = kinds == RecordKind.CAPTURE
+    if not is_one.any():
         return None, data
+    if is_one.all():
+        return records.copy(), b""
     # What is in the rows of a chunk may look like a record.
     kinds[find_path_records(records)] = RecordKind.PATH_CHUNK
     if not (kinds == RecordKind.CAPTURE).any():

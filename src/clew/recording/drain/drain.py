@@ -324,16 +324,18 @@ class Drain:
                 self._slots.free_room(slot, head)
             if self._shared.has_captures:
                 whole = memoryview(b"".join((first, second))) if len(second) else first
-                first, second = self._take_captures(whole), second[:0]
+                first, second = self._take_captures(slot, head, whole), second[:0]
             self._sink.take_records(stream.number, slot, first, second)
             self.drained_bytes += size_bytes
         self._slots.free_room(slot, head)
         return size_bytes
 
-    def _take_captures(self, data: memoryview) -> memoryview:
-        """Hand over the captures among records; the others."""
+    def _take_captures(self, slot: int, head: int, data: memoryview) -> memoryview:
+        """Hand over the captures among a ring's records up to `head`; the others."""
         captures, others = split_captures(data)
         if captures is not None:
+            # All of it was copied: the thread need not wait for what is done with it.
+            self._slots.free_room(slot, head)
             self._sink.take_captures(captures)
         return memoryview(others)
 

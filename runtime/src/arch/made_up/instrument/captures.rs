@@ -5,6 +5,6 @@ use crate::context::numbers::ExitId;
 use crate::cpu::emit::Emitter;
 use crate::instrument::captures::places::Place;
 
-pub fn emit(emitter: &mut Emitter, _: &Place, _: AppPc, _: ExitId) -> CachePc {
+pub fn emit(emitter: &mut Emitter, _: &Place, _: AppPc, _: ExitId, _: u32) -> CachePc {
     emitter.address()
 }

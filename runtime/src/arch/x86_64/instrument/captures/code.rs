@@ -129,6 +129,22 @@ impl Emitter<'_> {
         self.bytes(&[0]);
     }
 
+    /// test dword gs:[displacement], mask
+    pub fn test_gs(&mut self, displacement: u32, mask: u32) {
+        self.gs_operand(&[], 0, &[0xf7], 0, displacement, 4);
+        self.dword(mask);
+    }
+
+    /// movzx register (32 bits), byte gs:[displacement]
+    pub fn load_gs_byte(&mut self, register: Gpr, displacement: u32) {
+        self.gs_operand(&[], 0, &[0x0f, 0xb6], register.0, displacement, 0);
+    }
+
+    /// add register, qword gs:[displacement]
+    pub fn add_gs(&mut self, register: Gpr, displacement: u32) {
+        self.gs_operand(&[], WIDE, &[0x03], register.0, displacement, 0);
+    }
+
     /// cmp register, qword gs:[displacement]
     pub fn compare_with_gs(&mut self, register: Gpr, displacement: u32) {
         self.gs_operand(&[], WIDE, &[0x3b], register.0, displacement, 0);

@@ -1,8 +1,9 @@
 //! Captures as machine code: the values of a place's forms are worked out in front of a block, in straight lines.
 //!
 //! Each operation leaves its value in its slot (instrument/captures/layout.rs). rax, rcx, rdx and the flags are put aside for it, and two vector
-//! registers where floating-point numbers are meant. Where no condition holds the block goes on; otherwise the thread leaves for the
-//! dispatcher, all registers in place, and comes back behind all this (dispatch/apart/captures.rs).
+//! registers where floating-point numbers are meant. Where no condition holds the block goes on. Otherwise numbers are written into
+//! the thread's ring (`records`); what else is to be done the dispatcher does, for which the thread leaves, all registers in place,
+//! and comes back behind all this (dispatch/apart/captures.rs).
 //!
 //! Memory of the program's is read by instructions that may fault. Before them `capture.landing` says where that goes on
 //! (cpu::signal::faults), with the value missing. A fault must come for it: where the program blocks faults the dispatcher is asked first.
@@ -12,6 +13,7 @@ mod floats;
 mod integers;
 #[cfg(test)]
 mod native;
+mod records;
 #[cfg(test)]
 mod tests;
 mod texts;
@@ -41,12 +43,15 @@ const FLAGS: u64 = 17;
 const SPILLED_ARITHMETIC: usize = 3;
 const SPILLED_RSP: usize = 4;
 const SPILLED_FLAGS: usize = 5;
+/// Behind that: the time of a record.
+const TIME: usize = 6;
 
 /// As much as the kernel says in it of the processor (arch/x86/include/asm/segment.h, VDSO_CPUNODE_MASK).
 const CPU_MASK: u32 = 0xfff;
 
-/// Emits what is captured in front of the block at `pc`; `exit` leads into the dispatcher. Returns where it goes on behind it.
-pub fn emit(emitter: &mut Emitter, place: &Place, pc: AppPc, exit: ExitId) -> CachePc {
+/// Emits what is captured in front of the block at `pc`; `exit` leads into the dispatcher, rings have `ring_bytes`. Returns where it goes
+/// on behind it.
+pub fn emit(emitter: &mut Emitter, place: &Place, pc: AppPc, exit: ExitId, ring_bytes: u32) -> CachePc {
     let uses_floats = place.programs.iter().flat_map(Program::needed).any(|(_, one)| is_of_floats(one));
     let asks_flags = place.programs.iter().flat_map(Program::needed).any(|(_, one)| is_register(one, FLAGS));
     let is_asked = place.reads_memory() || place.is_told();
@@ -77,7 +82,13 @@ pub fn emit(emitter: &mut Emitter, place: &Place, pc: AppPc, exit: ExitId) -> Ca
         leaving.push(emitter.jump_condition(NOT_ZERO));
     }
     emitter.compare_gs_zero(GS_CAPTURE_OUTCOME);
-    leaving.push(emitter.jump_condition(NOT_ZERO));
+    if records::can_write(place, ring_bytes) {
+        let is_nothing = emitter.jump_condition(ZERO);
+        records::emit(emitter, place, pc, ring_bytes, &mut leaving);
+        emitter.bind(is_nothing);
+    } else {
+        leaving.push(emitter.jump_condition(NOT_ZERO));
+    }
     put_back(emitter, uses_floats);
     let behind = emitter.address();
     emitter.set_cold(true);

@@ -10,7 +10,7 @@ use crate::context::numbers::ExitId;
 use crate::context::ThreadContext;
 use crate::instrument::captures::form::{Form, Kind};
 use crate::instrument::captures::places::{Captures, Place};
-use crate::protocol::{capture_operation as op, CapturePlace};
+use crate::protocol::{capture_operation as op, CapturePlace, ThreadSlot};
 use core::arch::global_asm;
 use core::mem::{offset_of, size_of};
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -19,6 +19,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::vec::Vec;
 
 const CODE_BYTES: usize = 0x2_0000;
+/// Of the thread's ring, if it is given one (`Ring`).
+pub const RING_BYTES: u32 = 0x1000;
 
 /// What the processor holds: rax rcx rdx rbx rsp rbp rsi rdi r8 to r15, flags, the low halves of xmm0 to 3, the state of floating-point
 /// operations, and whether the code was left by its exit.
@@ -177,6 +179,39 @@ pub fn place_of(forms: &[(u32, Form)]) -> Arc<Place> {
     captures.at(AppPc::from_raw(0x1000)).unwrap().clone()
 }
 
+/// A ring of a thread that captures.
+pub struct Ring {
+    pub slot: ThreadSlot,
+    records: [[u8; 64]; RING_BYTES as usize / 64],
+}
+
+impl Ring {
+    /// An empty one, to which so many bytes were ever written.
+    pub fn new(head: u64) -> Box<Ring> {
+        // SAFETY: all zeros are a slot.
+        let mut slot: ThreadSlot = unsafe { core::mem::zeroed() };
+        (slot.ring_head, slot.ring_tail) = (head, head);
+        Box::new(Ring { slot, records: [[0xee; 64]; RING_BYTES as usize / 64] })
+    }
+
+    /// Has the thread write into it.
+    pub fn lend(&mut self, context: &mut ThreadContext) {
+        context.capture.slot_address = &raw mut self.slot as u64;
+        context.capture.ring = self.records.as_ptr() as u64;
+    }
+
+    /// The record that a count of bytes stands for.
+    ///
+    /// # Safety
+    /// Any bytes are a `T`.
+    pub unsafe fn read<T: Copy>(&self, position: u64) -> T {
+        const { assert!(size_of::<T>() == 64) };
+        let record = &self.records[position as usize % RING_BYTES as usize / 64];
+        // SAFETY: the caller's promise; there are as many bytes.
+        unsafe { record.as_ptr().cast::<T>().read_unaligned() }
+    }
+}
+
 /// What came of it.
 pub struct Run {
     pub outcome: u32,
@@ -202,7 +237,7 @@ pub fn run(place: &Place, machine: &Machine, set_up: impl FnOnce(&mut ThreadCont
         let (hot, cold) = whole.split_at_mut(CODE_BYTES - 0x1000);
         let cold_base = cold.as_ptr() as u64;
         let mut emitter = Emitter::new(hot, ground.code, cold, cold_base);
-        let behind = emit(&mut emitter, place, AppPc::from_raw(0x1000), ExitId::from_raw(7));
+        let behind = emit(&mut emitter, place, AppPc::from_raw(0x1000), ExitId::from_raw(7), RING_BYTES);
         assert_eq!(behind, emitter.address());
         let code_bytes = emitter.position();
         emitter.jump_anywhere(CachePc::from_raw(clew_capture_went_on as *const () as u64));

@@ -1,14 +1,18 @@
 //! Emitted captures do what the schema says, and leave the program's state alone.
 
+extern crate alloc;
 extern crate std;
-use super::native::{place_of, run, Machine, Run, Value};
+use super::native::{place_of, run, Machine, Ring, Run, Value, RING_BYTES};
 use crate::cache::slab::HOT_ROOM_BYTES;
 use crate::context::capture::UNPREPARED;
 use crate::instrument::captures::form::samples::operation;
 use crate::instrument::captures::form::{Form, Kind, Operation};
+use crate::instrument::captures::places::Place;
 use crate::protocol::{
-    capture_action, capture_operation as op, capture_type, MAX_CAPTURE_OPERATIONS, MAX_CAPTURE_VALUES,
+    capture_action, capture_operation as op, capture_type, record_kind, CaptureRecord, ContinuationRecord,
+    MAX_CAPTURE_FIELDS, MAX_CAPTURE_VALUES,
 };
+use std::sync::Arc;
 use std::vec::Vec;
 
 const I8: Kind = Kind(capture_type::I8);
@@ -246,9 +250,10 @@ fn a_places_longest_code_leaves_room_for_a_block() {
     ];
     for one in longest {
         let mut operations = [constant(Kind::U64, 1), constant(Kind::I64, 1)].to_vec();
-        operations.resize(MAX_CAPTURE_OPERATIONS as usize, one);
-        let run = run_one(&operations, None);
-        let bytes = run.code_bytes as u64 * MAX_CAPTURE_VALUES / MAX_CAPTURE_OPERATIONS;
+        operations.resize(MAX_CAPTURE_FIELDS as usize, one);
+        let one_form = (capture_action::RECORD, form(&operations, None));
+        let place = place_of(&alloc::vec![one_form; (MAX_CAPTURE_VALUES / MAX_CAPTURE_FIELDS) as usize]);
+        let bytes = run(&place, &Machine::sample(), |_| {}).code_bytes as u64;
         assert!(bytes < HOT_ROOM_BYTES / 2, "{one:?}: {bytes} bytes");
     }
 }
@@ -267,4 +272,77 @@ fn a_vector_register_may_hold_a_single() {
         panic!("both are there");
     };
     assert_eq!(single, whole & 0xffff_ffff);
+}
+
+/// A place with six numbers, the second of which is missing, of number 1; and one of number 0 whose condition does not hold.
+fn place_of_records() -> Arc<Place> {
+    let mut operations: Vec<Operation> = (0..6).map(|n| constant(Kind::U64, 0x1111_1111_1111_1111 * (n + 1))).collect();
+    operations[0] = constant(Kind::U64, 8);
+    operations[1] = operation(op::LOAD, Kind::U64, 0, 0, 0);
+    let fields = Form { operations, fields: [0, 1, 2, 3, 4, 5].to_vec(), ..Form::default() };
+    let not = form(&[constant(Kind::I32, 0)], Some(0));
+    place_of(&[(capture_action::RECORD, not), (capture_action::RECORD, fields)])
+}
+
+#[test]
+fn numbers_are_written_into_the_ring() {
+    for head in [0, 3 * u64::from(RING_BYTES) - 64] {
+        let mut ring = Ring::new(head);
+        let run = run(&place_of_records(), &Machine::sample(), |context| {
+            context.tid = 77;
+            ring.lend(context);
+        });
+        assert_eq!((run.machine.has_left, ring.slot.ring_head), (0, head + 128));
+        // SAFETY: any bytes are records.
+        let (record, part) = unsafe { (ring.read::<CaptureRecord>(head), ring.read::<ContinuationRecord>(head + 64)) };
+        assert_eq!((record.kind, record.continuations, record.tid), (record_kind::CAPTURE, 1, 77));
+        assert_eq!((record.pc, record.number, record.missing), (0x1000, 1, 0b10));
+        assert_eq!((record.values[0], record.values[2], record.values[3]), (8, u64::MAX / 5, u64::MAX / 15 * 4));
+        assert!(record.tsc > 0);
+        assert_eq!((part.kind, part.index), (record_kind::CONTINUATION, 0));
+        assert_eq!(part.payload[..8], [0x55; 8]);
+        assert_eq!(part.payload[8..16], [0x66; 8]);
+        let sample = Machine::sample();
+        assert_eq!(
+            (run.machine.general[..3].to_vec(), run.machine.flags & 0x8d5),
+            (sample.general[..3].to_vec(), 0x895)
+        );
+    }
+}
+
+#[test]
+fn words_may_lie_in_two_continuations() {
+    let operations: Vec<Operation> = (0..20).map(|n| constant(Kind::U64, 0x0101_0101_0101_0101 * (n + 1))).collect();
+    let form = Form { operations, fields: (0..20).collect(), ..Form::default() };
+    let mut ring = Ring::new(0);
+    let run = run(&place_of(&[(capture_action::RECORD, form)]), &Machine::sample(), |context| ring.lend(context));
+    assert_eq!((run.machine.has_left, ring.slot.ring_head), (0, 64 * 4));
+    // SAFETY: any bytes are records.
+    let payload: Vec<u8> =
+        (1..4).flat_map(|n| unsafe { ring.read::<ContinuationRecord>(64 * n) }.payload[..].to_vec()).collect();
+    let expected: Vec<u8> = (5..=20).flat_map(|n| [n; 8]).collect();
+    assert_eq!(payload[..128], expected);
+}
+
+#[test]
+fn who_can_not_write_leaves() {
+    let leaves = |ring: &mut Ring| {
+        let before = ring.slot.ring_head;
+        let run = run(&place_of_records(), &Machine::sample(), |context| ring.lend(context));
+        assert_eq!(ring.slot.ring_head == before, run.machine.has_left == 1);
+        assert_eq!(run.outcome, 0b10);
+        run.machine.has_left == 1
+    };
+    let mut full = Ring::new(0);
+    full.slot.ring_head = u64::from(RING_BYTES) - 64;
+    // Three records may be written, one fits.
+    assert!(leaves(&mut full));
+    full.slot.ring_tail = 128;
+    assert!(!leaves(&mut full));
+    assert!(leaves(&mut Ring::new(0x8000 - 64)), "the dispatcher keeps the clock");
+    assert!(!leaves(&mut Ring::new(0x8000)));
+    let stops = place_of(&[(capture_action::STOP, form(&[], None)), (capture_action::RECORD, form(&[], None))]);
+    let mut ring = Ring::new(0);
+    let run = run(&stops, &Machine::sample(), |context| ring.lend(context));
+    assert_eq!((run.machine.has_left, run.outcome, ring.slot.ring_head), (1, 0b11, 0));
 }
