@@ -140,3 +140,16 @@ impl Added {
 fn may_end_block(instruction: &Instruction) -> bool {
     instruction.flow_control() != FlowControl::Next || is_in_place(instruction)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_not_be_kept_is_refused() {
+        let inline = |registers: u16| Added::inline(InlinePiece { registers, keeps_flags: 1, reserved: 0 }, &[0x90]);
+        assert!(inline(0b1100_1100_0000_0011).is_some());
+        assert!(inline(1 << RSP.0).is_none());
+        assert!(inline(0xef).is_none(), "too many");
+    }
+}
