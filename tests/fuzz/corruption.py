@@ -7,6 +7,7 @@ ends in time, with success or with one line that tells what is wrong. Knows clew
 from __future__ import annotations
 
 import argparse
+import mmap
 import os
 import resource
 import shutil
@@ -35,7 +36,7 @@ from tests.fuzz.damage import damage
 
 DEFAULT_FAILURES = Path("build/fuzz")
 LIMIT_SECONDS = 60.0
-LIMIT_BYTES = 8 << 30  # of address space
+LIMIT_BYTES = 8 << 30  # of address space, more than there is
 SHOWING = (info, verify, report, report, export)
 REPORTS = (
     *(["--by", by] for by in ("function", "block", "edge", "line", "image", "thread")),
@@ -72,7 +73,9 @@ def run_here(arguments: list[str], folder: Path) -> str | None:
         try:
             for number, path in enumerate(outputs, 1):
                 os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), number)
-            resource.setrlimit(resource.RLIMIT_AS, (LIMIT_BYTES, LIMIT_BYTES))
+            # Beside what this process has mapped already, which may be the memory of sessions.
+            limit_bytes = LIMIT_BYTES + int(Path("/proc/self/statm").read_text().split()[0]) * mmap.PAGESIZE
+            resource.setrlimit(resource.RLIMIT_AS, (limit_bytes, limit_bytes))
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
             sys.stdout = open(1, "w", closefd=False)  # noqa: SIM115
             sys.stderr = open(2, "w", closefd=False)  # noqa: SIM115
