@@ -47,6 +47,12 @@ def main(arguments: list[str]) -> int:
     def log(session: clew.Session) -> Callable[[], object]:
         return session.log_calls("probed", capture=["arg1", "arg2"]).read
 
+    def count(session: clew.Session) -> Callable[[], object]:
+        return session.aggregate("probed").read
+
+    def add_up(session: clew.Session) -> Callable[[], object]:
+        return session.aggregate("probed", by=["arg1 & 255"], value="arg2", histogram=True).read
+
     def callback(session: clew.Session) -> Callable[[], object]:
         session.on_call("probed", lambda call: times.append(time.perf_counter()), capture=["arg1", "arg2"])
         return lambda: None
@@ -54,7 +60,9 @@ def main(arguments: list[str]) -> int:
     rows: list[tuple[str, int, Prepare]] = [
         ("nothing captured", chosen.calls, lambda session: lambda: None),
         ("a condition that does not hold", chosen.calls, condition),
-        ("recorded in a log", chosen.calls // 50, log),
+        ("counted", chosen.calls, count),
+        ("added up by a key, with a histogram", chosen.calls, add_up),
+        ("recorded in a log", chosen.calls // 10, log),
         ("a callback", chosen.callbacks, callback),
     ]
     for name, n_calls, prepare in rows:

@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0xda, 0x5b, 0x52, 0x68, 0xc7, 0x83, 0x29, 0xda, 0xae, 0x41, 0xdf, 0x45, 0xc5, 0xed, 0x6e, 0x14, 0x4c, 0xa4, 0x00,
-    0xd8, 0x1b, 0xaf, 0x64, 0x19, 0x66, 0xaf, 0xc0, 0x69, 0xbd, 0x8e, 0x9e, 0xfe,
+    0x66, 0xd5, 0x78, 0x3d, 0xdf, 0xcf, 0xd5, 0x9d, 0x84, 0x8f, 0x67, 0x17, 0x0b, 0x64, 0x8f, 0x4e, 0xa5, 0x6c, 0x43,
+    0x15, 0x69, 0x24, 0x6c, 0xca, 0x7e, 0x58, 0xca, 0xef, 0x65, 0x96, 0x59, 0x95,
 ];
 /// the least that is mapped at once
 pub const PAGE_BYTES: u64 = 0x1000;
@@ -41,6 +41,19 @@ pub const MAX_INVALIDATED_RANGES: u64 = 0x10;
 pub const MAX_PREFETCHED: u64 = 0x2000;
 /// ranges of code whose blocks are asked about
 pub const MAX_TRANSFORM_RANGES: u64 = 0x80;
+/// bytes of all tables of aggregates
+pub const AGGREGATES_BYTES: u64 = 0x2000000;
+/// the binary logarithm of the most rows that a table of aggregates has, beside aggregate_probes
+pub const MAX_AGGREGATE_ROWS_LOG2: u64 = 0xe;
+/// rows in which a key may be, from the one that its hash tells
+pub const AGGREGATE_PROBES: u64 = 0x8;
+/// words of a row's keys
+pub const AGGREGATE_KEY_WORDS: u64 = 0x8;
+/// buckets of a histogram: of 0, 1, 2, 3; from there on four to each power of two
+pub const AGGREGATE_BUCKETS: u64 = 0xfc;
+/// of keys' words the hash is ((((0 rotated left by 29) xor first) * factor rotated left by 29) xor second) * factor;
+/// its highest bits are the row
+pub const AGGREGATE_HASH_FACTOR: u64 = 0x9e3779b97f4a7c15;
 /// registers that an inline piece changes (InlinePiece)
 pub const MAX_INLINE_REGISTERS: u64 = 0x6;
 /// bytes of what is changed in one block
@@ -447,10 +460,12 @@ pub mod capture_context {
     pub const THREAD_POINTER: u8 = 6;
 }
 
-/// What is done where a capture's condition holds: a CaptureRecord is written; or the thread stops (RequestKind.hold).
+/// What is done where a capture's condition holds: a CaptureRecord is written; or the thread stops (RequestKind.hold);
+/// or the fields are added to a row of a table: its keys, and behind them, if the table has values, what is added up.
 pub mod capture_action {
     pub const RECORD: u32 = 0;
     pub const STOP: u32 = 1;
+    pub const AGGREGATE: u32 = 2;
 }
 
 /// Why a thread is stopped in the dispatcher: the controller holds the process, the thread has made the one step that
@@ -574,8 +589,10 @@ pub struct SessionHeader {
     /// where u64\[max_prefetched\] is, addresses of code that is to be translated before it is executed: number N at
     /// index N modulo max_prefetched (StatusPage.prefetch_count) (written by: controller)
     pub prefetch_offset: u64,
+    /// where aggregates_bytes of tables of aggregates are: an AggregateHead each, and its rows (written by: controller)
+    pub aggregates_offset: u64,
     /// zero (written by: controller)
-    pub reserved: [u8; 80],
+    pub reserved: [u8; 72],
 }
 const _: () = assert!(core::mem::size_of::<SessionHeader>() == 256);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, magic) == 0);
@@ -605,7 +622,8 @@ const _: () = assert!(core::mem::offset_of!(SessionHeader, busy_limit) == 152);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, reserved_captures) == 156);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, captures_offset) == 160);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, prefetch_offset) == 168);
-const _: () = assert!(core::mem::offset_of!(SessionHeader, reserved) == 176);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, aggregates_offset) == 176);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, reserved) == 184);
 
 /// Code from start up to end is recorded or not; of several ranges that hold an address the last counts.
 #[repr(C)]
@@ -683,13 +701,79 @@ pub struct CapturePlace {
     pub form_start: u32,
     /// the form's size (written by: controller:live)
     pub form_bytes: u32,
+    /// action aggregate: where the table is, counted from SessionHeader.aggregates_offset; a multiple of 128 (written
+    /// by: controller:live)
+    pub table_start: u32,
+    /// how many fields are keys (written by: controller:live)
+    pub table_keys: u8,
+    /// the binary logarithm of its rows, beside aggregate_probes (written by: controller:live)
+    pub table_rows_log2: u8,
+    /// 1: a field behind the keys is added up (written by: controller:live)
+    pub table_has_values: u8,
+    /// 1: u64\[aggregate_buckets\], filled up to a multiple of 128 bytes, are behind each row (written by:
+    /// controller:live)
+    pub table_has_histograms: u8,
 }
-const _: () = assert!(core::mem::size_of::<CapturePlace>() == 24);
+const _: () = assert!(core::mem::size_of::<CapturePlace>() == 32);
 const _: () = assert!(core::mem::offset_of!(CapturePlace, pc) == 0);
 const _: () = assert!(core::mem::offset_of!(CapturePlace, number) == 8);
 const _: () = assert!(core::mem::offset_of!(CapturePlace, action) == 12);
 const _: () = assert!(core::mem::offset_of!(CapturePlace, form_start) == 16);
 const _: () = assert!(core::mem::offset_of!(CapturePlace, form_bytes) == 20);
+const _: () = assert!(core::mem::offset_of!(CapturePlace, table_start) == 24);
+const _: () = assert!(core::mem::offset_of!(CapturePlace, table_keys) == 28);
+const _: () = assert!(core::mem::offset_of!(CapturePlace, table_rows_log2) == 29);
+const _: () = assert!(core::mem::offset_of!(CapturePlace, table_has_values) == 30);
+const _: () = assert!(core::mem::offset_of!(CapturePlace, table_has_histograms) == 31);
+
+/// In front of the rows of a table of aggregates.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct AggregateHead {
+    /// how often a key found no room (written by: runtime)
+    pub n_left_out: u64,
+    /// zero (written by: runtime)
+    pub reserved: [u8; 120],
+}
+const _: () = assert!(core::mem::size_of::<AggregateHead>() == 128);
+const _: () = assert!(core::mem::offset_of!(AggregateHead, n_left_out) == 0);
+const _: () = assert!(core::mem::offset_of!(AggregateHead, reserved) == 8);
+
+/// What was added up of one key. A free one is all zeros.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct AggregateRow {
+    /// 0: free; 1: a thread is about to write keys; 2, and from bit 2 on a bit for each key that is missing: ready
+    /// (written by: runtime)
+    pub state: u64,
+    /// a word for each key; one that is bytes has their number, and as many words more, as far as there is room
+    /// (written by: runtime)
+    pub keys: [u64; 8],
+    /// how often (written by: runtime)
+    pub count: u64,
+    /// the sum of the values; of floating-point numbers an f64 (written by: runtime)
+    pub sum_low: u64,
+    /// the upper half of the sum of integers (written by: runtime)
+    pub sum_high: u64,
+    /// the least value, of its type; of floating-point numbers an f64 (written by: runtime)
+    pub least: u64,
+    /// the greatest one (written by: runtime)
+    pub most: u64,
+    /// how often the value was missing (written by: runtime)
+    pub n_missing: u64,
+    /// zero (written by: runtime)
+    pub reserved: u64,
+}
+const _: () = assert!(core::mem::size_of::<AggregateRow>() == 128);
+const _: () = assert!(core::mem::offset_of!(AggregateRow, state) == 0);
+const _: () = assert!(core::mem::offset_of!(AggregateRow, keys) == 8);
+const _: () = assert!(core::mem::offset_of!(AggregateRow, count) == 72);
+const _: () = assert!(core::mem::offset_of!(AggregateRow, sum_low) == 80);
+const _: () = assert!(core::mem::offset_of!(AggregateRow, sum_high) == 88);
+const _: () = assert!(core::mem::offset_of!(AggregateRow, least) == 96);
+const _: () = assert!(core::mem::offset_of!(AggregateRow, most) == 104);
+const _: () = assert!(core::mem::offset_of!(AggregateRow, n_missing) == 112);
+const _: () = assert!(core::mem::offset_of!(AggregateRow, reserved) == 120);
 
 /// What is changed at one instruction of a block, in the order of their addresses. Behind it: n_pieces BlockPiece, each
 /// with its bytes.

@@ -169,7 +169,7 @@ impl Engine {
                 map.mark(emitter.position(), 0, SpillState::None);
                 let exit = exits.add_stub_only(ExitType::Capture, block.pc);
                 if let Some(place) = self.captures.at(block.pc) {
-                    captures::emit(emitter, place, block.pc, exit, self.shared.header().ring_bytes);
+                    captures::emit(emitter, place, block.pc, exit, self.shared.outlets());
                 }
             }
             Guard::Room => {

@@ -12,6 +12,7 @@ from typing import Final
 
 from clew.dataclass import dataclass
 from clew.errors import UsageError
+from clew.process.aggregate_tables import TableShape
 from clew.protocol._constants import CAPTURE_PLACE_BYTES, MAX_CAPTURE_BYTES, MAX_CAPTURES, CaptureAction
 from clew.protocol.layout import pack_struct
 
@@ -23,12 +24,14 @@ CAPTURE_TABLE_BYTES: Final = _PLACES_BYTES + MAX_CAPTURE_BYTES
 
 @dataclass(frozen=True)
 class CaptureRow:
-    """What is captured in front of the instruction at `pc`: by a packed `form`, under a `number`."""
+    """What is captured in front of the instruction at `pc`: by a packed `form`, under a `number`; added up in a
+    `table`."""
 
     pc: int
     number: int
     action: CaptureAction
     form: bytes
+    table: TableShape | None = None
 
 
 class CaptureTable:
@@ -73,6 +76,15 @@ class CaptureTable:
             start = self._starts[row.form]
             form_at, place_at = offset + _PLACES_BYTES + start, offset + index * CAPTURE_PLACE_BYTES
             memory[form_at : form_at + len(row.form)] = row.form
+            table: dict[str, int] = {}
+            if row.table is not None:
+                table = {
+                    "table_start": row.table.start,
+                    "table_keys": row.table.n_keys,
+                    "table_rows_log2": row.table.rows_log2,
+                    "table_has_values": row.table.has_values,
+                    "table_has_histograms": row.table.has_histograms,
+                }
             memory[place_at : place_at + CAPTURE_PLACE_BYTES] = pack_struct(
                 "CapturePlace",
                 pc=row.pc,
@@ -80,6 +92,7 @@ class CaptureTable:
                 action=row.action,
                 form_start=start,
                 form_bytes=len(row.form),
+                **table,
             )
         self._n_written = len(self.rows)
 

@@ -11,6 +11,7 @@ from typing import Final
 from clew.dataclass import dataclass
 from clew.process.capture_table import CAPTURE_TABLE_BYTES
 from clew.protocol._constants import (
+    AGGREGATES_BYTES,
     FILTER_RANGE_BYTES,
     MAX_FILTER_RANGES,
     MAX_PREFETCHED,
@@ -58,8 +59,12 @@ class SharedLayout:
         return _page_up(self.prefetch_offset + 8 * MAX_PREFETCHED)
 
     @property
-    def rings_offset(self) -> int:
+    def aggregates_offset(self) -> int:
         return self.callout_data_offset + CALLOUT_DATA_BYTES
+
+    @property
+    def rings_offset(self) -> int:
+        return self.aggregates_offset + AGGREGATES_BYTES
 
     @property
     def counters_offset(self) -> int:

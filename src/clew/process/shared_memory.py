@@ -18,6 +18,7 @@ from typing import Final
 
 from clew.dataclass import dataclass, replace
 from clew.errors import ClewError, UsageError
+from clew.process.aggregate_tables import AggregateTables
 from clew.process.callout_data import CalloutData
 from clew.process.capture_table import CaptureRow, CaptureTable
 from clew.process.code_orders import CodeOrders
@@ -188,6 +189,7 @@ class SharedMemory:
             filters_offset=layout.filters_offset,
             captures_offset=layout.captures_offset,
             prefetch_offset=layout.prefetch_offset,
+            aggregates_offset=layout.aggregates_offset,
             counter_bytes=layout.counter_bytes,
             ring_bytes=layout.ring_bytes,
             max_threads=layout.max_threads,
@@ -208,6 +210,7 @@ class SharedMemory:
         self._transforms: list[TransformRow] = []
         self.orders = CodeOrders(self.map, layout)
         self.callout_data = CalloutData(self.map, layout.callout_data_offset)
+        self.aggregates = AggregateTables(self.map, layout.aggregates_offset)
         self._transform_ticket = 0
         self._n_directives = 0
         self._is_written = False
@@ -233,6 +236,7 @@ class SharedMemory:
         child._write_captures()
         child._tell_transforms(self._transforms, self._transform_ticket)
         child.callout_data.inherit(self.callout_data)
+        child.aggregates.inherit(self.aggregates)
         child.set_breakpoints(self._breakpoints)
         return child
 
@@ -240,6 +244,7 @@ class SharedMemory:
         """Give the mapping here up; and the region back, to be zeroed and used again, if nobody uses it any more."""
         with contextlib.suppress(ValueError):
             self.callout_data.keep()
+            self.aggregates.keep()
         # A view of it may still be alive somewhere; the mapping goes with it then.
         with contextlib.suppress(BufferError):
             self.map.close()

@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("da5b5268c78329daae41df45c5ed6e144ca400d81baf641966afc069bd8e9efe")
+SCHEMA_HASH: Final = bytes.fromhex("66d5783ddfcfd59d848f67170b648f4ea56c431569246cca7e58caef65965995")
 
 CONTAINER_MAGIC: Final = 3544686211845344323
 """what a container begins with: CLDATA11"""
@@ -56,6 +56,20 @@ MAX_PREFETCHED: Final = 8192
 """addresses that may wait to be translated (SessionHeader.prefetch_offset)"""
 MAX_TRANSFORM_RANGES: Final = 128
 """ranges of code whose blocks are asked about"""
+AGGREGATES_BYTES: Final = 33554432
+"""bytes of all tables of aggregates"""
+MAX_AGGREGATE_ROWS_LOG2: Final = 14
+"""the binary logarithm of the most rows that a table of aggregates has, beside aggregate_probes"""
+AGGREGATE_PROBES: Final = 8
+"""rows in which a key may be, from the one that its hash tells"""
+AGGREGATE_KEY_WORDS: Final = 8
+"""words of a row's keys"""
+AGGREGATE_BUCKETS: Final = 252
+"""buckets of a histogram: of 0, 1, 2, 3; from there on four to each power of two"""
+AGGREGATE_HASH_FACTOR: Final = 11400714819323198485
+"""of keys' words the hash is ((((0 rotated left by 29) xor first) * factor rotated left by 29) xor second) * factor;
+its highest bits are the row
+"""
 MAX_INLINE_REGISTERS: Final = 6
 """registers that an inline piece changes (InlinePiece)"""
 MAX_BLOCK_CHANGES_BYTES: Final = 16384
@@ -542,11 +556,13 @@ class CaptureContext(IntEnum):
 
 class CaptureAction(IntEnum):
     """What is done where a capture's condition holds: a CaptureRecord is written; or the thread stops
-    (RequestKind.hold).
+    (RequestKind.hold); or the fields are added to a row of a table: its keys, and behind them, if the table has
+    values, what is added up.
     """
 
     RECORD = 0
     STOP = 1
+    AGGREGATE = 2
 
 
 class HoldReason(IntEnum):
@@ -650,7 +666,9 @@ SESSION_HEADER_BYTES: Final = 256
 FILTER_RANGE_BYTES: Final = 24
 CAPTURE_FORM_BYTES: Final = 8
 CAPTURE_INSTRUCTION_BYTES: Final = 16
-CAPTURE_PLACE_BYTES: Final = 24
+CAPTURE_PLACE_BYTES: Final = 32
+AGGREGATE_HEAD_BYTES: Final = 128
+AGGREGATE_ROW_BYTES: Final = 128
 BLOCK_CHANGE_BYTES: Final = 4
 BLOCK_PIECE_BYTES: Final = 4
 INLINE_PIECE_BYTES: Final = 4
@@ -703,7 +721,8 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "reserved_captures": (156, "<I"),
             "captures_offset": (160, "<Q"),
             "prefetch_offset": (168, "<Q"),
-            "reserved": (176, "<80s"),
+            "aggregates_offset": (176, "<Q"),
+            "reserved": (184, "<72s"),
         },
     ),
     "FilterRange": (
@@ -735,13 +754,39 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
         },
     ),
     "CapturePlace": (
-        24,
+        32,
         {
             "pc": (0, "<Q"),
             "number": (8, "<I"),
             "action": (12, "<I"),
             "form_start": (16, "<I"),
             "form_bytes": (20, "<I"),
+            "table_start": (24, "<I"),
+            "table_keys": (28, "<B"),
+            "table_rows_log2": (29, "<B"),
+            "table_has_values": (30, "<B"),
+            "table_has_histograms": (31, "<B"),
+        },
+    ),
+    "AggregateHead": (
+        128,
+        {
+            "n_left_out": (0, "<Q"),
+            "reserved": (8, "<120s"),
+        },
+    ),
+    "AggregateRow": (
+        128,
+        {
+            "state": (0, "<Q"),
+            "keys": (8, "<8Q"),
+            "count": (72, "<Q"),
+            "sum_low": (80, "<Q"),
+            "sum_high": (88, "<Q"),
+            "least": (96, "<Q"),
+            "most": (104, "<Q"),
+            "n_missing": (112, "<Q"),
+            "reserved": (120, "<Q"),
         },
     ),
     "BlockChange": (

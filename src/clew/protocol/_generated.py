@@ -10,6 +10,13 @@ from typing import Final
 import numpy as np
 
 from clew.protocol._constants import (
+    AGGREGATES_BYTES,
+    AGGREGATE_BUCKETS,
+    AGGREGATE_HASH_FACTOR,
+    AGGREGATE_HEAD_BYTES,
+    AGGREGATE_KEY_WORDS,
+    AGGREGATE_PROBES,
+    AGGREGATE_ROW_BYTES,
     ARCHITECTURES,
     BLOCK_CHANGE_BYTES,
     BLOCK_PIECE_BYTES,
@@ -39,6 +46,7 @@ from clew.protocol._constants import (
     LISTING_PAGE,
     LONGEST_WAIT_SECONDS,
     MAGIC,
+    MAX_AGGREGATE_ROWS_LOG2,
     MAX_BLOCK_CHANGES_BYTES,
     MAX_BREAKPOINTS,
     MAX_BUSY_LIMIT,
@@ -142,6 +150,15 @@ from clew.protocol._constants import (
 )
 
 __all__ = [
+    "AGGREGATES_BYTES",
+    "AGGREGATE_BUCKETS",
+    "AGGREGATE_HASH_FACTOR",
+    "AGGREGATE_HEAD",
+    "AGGREGATE_HEAD_BYTES",
+    "AGGREGATE_KEY_WORDS",
+    "AGGREGATE_PROBES",
+    "AGGREGATE_ROW",
+    "AGGREGATE_ROW_BYTES",
     "ARCHITECTURES",
     "BLOCK_CHANGE",
     "BLOCK_CHANGE_BYTES",
@@ -187,6 +204,7 @@ __all__ = [
     "LISTING_PAGE",
     "LONGEST_WAIT_SECONDS",
     "MAGIC",
+    "MAX_AGGREGATE_ROWS_LOG2",
     "MAX_BLOCK_CHANGES_BYTES",
     "MAX_BREAKPOINTS",
     "MAX_BUSY_LIMIT",
@@ -329,6 +347,7 @@ SESSION_HEADER: Final[np.dtype[np.void]] = np.dtype(
             "reserved_captures",
             "captures_offset",
             "prefetch_offset",
+            "aggregates_offset",
             "reserved",
         ],
         "formats": [
@@ -359,7 +378,8 @@ SESSION_HEADER: Final[np.dtype[np.void]] = np.dtype(
             "<u4",
             "<u8",
             "<u8",
-            ("<u1", (80,)),
+            "<u8",
+            ("<u1", (72,)),
         ],
         "offsets": [
             0,
@@ -390,6 +410,7 @@ SESSION_HEADER: Final[np.dtype[np.void]] = np.dtype(
             160,
             168,
             176,
+            184,
         ],
         "itemsize": 256,
     }
@@ -430,15 +451,46 @@ CAPTURE_INSTRUCTION: Final[np.dtype[np.void]] = np.dtype(
 
 CAPTURE_PLACE: Final[np.dtype[np.void]] = np.dtype(
     {
-        "names": ["pc", "number", "action", "form_start", "form_bytes"],
-        "formats": ["<u8", "<u4", "<u4", "<u4", "<u4"],
-        "offsets": [0, 8, 12, 16, 20],
-        "itemsize": 24,
+        "names": [
+            "pc",
+            "number",
+            "action",
+            "form_start",
+            "form_bytes",
+            "table_start",
+            "table_keys",
+            "table_rows_log2",
+            "table_has_values",
+            "table_has_histograms",
+        ],
+        "formats": ["<u8", "<u4", "<u4", "<u4", "<u4", "<u4", "<u1", "<u1", "<u1", "<u1"],
+        "offsets": [0, 8, 12, 16, 20, 24, 28, 29, 30, 31],
+        "itemsize": 32,
     }
 )
 """What is captured in front of the instruction at pc. Appended to while threads run, moved only while all are stopped;
 told with a directive.
 """
+
+AGGREGATE_HEAD: Final[np.dtype[np.void]] = np.dtype(
+    {
+        "names": ["n_left_out", "reserved"],
+        "formats": ["<u8", ("<u1", (120,))],
+        "offsets": [0, 8],
+        "itemsize": 128,
+    }
+)
+"""In front of the rows of a table of aggregates."""
+
+AGGREGATE_ROW: Final[np.dtype[np.void]] = np.dtype(
+    {
+        "names": ["state", "keys", "count", "sum_low", "sum_high", "least", "most", "n_missing", "reserved"],
+        "formats": ["<u8", ("<u8", (8,)), "<u8", "<u8", "<u8", "<u8", "<u8", "<u8", "<u8"],
+        "offsets": [0, 8, 72, 80, 88, 96, 104, 112, 120],
+        "itemsize": 128,
+    }
+)
+"""What was added up of one key. A free one is all zeros."""
 
 BLOCK_CHANGE: Final[np.dtype[np.void]] = np.dtype(
     {

@@ -15,6 +15,7 @@ import pyarrow as pa
 from clew.capture.types import SIZES, is_float
 from clew.protocol._constants import CAPTURE_RECORD_VALUES, CaptureType
 from clew.protocol._generated import CAPTURE_RECORD
+from clew.sessions.arrow_types import ARROW_TYPES
 
 if TYPE_CHECKING:
     from clew.sessions.capture_sink import Captured, CaptureSink
@@ -25,21 +26,6 @@ if TYPE_CHECKING:
 __all__ = ["CallLog"]
 
 Array = npt.NDArray[Any]
-
-_ARROW: Final = {
-    CaptureType.I8: pa.int8(),
-    CaptureType.U8: pa.uint8(),
-    CaptureType.I16: pa.int16(),
-    CaptureType.U16: pa.uint16(),
-    CaptureType.I32: pa.int32(),
-    CaptureType.U32: pa.uint32(),
-    CaptureType.I64: pa.int64(),
-    CaptureType.U64: pa.uint64(),
-    CaptureType.F32: pa.float32(),
-    CaptureType.F64: pa.float64(),
-    CaptureType.TEXT: pa.binary(),
-}
-
 
 _PLACE: Final = {"time_ns": pa.int64(), "pid": pa.uint32(), "tid": pa.uint32(), "pc": pa.uint64()}
 
@@ -64,7 +50,7 @@ class CallLog:
         self._target, self._sink, self.number = target, sink, number
         self._kinds, texts = wanted.kinds(), wanted.texts
         self._remove = remove
-        fields = [(text, _ARROW[kind]) for text, kind in zip(texts, self._kinds, strict=True)]
+        fields = [(text, ARROW_TYPES[kind]) for text, kind in zip(texts, self._kinds, strict=True)]
         # What has a column anyway, and what is asked for twice, gets no other.
         self._own = [n for n, (text, _) in enumerate(fields) if text not in _PLACE and text not in texts[:n]]
         self.schema = pa.schema([*_PLACE.items(), *(fields[index] for index in self._own)])
@@ -131,7 +117,7 @@ def _read_texts(payloads: Array, words: Array, is_missing: Array, kinds: Sequenc
 
 def _to_arrow(words: Array, is_missing: Array, kind: CaptureType) -> pa.Array:
     """Values out of the words that they are kept in."""
-    kept = _ARROW[kind].to_pandas_dtype()
+    kept = ARROW_TYPES[kind].to_pandas_dtype()
     if is_float(kind):
         words = words.astype(f"<u{SIZES[kind]}").view(kept)
-    return pa.array(words.astype(kept), _ARROW[kind], mask=is_missing)
+    return pa.array(words.astype(kept), ARROW_TYPES[kind], mask=is_missing)

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from clew.recording.control.commands import Control
     from clew.recording.following.followed import FollowedProcess
     from clew.recording.following.holding import Holding
+    from clew.sessions.aggregate_table import AggregateRoom, AggregateTable, AggregateWish
+    from clew.sessions.aggregates import Aggregate
     from clew.sessions.call_logs import CallLog
     from clew.sessions.capture_sink import CaptureSink
     from clew.sessions.target import SessionTarget
@@ -125,6 +127,19 @@ class CallProbes:
 
         return self._target.run(lambda control: self._arm(control, place, wanted, Wish.LOG, note))
 
+    def add_up(self, room: AggregateRoom, where: str | int, wish: AggregateWish) -> Aggregate:
+        """Add up something at a function. Raises CaptureError, UsageError, ControlError."""
+        from clew.sessions.aggregates import Aggregate
+
+        taken = [*wish.by, *([] if wish.value is None else [wish.value])]
+        place, wanted = self._read(where, taken, wish.condition, keeps_types=True)
+        table = room.make(wish, wanted.kinds())
+
+        def note(number: int) -> Aggregate:
+            return Aggregate(self._target, table, place.text, wish, lambda: self.remove(number))
+
+        return self._target.run(lambda control: self._arm(control, place, wanted, Wish.AGGREGATE, note, table))
+
     def _read(
         self,
         where: str | int | None,
@@ -149,14 +164,20 @@ class CallProbes:
         return place, wanted
 
     def _arm(
-        self, control: Control, where: Where, wanted: Wanted, wish: Wish, note: Callable[[int], T]
+        self,
+        control: Control,
+        where: Where,
+        wanted: Wanted,
+        wish: Wish,
+        note: Callable[[int], T],
+        table: AggregateTable | None = None,
     ) -> Iterator[T | None]:
         """Have something done about a function; what `note` makes of its number."""
         places = self.open_places(control)
         made: list[T] = []
 
         def change() -> None:
-            number = places.add(where, wanted, self._target.read_maps(), self._target.pid, wish)
+            number = places.add(where, wanted, self._target.read_maps(), self._target.pid, wish, table)
             # Before any thread goes on: it may come there at once.
             made.append(note(number))
 

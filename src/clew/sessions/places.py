@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from clew.recording.following.holding import Holding
     from clew.recording.following.processes import Processes
     from clew.recording.following.stopped_thread import StoppedThread
+    from clew.sessions.aggregate_table import AggregateTable
     from clew.sessions.wanted import Wanted
 
 __all__ = ["Places", "Stop", "Wish"]
@@ -78,11 +79,18 @@ class _Open:
 
 
 class Wish(Enum):
-    """What is done about a function: threads stop when it is called, or when it returns; or it is only recorded."""
+    """What is done about a function: threads stop when it is called, or when it returns; or it is only recorded, or
+    added up."""
 
     CALL = auto()
     RETURN = auto()
     LOG = auto()
+    AGGREGATE = auto()
+
+    @property
+    def stops(self) -> bool:
+        """Whether threads stop for it."""
+        return self in (Wish.CALL, Wish.RETURN)
 
 
 @dataclass
@@ -91,6 +99,7 @@ class _Probe:
     where: Where
     wanted: Wanted
     wish: Wish
+    table: AggregateTable | None = None
     forms: dict[tuple[Pid, int], Form] = field(default_factory=dict)
     """By process and address: what is taken there."""
     waiting: set[tuple[Pid, int]] = field(default_factory=set)
@@ -111,6 +120,9 @@ class _Probe:
         match self.wish:
             case Wish.LOG:
                 return CaptureRow(address, self.number, CaptureAction.RECORD, form.pack())
+            case Wish.AGGREGATE:
+                assert self.table is not None
+                return CaptureRow(address, self.number, CaptureAction.AGGREGATE, form.pack(), self.table.shape)
             case Wish.CALL:
                 return CaptureRow(address, 0, CaptureAction.STOP, form.pack())
         # What the condition says of a return is not known when the call begins.
@@ -138,14 +150,22 @@ class Places:
         """Threads that went on by themselves, since nobody let them go in time."""
         processes.tell_code_to(self._arm_all)
 
-    def add(self, where: Where, wanted: Wanted, mappings: list[Mapping], pid: Pid, wish: Wish) -> int:
+    def add(
+        self,
+        where: Where,
+        wanted: Wanted,
+        mappings: list[Mapping],
+        pid: Pid,
+        wish: Wish,
+        table: AggregateTable | None = None,
+    ) -> int:
         """Do something about a function, in what process `pid` has mapped and in what comes; the probe's number.
 
         Where the condition of `wanted` does not hold nothing is done. All threads are to be stopped. Raises
         ControlError where there is no room, CaptureError.
         """
         number = next(self._numbers)
-        probe = _Probe(number, where, wanted, wish)
+        probe = _Probe(number, where, wanted, wish, table)
         with self._lock:
             self._probes[number] = probe
             try:
@@ -224,12 +244,14 @@ class Places:
             probe.waiting.add((followed.pid, address))
             return
         holding = self._processes.holdings.of(followed)
-        if probe.wish != Wish.LOG:
+        if probe.wish.stops:
             holding.be_heard(self._hear)
+        if probe.table is not None:
+            probe.table.have_in(followed.shared.aggregates)
         holding.visits.note_overdue = self.note_overdue
         self._ask_for_room(followed.pid, address, probe, form)
         probe.forms[followed.pid, address] = form
-        holding.add_capture(probe.row(address, form), None if probe.wish == Wish.LOG else self._on_visit)
+        holding.add_capture(probe.row(address, form), self._on_visit if probe.wish.stops else None)
 
     def _ask_for_room(self, pid: Pid, address: int, probe: _Probe, form: Form) -> None:
         """Raises ControlError where a place does not hold one more capture."""

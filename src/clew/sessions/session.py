@@ -23,6 +23,7 @@ from clew.recording.following.statistics import Statistics
 from clew.recording.options.arguments import Text, parse_output
 from clew.recording.options.record_options import RecordOptions
 from clew.recording.session.target import Origin
+from clew.sessions.aggregate_table import AggregateRoom
 from clew.sessions.call_probes import CallProbes
 from clew.sessions.capture_sink import CaptureSink
 from clew.sessions.ends import FirstEnd
@@ -79,6 +80,7 @@ class Session(
         self._first_end = FirstEnd()
         output = options.output if self._folder is None else self._folder / "session.clew"
         self._captures, event_sink = CaptureSink(), EventSink()
+        self._aggregate_room = AggregateRoom()
         sinks = [*options.sinks, self._first_end, self._captures, event_sink]
         self._options = replace(options, output=output, sinks=sinks)
         self._is_spawned = is_spawned

@@ -5,6 +5,7 @@
 //! thread there, so that nothing is captured twice.
 
 extern crate alloc;
+use crate::buffer::RingWriter;
 use crate::cache::exit::{Exit, ExitType};
 use crate::context::addresses::{AppPc, CachePc};
 use crate::context::capture::UNPREPARED;
@@ -14,8 +15,9 @@ use crate::context::ThreadContext;
 use crate::cpu::sys::clock::ticks;
 use crate::dispatch::life::detach;
 use crate::dispatch::signals::masks;
+use crate::instrument::captures::aggregates::Table;
 use crate::instrument::captures::form::Kind;
-use crate::instrument::captures::layout::Program;
+use crate::instrument::captures::layout::{Action, Program};
 use crate::instrument::captures::places::{are_any, Guarded};
 use crate::instrument::indirect::pads::add_to_counter;
 use crate::instrument::{Engine, ENGINE};
@@ -136,30 +138,57 @@ fn note(engine: Guard<Engine>, context: &mut ThreadContext, guarded: &Guarded) {
     drop(engine);
     let tsc = ticks();
     for (_, program) in guarded.place.programs.iter().enumerate().filter(|(index, _)| outcome >> index & 1 != 0) {
-        if program.stops {
-            context.capture.stops = 1;
-            continue;
+        let values = Values { base: context.self_address };
+        match program.action {
+            Action::Stop => context.capture.stops = 1,
+            Action::Aggregate(table) => add_up(&values, program, &table, writer.shared.outlets().aggregates),
+            Action::Record => record(&writer, context.registers.pc, tsc, program, values.take(program)),
         }
-        let Taken { missing, mut words, bytes } = Values { base: context.self_address }.take(program);
-        words.resize(words.len().max(CAPTURE_RECORD_VALUES as usize), 0);
-        let (first, others) = words.split_at(CAPTURE_RECORD_VALUES as usize);
-        let mut payload: Vec<u8> = others.iter().flat_map(|word| word.to_le_bytes()).collect();
-        payload.extend(bytes);
-        let record = CaptureRecord {
-            kind: record_kind::CAPTURE,
-            continuations: (payload.len() as u64).div_ceil(CONTINUATION_PAYLOAD_BYTES) as u16,
-            tid: context.tid,
-            pc: context.registers.pc.raw(),
-            tsc,
-            number: program.number,
-            missing,
-            values: core::array::from_fn(|index| first[index]),
-        };
-        writer.write(&record, &payload);
     }
     writer.shared.stamp_now_and_then(tsc);
     context.capture.passed_pc = context.registers.pc;
     end_preparation(context);
+}
+
+/// Writes a capture's record.
+fn record(writer: &RingWriter, pc: AppPc, tsc: u64, program: &Program, taken: Taken) {
+    let Taken { missing, mut words, bytes } = taken;
+    words.resize(words.len().max(CAPTURE_RECORD_VALUES as usize), 0);
+    let (first, others) = words.split_at(CAPTURE_RECORD_VALUES as usize);
+    let mut payload: Vec<u8> = others.iter().flat_map(|word| word.to_le_bytes()).collect();
+    payload.extend(bytes);
+    let record = CaptureRecord {
+        kind: record_kind::CAPTURE,
+        continuations: (payload.len() as u64).div_ceil(CONTINUATION_PAYLOAD_BYTES) as u16,
+        tid: writer.tid,
+        pc: pc.raw(),
+        tsc,
+        number: program.number,
+        missing,
+        values: core::array::from_fn(|index| first[index]),
+    };
+    writer.write(&record, &payload);
+}
+
+/// Adds a capture's fields to a row of its table, where all of these begin at `base`.
+fn add_up(values: &Values, program: &Program, table: &Table, base: u64) {
+    let Taken { missing, words, bytes } = values.take(program);
+    let fields = program.form.fields.iter().map(|field| usize::from(*field));
+    let (mut keys, mut bytes) = (Vec::new(), &bytes[..]);
+    for (field, word) in fields.clone().zip(&words).take(table.n_keys) {
+        keys.push(*word);
+        if program.form.kind_of(field) == Kind::TEXT {
+            let (text, rest) = bytes.split_at(bytes.len().min(*word as usize));
+            bytes = rest;
+            let padded = |part: &[u8]| core::array::from_fn(|index| part.get(index).copied().unwrap_or(0));
+            keys.extend(text.chunks(8).map(|part| u64::from_le_bytes(padded(part))));
+        }
+    }
+    let is_missing = |index: usize| missing >> index & 1 != 0;
+    let value = fields.zip(&words).nth(table.n_keys).filter(|_| table.has_values && !is_missing(table.n_keys));
+    let value = value.map(|(field, word)| (*word, program.form.kind_of(field)));
+    // SAFETY: the tables are a part of the shared memory, mapped as long as the runtime runs.
+    unsafe { table.add(base, &keys, u64::from(missing) & ((1 << table.n_keys) - 1), value) };
 }
 
 /// Does what translated code can't do by itself, which works everything out behind it, and leaves in any case.

@@ -4,19 +4,48 @@
 //! its own, and their number in the slot.
 
 extern crate alloc;
+use super::aggregates::Table;
 use super::form::{Form, Kind, Operation};
 use crate::cpu::captured::{N_REGISTERS, N_VECTORS};
 use crate::protocol::{
-    capture_action, capture_context, capture_operation as op, CAPTURE_NAME_BYTES, MAX_CAPTURE_TEXT, MAX_CAPTURE_TEXTS,
-    MAX_CAPTURE_VALUES,
+    capture_action, capture_context, capture_operation as op, CapturePlace, CAPTURE_NAME_BYTES, MAX_CAPTURE_TEXT,
+    MAX_CAPTURE_TEXTS, MAX_CAPTURE_VALUES,
 };
 use alloc::vec::Vec;
+
+/// What is done where a capture's condition holds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Action {
+    /// Its fields are written down.
+    Record,
+    /// The thread stops.
+    Stop,
+    /// Its fields are added to a row: keys, then a value, if the table has some.
+    Aggregate(Table),
+}
+
+impl Action {
+    /// What a place asks for, of such a form; `None`: there is no such action.
+    fn of(place: &CapturePlace, form: &Form) -> Option<Action> {
+        match place.action {
+            capture_action::STOP => Some(Action::Stop),
+            capture_action::AGGREGATE => {
+                let table = Table::of(place)?;
+                let has_fields = form.fields.len() == table.n_keys + usize::from(table.has_values);
+                let value = form.fields.last().map(|field| form.kind_of(usize::from(*field)));
+                let is_sound = has_fields && (!table.has_values || value != Some(Kind::TEXT));
+                is_sound.then_some(Action::Aggregate(table))
+            }
+            _ => Some(Action::Record),
+        }
+    }
+}
 
 /// A capture, and where its values are.
 #[derive(Clone, Debug)]
 pub struct Program {
     pub number: u32,
-    pub stops: bool,
+    pub action: Action,
     pub form: Form,
     /// The slot of its first operation.
     pub first_slot: u32,
@@ -37,10 +66,10 @@ pub struct Room {
 }
 
 impl Program {
-    /// Lays a capture out behind what is given out of a place's `room`; `None`: that does not hold it.
-    pub fn lay_out(number: u32, action: u32, form: Form, room: &mut Room) -> Option<Program> {
-        let stops = action == capture_action::STOP;
-        let is_needed = find_needed(&form, !stops);
+    /// Lays a capture out behind what is given out of a place's `room`; `None`: that does not hold it, or it is none.
+    pub fn lay_out(asked: &CapturePlace, form: Form, room: &mut Room) -> Option<Program> {
+        let action = Action::of(asked, &form)?;
+        let is_needed = find_needed(&form, action != Action::Stop);
         let may_miss = find_missing(&form);
         let first_slot = room.n_slots;
         let mut end = *room;
@@ -59,7 +88,7 @@ impl Program {
             return None;
         }
         *room = end;
-        Some(Program { number, stops, form, first_slot, texts, is_needed, may_miss })
+        Some(Program { number: asked.number, action, form, first_slot, texts, is_needed, may_miss })
     }
 
     /// The slot of an operation's value.
@@ -165,13 +194,30 @@ mod tests {
         }
     }
 
+    fn asked(number: u32, action: u32) -> CapturePlace {
+        // SAFETY: all zeros are one.
+        CapturePlace { number, action, ..unsafe { core::mem::zeroed() } }
+    }
+
+    #[test]
+    fn what_is_added_up_has_keys_and_a_number() {
+        let of = |table_keys: u8, table_has_values: u8, form: Form| {
+            let asked = CapturePlace { table_keys, table_has_values, ..asked(1, capture_action::AGGREGATE) };
+            Program::lay_out(&asked, form, &mut Room::default()).is_some()
+        };
+        let texts_last = Form { fields: [0, 1].to_vec(), ..form() };
+        let number_last = Form { fields: [1, 0].to_vec(), ..form() };
+        assert!(of(2, 0, texts_last.clone()) && of(1, 1, number_last.clone()));
+        assert!(!of(1, 1, texts_last) && !of(2, 1, number_last.clone()) && !of(1, 0, number_last));
+    }
+
     #[test]
     fn what_nobody_asks_for_is_left_out() {
         let mut room = Room::default();
-        let records = Program::lay_out(1, capture_action::RECORD, form(), &mut room).unwrap();
+        let records = Program::lay_out(&asked(1, capture_action::RECORD), form(), &mut room).unwrap();
         assert_eq!(records.is_needed, [true, true, true, true, true, false]);
         assert_eq!((records.texts[1], records.texts[4], room.n_text_bytes), (0, 104, 120));
-        let stops = Program::lay_out(2, capture_action::STOP, form(), &mut room).unwrap();
+        let stops = Program::lay_out(&asked(2, capture_action::STOP), form(), &mut room).unwrap();
         assert_eq!(stops.is_needed, [true, false, true, true, false, false]);
         assert!(records.reads_memory() && !stops.reads_memory());
         assert_eq!((stops.slot(0), room.n_slots), (6, 12));
@@ -180,7 +226,7 @@ mod tests {
     #[test]
     fn room_ends() {
         let mut room = Room { n_slots: MAX_CAPTURE_VALUES as u32 - 5, ..Room::default() };
-        assert!(Program::lay_out(1, capture_action::RECORD, form(), &mut room).is_none());
+        assert!(Program::lay_out(&asked(1, capture_action::RECORD), form(), &mut room).is_none());
         assert_eq!(room.n_slots, MAX_CAPTURE_VALUES as u32 - 5);
     }
 }

@@ -1,5 +1,6 @@
 //! What is taken at places of the program's code, as the controller asks: forms are checked, laid out, and kept by place.
 
+pub mod aggregates;
 pub mod form;
 pub mod layout;
 pub mod places;

@@ -3,8 +3,9 @@
 //! Runs under the runtime's lock.
 
 extern crate alloc;
+use super::aggregates::Table;
 use super::form::{Form, Kind};
-use super::layout::{Program, Room};
+use super::layout::{Action, Program, Room};
 use crate::buffer::Shared;
 use crate::context::addresses::{AppPc, CachePc};
 use crate::context::numbers::FragmentId;
@@ -28,7 +29,7 @@ pub fn are_any() -> bool {
 pub struct Place {
     pub programs: Vec<Program>,
     /// How it was asked for, which tells whether it is still the same.
-    asked: Vec<(u32, u32, Vec<u8>)>,
+    asked: Vec<(u32, Action, Vec<u8>)>,
 }
 
 impl Place {
@@ -39,16 +40,35 @@ impl Place {
 
     /// Whether translated code writes down by itself what is taken: numbers only, and no thread stops.
     pub fn is_written_there(&self) -> bool {
-        let are_numbers = |program: &Program| {
-            program.form.fields.iter().all(|field| program.form.kind_of(usize::from(*field)) != Kind::TEXT)
-        };
-        !self.is_told() && self.programs.iter().all(|program| !program.stops && are_numbers(program))
+        !self.is_told() && self.programs.iter().all(|one| one.action == Action::Record && takes_numbers(one))
+    }
+
+    /// What is captured there and added up, if translated code does that by itself: it is the only one, and of integers.
+    pub fn added_there(&self) -> Option<(&Program, &Table)> {
+        let [program] = &self.programs[..] else { return None };
+        let Action::Aggregate(table) = &program.action else { return None };
+        let mut values = program.form.fields.iter().skip(table.n_keys);
+        let has_floats = values.any(|field| program.form.kind_of(usize::from(*field)).is_float());
+        (!self.is_told() && takes_numbers(program) && !has_floats).then_some((program, table))
     }
 
     /// Whether the dispatcher has to do anything before the rest is done.
     pub fn is_told(&self) -> bool {
         self.programs.iter().any(|program| program.told().next().is_some())
     }
+}
+
+/// Whether nothing that a capture takes is bytes.
+fn takes_numbers(program: &Program) -> bool {
+    program.form.fields.iter().all(|field| program.form.kind_of(usize::from(*field)) != Kind::TEXT)
+}
+
+/// Where translated code brings what it captures.
+#[derive(Clone, Copy)]
+pub struct Outlets {
+    pub ring_bytes: u32,
+    /// Where the tables of aggregates are.
+    pub aggregates: u64,
 }
 
 /// What a fragment does in front of its block for a place.
@@ -91,10 +111,10 @@ impl Captures {
             let bytes = heap.get(one.form_start as usize..).and_then(|rest| rest.get(..one.form_bytes as usize));
             let has_room = (place.programs.len() as u64) < MAX_CAPTURES_AT_PLACE;
             let form = bytes.filter(|_| has_room).and_then(Form::parse);
-            match form.and_then(|form| Program::lay_out(one.number, one.action, form, room)) {
+            match form.and_then(|form| Program::lay_out(one, form, room)) {
                 Some(program) => {
+                    place.asked.push((one.number, program.action, bytes.unwrap_or_default().to_vec()));
                     place.programs.push(program);
-                    place.asked.push((one.number, one.action, bytes.unwrap_or_default().to_vec()));
                 }
                 None => n_refused += 1,
             }
@@ -129,6 +149,12 @@ impl Engine {
 }
 
 impl Shared {
+    /// Where translated code brings what it captures.
+    pub fn outlets(&self) -> Outlets {
+        let header = self.header();
+        Outlets { ring_bytes: header.ring_bytes, aggregates: self.base() + header.aggregates_offset }
+    }
+
     /// The table of captures, and the bytes of their forms, as they are now.
     pub fn captures(&self) -> (Vec<CapturePlace>, Vec<u8>) {
         let count = u64::from(self.capture_count()).min(MAX_CAPTURES);
@@ -157,7 +183,8 @@ mod tests {
     use crate::protocol::capture_action;
 
     fn place(pc: u64, number: u32, form_bytes: u32) -> CapturePlace {
-        CapturePlace { pc, number, action: capture_action::RECORD, form_start: 0, form_bytes }
+        // SAFETY: all zeros are one.
+        CapturePlace { pc, number, action: capture_action::RECORD, form_bytes, ..unsafe { core::mem::zeroed() } }
     }
 
     fn places_of(addresses: &[u64]) -> Vec<AppPc> {

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, overload
 
+from clew.sessions.aggregate_table import AggregateRoom, AggregateWish
 from clew.sessions.call_probes import Callback, CallProbe, CallProbes
 
 if TYPE_CHECKING:
+    from clew.sessions.aggregates import Aggregate
     from clew.sessions.call_logs import CallLog
     from clew.sessions.capture_sink import CaptureSink
 
@@ -22,6 +24,7 @@ class ProbesFacet:
 
     _probes: CallProbes
     _captures: CaptureSink
+    _aggregate_room: AggregateRoom
 
     @overload
     def on_call(
@@ -87,3 +90,24 @@ class ProbesFacet:
         what will be loaded. Raises CaptureError, UsageError.
         """
         return self._probes.log(self._captures, where, capture, condition)
+
+    def aggregate(
+        self,
+        where: str | int,
+        *,
+        by: Iterable[str] = (),
+        value: str | None = None,
+        condition: str | None = None,
+        histogram: bool = False,
+        max_keys: int = 1024,
+    ) -> Aggregate:
+        """Count the calls of the function `where`, by the values of expressions, and add up `value`: in the target, no
+        thread stops and nothing is written down.
+
+        With `histogram` there are quantiles of `value`. Calls where `condition` is 0 or can't be had do not count. Of
+        more than `max_keys` keys some are left out, and counted; keys that are bytes are cut to 56 bytes together. What
+        nothing that is loaded has is looked for in what will be loaded. Raises CaptureError, UsageError.
+        """
+        keys = [by] if isinstance(by, str) else list(by)
+        wish = AggregateWish(keys, value, condition, max_keys, histogram)
+        return self._probes.add_up(self._aggregate_room, where, wish)

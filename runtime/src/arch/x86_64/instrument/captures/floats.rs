@@ -125,7 +125,7 @@ fn emit_from_integer(code: &mut Code, from: Kind, to: Kind) {
         return;
     }
     // What looks negative is halved, its last bit kept for rounding, and doubled again.
-    let is_small = jump_unless_negative(code);
+    let is_small = jump_unless_negative(code.emitter);
     // mov rcx, rax; shr rax, 1; and ecx, 1; or rax, rcx
     code.emitter.bytes(&[0x48, 0x89, 0xc1, 0x48, 0xd1, 0xe8, 0x83, 0xe1, 0x01, 0x48, 0x09, 0xc8]);
     code.emitter.bytes(&convert);

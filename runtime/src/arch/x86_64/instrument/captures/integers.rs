@@ -1,6 +1,7 @@
 //! Operations of captures on integers. Values are kept in 64 bits, widened as their type has it.
 
 extern crate alloc;
+use super::super::super::emit::Emitter;
 use super::super::super::{RAX, RCX, RDX};
 use super::code::{slot, Code, BELOW, LESS, NEGATIVE, NOT_ABOVE, NOT_BELOW, NOT_GREATER, NOT_ZERO, ZERO};
 use crate::context::addresses::CachePc;
@@ -172,10 +173,10 @@ pub fn emit_logical(code: &mut Code, one: &Operation, ends: &mut Vec<CachePc>) {
     code.set_by(NOT_ZERO);
 }
 
-/// A branch that is taken where rax has no sign; and one where rcx is at least rdx, or not above an immediate.
-pub fn jump_unless_negative(code: &mut Code) -> CachePc {
-    code.emitter.operate(TEST, RAX, RAX);
-    code.emitter.jump_condition(NEGATIVE ^ 1)
+/// A branch that is taken where rax has no sign.
+pub fn jump_unless_negative(emitter: &mut Emitter) -> CachePc {
+    emitter.operate(TEST, RAX, RAX);
+    emitter.jump_condition(NEGATIVE ^ 1)
 }
 
 /// A branch that is taken where the index in rcx has come to what a slot holds.

@@ -8,6 +8,9 @@
 //! Memory of the program's is read by instructions that may fault. Before them `capture.landing` says where that goes on
 //! (cpu::signal::faults), with the value missing. A fault must come for it: where the program blocks faults the dispatcher is asked first.
 
+mod aggregated;
+#[cfg(test)]
+mod aggregated_tests;
 mod code;
 mod floats;
 mod integers;
@@ -30,7 +33,7 @@ use crate::context::capture::UNPREPARED;
 use crate::context::numbers::ExitId;
 use crate::instrument::captures::form::{Kind, Operation};
 use crate::instrument::captures::layout::{is_thread_pointer, is_told, Program};
-use crate::instrument::captures::places::Place;
+use crate::instrument::captures::places::{Outlets, Place};
 use crate::instrument::exits::ExitList;
 use crate::protocol::{capture_context, capture_operation as op};
 use alloc::vec::Vec;
@@ -49,9 +52,8 @@ const TIME: usize = 6;
 /// As much as the kernel says in it of the processor (arch/x86/include/asm/segment.h, VDSO_CPUNODE_MASK).
 const CPU_MASK: u32 = 0xfff;
 
-/// Emits what is captured in front of the block at `pc`; `exit` leads into the dispatcher, rings have `ring_bytes`. Returns where it goes
-/// on behind it.
-pub fn emit(emitter: &mut Emitter, place: &Place, pc: AppPc, exit: ExitId, ring_bytes: u32) -> CachePc {
+/// Emits what is captured in front of the block at `pc`; `exit` leads into the dispatcher. Returns where it goes on behind it.
+pub fn emit(emitter: &mut Emitter, place: &Place, pc: AppPc, exit: ExitId, outlets: Outlets) -> CachePc {
     let uses_floats = place.programs.iter().flat_map(Program::needed).any(|(_, one)| is_of_floats(one));
     let asks_flags = place.programs.iter().flat_map(Program::needed).any(|(_, one)| is_register(one, FLAGS));
     let is_asked = place.reads_memory() || place.is_told();
@@ -82,9 +84,13 @@ pub fn emit(emitter: &mut Emitter, place: &Place, pc: AppPc, exit: ExitId, ring_
         leaving.push(emitter.jump_condition(NOT_ZERO));
     }
     emitter.compare_gs_zero(GS_CAPTURE_OUTCOME);
-    if records::can_write(place, ring_bytes) {
+    if let Some((program, table)) = place.added_there() {
         let is_nothing = emitter.jump_condition(ZERO);
-        records::emit(emitter, place, pc, ring_bytes, &mut leaving);
+        aggregated::emit(emitter, program, table, outlets.aggregates, &mut leaving);
+        emitter.bind(is_nothing);
+    } else if records::can_write(place, outlets.ring_bytes) {
+        let is_nothing = emitter.jump_condition(ZERO);
+        records::emit(emitter, place, pc, outlets.ring_bytes, &mut leaving);
         emitter.bind(is_nothing);
     } else {
         leaving.push(emitter.jump_condition(NOT_ZERO));

@@ -9,7 +9,7 @@ use crate::context::layout::{FRAME_OFFSET, PRIVATE_BYTES, STACK_BYTES, STACK_OFF
 use crate::context::numbers::ExitId;
 use crate::context::ThreadContext;
 use crate::instrument::captures::form::{Form, Kind};
-use crate::instrument::captures::places::{Captures, Place};
+use crate::instrument::captures::places::{Captures, Outlets, Place};
 use crate::protocol::{capture_operation as op, CapturePlace, ThreadSlot};
 use core::arch::global_asm;
 use core::mem::{offset_of, size_of};
@@ -166,12 +166,19 @@ fn make_ground() -> Mutex<Ground> {
 
 /// A place with captures of some forms, with these actions.
 pub fn place_of(forms: &[(u32, Form)]) -> Arc<Place> {
+    // SAFETY: all zeros are a place.
+    let asked = |action: &u32| CapturePlace { action: *action, ..unsafe { core::mem::zeroed() } };
+    place_asked(&forms.iter().map(|(action, form)| (asked(action), form.clone())).collect::<Vec<_>>())
+}
+
+/// A place with captures as they are asked for, but for where they are.
+pub fn place_asked(forms: &[(CapturePlace, Form)]) -> Arc<Place> {
     let mut heap = Vec::new();
     let mut asked = Vec::new();
-    for (number, (action, form)) in forms.iter().enumerate() {
+    for (number, (place, form)) in forms.iter().enumerate() {
         let packed = crate::instrument::captures::form::samples::pack(form);
         let (form_start, form_bytes) = (heap.len() as u32, packed.len() as u32);
-        asked.push(CapturePlace { pc: 0x1000, number: number as u32, action: *action, form_start, form_bytes });
+        asked.push(CapturePlace { pc: 0x1000, number: number as u32, form_start, form_bytes, ..*place });
         heap.extend(packed);
     }
     let mut captures = Captures::new();
@@ -222,6 +229,11 @@ pub struct Run {
 
 /// Emits a place's captures and runs them; `set_up` sees the context before.
 pub fn run(place: &Place, machine: &Machine, set_up: impl FnOnce(&mut ThreadContext)) -> Run {
+    run_beside(0, place, machine, set_up)
+}
+
+/// The same with tables of aggregates at an address.
+pub fn run_beside(aggregates: u64, place: &Place, machine: &Machine, set_up: impl FnOnce(&mut ThreadContext)) -> Run {
     const SET_GS: i64 = 0x1001;
     const ARCH_PRCTL: i64 = 158;
     let ground = GROUND.get_or_init(make_ground).lock().unwrap_or_else(|error| error.into_inner());
@@ -237,7 +249,8 @@ pub fn run(place: &Place, machine: &Machine, set_up: impl FnOnce(&mut ThreadCont
         let (hot, cold) = whole.split_at_mut(CODE_BYTES - 0x1000);
         let cold_base = cold.as_ptr() as u64;
         let mut emitter = Emitter::new(hot, ground.code, cold, cold_base);
-        let behind = emit(&mut emitter, place, AppPc::from_raw(0x1000), ExitId::from_raw(7), RING_BYTES);
+        let outlets = Outlets { ring_bytes: RING_BYTES, aggregates };
+        let behind = emit(&mut emitter, place, AppPc::from_raw(0x1000), ExitId::from_raw(7), outlets);
         assert_eq!(behind, emitter.address());
         let code_bytes = emitter.position();
         emitter.jump_anywhere(CachePc::from_raw(clew_capture_went_on as *const () as u64));
