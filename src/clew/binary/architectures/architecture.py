@@ -7,7 +7,9 @@ that nothing is decoded, and all else is shown as ever.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
+
+from clew.dataclass import dataclass
 
 if TYPE_CHECKING:
     import numpy as np
@@ -19,7 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["Architecture", "WrappedCallout"]
 
 
-class WrappedCallout(NamedTuple):
+@dataclass(frozen=True)
+class WrappedCallout:
     """Machine code of a callout, for any address. With `registers` (numbers of the architecture's) it uses no stack and
     changes these, and flags that are to be kept where `keeps_flags` says so; without, it keeps everything itself and
     needs the runtime's stack."""
