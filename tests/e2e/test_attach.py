@@ -34,6 +34,7 @@ def test_one_thread(programs_to_attach: Path, tmp_path: Path, mode: str) -> None
     assert {"main", "step"} <= functions
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["threads", pytest.param("threads.static", marks=pytest.mark.stress)])
 def test_many_threads_again_and_again(programs_to_attach: Path, tmp_path: Path, name: str) -> None:
     with start(programs_to_attach / name) as target:
@@ -95,6 +96,7 @@ def test_threads_that_wait_are_left_at_once(programs_to_attach: Path, tmp_path: 
     assert (status, output.splitlines()[-1]) == (0, "good"), output
 
 
+@pytest.mark.long
 def test_waits_that_end_while_recorded(programs_to_attach: Path, tmp_path: Path) -> None:
     with start(programs_to_attach / "waiting", "4") as target:
         with attaching(target.pid, tmp_path / "out.clew") as clew:
@@ -236,6 +238,7 @@ def test_a_program_whose_first_thread_has_ended(programs_to_attach: Path, tmp_pa
     assert runs.read(tmp_path / "out.clew").totals["instructions"] > 0
 
 
+@pytest.mark.long
 def test_a_process_in_another_pid_namespace(programs_to_attach: Path, tmp_path: Path) -> None:
     command = ["unshare", "--pid", "--fork", "--kill-child", str(programs_to_attach / "threads")]
     if subprocess.run([*command[:-1], "true"], capture_output=True).returncode != 0:

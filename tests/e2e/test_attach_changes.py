@@ -118,6 +118,7 @@ def has_control(pid: int) -> bool:
     return False
 
 
+@pytest.mark.long
 def test_several_hundred_threads(programs_to_attach: Path, tmp_path: Path) -> None:
     with start(programs_to_attach / "many", "300") as target:
         before = target.look()
@@ -145,6 +146,7 @@ def test_too_many_threads(programs_to_attach: Path, tmp_path: Path) -> None:
         assert target.end(number=signal.SIGTERM) == (0, "ready\ngood\n")
 
 
+@pytest.mark.long
 def test_a_failure_on_the_way_leaves_nothing(programs_to_attach: Path) -> None:
     def fail(fd: int, *_: object) -> None:
         os.close(fd)
@@ -278,6 +280,7 @@ os.execv(sys.argv[1], sys.argv[1:])
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["threads", "spawning", "sequences", "busy"])
 def test_where_no_memory_becomes_executable(programs_to_attach: Path, tmp_path: Path, name: str) -> None:
     with start(sys.executable, "-I", "-S", "-c", NO_NEW_CODE, programs_to_attach / name) as target:

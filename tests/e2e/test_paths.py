@@ -68,6 +68,7 @@ def test_paths_lead_where_was_counted(program: Program, tmp_path: Path, request:
     runs.read(trace, program.lost)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("programs")
 def test_paths_of_short_threads_share_files(tmp_path: Path) -> None:
     trace = tmp_path / "trace.clew"
@@ -182,6 +183,7 @@ def test_what_a_killed_controller_wrote(tmp_path: Path, victim: str) -> None:
     assert sum(len(piece.block_ids) for piece in trace.path().iter_pieces()) > 100_000
 
 
+@pytest.mark.long
 def test_a_controller_killed_before_it_kept_counters(tmp_path: Path) -> None:
     trace_path = tmp_path / "t"
     with spinning(tmp_path) as (process, stop):

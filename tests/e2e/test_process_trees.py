@@ -43,7 +43,7 @@ def compare(tree: Path, seed: int, depth: int, trace: Path, *, kills: bool = Fal
 
 
 @pytest.mark.parametrize("kills", [False, True])
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in (2, 3))])
 def test_each_process_of_a_tree(tree: Path, tmp_path: Path, seed: int, *, kills: bool) -> None:
     compare(tree, seed, 4, tmp_path / "t", kills=kills)
 

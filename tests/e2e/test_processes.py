@@ -76,6 +76,7 @@ for _ in range(12):
 """
 
 
+@pytest.mark.long
 def test_who_made_a_process_whose_parent_ended_at_once(tmp_path: Path) -> None:
     run = runs.record([sys.executable, "-I", "-S", "-c", CHAIN], tmp_path / "t")
     made_by = {int(child): int(parent) for parent, child in (line.split() for line in run.stdout.splitlines())}
@@ -103,6 +104,7 @@ def test_threads_learn_targets_from_the_table_of_all(tmp_path: Path) -> None:
     assert next(int(words[2]) for words in lines if words[1] == "table_misses") > 240
 
 
+@pytest.mark.long
 def test_a_child_that_a_signal_kills(tmp_path: Path) -> None:
     script = "import os, signal\npid = os.fork()\nif pid == 0: os.kill(os.getpid(), 15)\nprint(os.waitpid(pid, 0)[1])"
     _, recorded = record([sys.executable, "-I", "-S", "-c", script], tmp_path / "t")

@@ -152,6 +152,7 @@ def test_descendants_that_run_on_at_a_signal(programs_to_attach: Path, tmp_path:
     runs.read(tmp_path / "t")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_background", [False, True])
 def test_the_way_to_leave_descendants_is_told(tmp_path: Path, is_background: bool) -> None:
     """A shell that runs a script starts its background jobs with SIGINT ignored."""
@@ -168,6 +169,7 @@ def test_the_way_to_leave_descendants_is_told(tmp_path: Path, is_background: boo
     runs.read(tmp_path / "t")
 
 
+@pytest.mark.long
 def test_who_can_not_be_left_stays_recorded_and_runs_on(programs_to_attach: Path, tmp_path: Path) -> None:
     out, fifo = tmp_path / "out", tmp_path / "fifo"
     os.mkfifo(fifo)

@@ -198,6 +198,7 @@ def test_what_a_busy_thread_could_not_tell(end: str, tmp_path: Path) -> None:
     check_what_was_not_told(runs.read(tmp_path / "trace.clew").trace)
 
 
+@pytest.mark.long
 def test_what_a_busy_thread_did_until_clew_was_killed_too(tmp_path: Path) -> None:
     path = tmp_path / "trace.clew"
     program = compile_spin(tmp_path, "pause()")

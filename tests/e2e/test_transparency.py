@@ -29,13 +29,13 @@ EACH_TIME = (
 
 
 def case(program: Program, mode: str) -> ParameterSet:
-    """In the mode that has less to go wrong, what does not touch it is for the long runs; other builds are in CI's."""
+    """In the modes that have less to go wrong, what does not touch them is for the long runs; other builds are in CI's."""
     is_other_build = "." in program.name
     is_like_counts = is_other_build or not program.name.startswith(EACH_TIME)
     marks: tuple[pytest.MarkDecorator, ...] = ()
     if mode == "coverage" and is_like_counts:
         marks = (pytest.mark.stress,)
-    elif is_other_build:
+    elif is_other_build or (mode == "counts" and is_like_counts):
         marks = (pytest.mark.long,)
     return pytest.param(program, mode, id=f"{program.name}-{mode}", marks=marks)
 

@@ -96,6 +96,7 @@ def test_places_may_be_inside_of_blocks(called: Path, seed: int) -> None:
     assert blocks["n_instructions"].sum() == n_instructions
 
 
+@pytest.mark.long
 def test_calls_alone_are_told_as_they_are_beside_instructions(called: Path) -> None:
     places = places_of(called)
     whole = read_events(called, {"exec", "call", "ret"})
@@ -126,6 +127,7 @@ def test_each_thread_is_for_itself(called: Path) -> None:
     assert sorted(len(one) for one in expected) == sorted(int((found["thread"] == tid).sum()) for tid in tids)
 
 
+@pytest.mark.long
 def test_places_are_changed_while_it_runs(called: Path) -> None:
     with clew.spawn([called, "1000000000"], stdout=DEVNULL) as session:
         session.only("called")
@@ -157,6 +159,7 @@ def test_places_are_changed_while_it_runs(called: Path) -> None:
         session.kill()
 
 
+@pytest.mark.long
 def test_other_programs_have_no_places(called: Path) -> None:
     with clew.spawn(["sh", "-c", f"{called} 1; exec {called} 1"], stdout=PIPE) as session:
         (thread,) = session.threads

@@ -7,6 +7,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from subprocess import DEVNULL
 from typing import Any
@@ -30,7 +31,9 @@ def run(request: pytest.FixtureRequest) -> Callable[[Callable[[], Awaitable[obje
     pytest.importorskip(request.param)
 
     def run(function: Callable[[], Awaitable[object]]) -> None:
-        anyio.run(function, backend=request.param)
+        # In a thread of its own: a browser's tests may have left this one a loop that runs.
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(anyio.run, function, backend=request.param).result()
         left = [thread.name for thread in threading.enumerate() if thread.name.startswith("clew-")]
         assert left == []
 

@@ -91,7 +91,7 @@ def as_printed(value: Any) -> str:
 
 
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="there is no gcc")
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
 def test_arguments_of_random_functions_are_what_was_passed(tmp_path: Path, seed: int) -> None:
     dice = random.Random(seed)
     functions = [make_function(dice, number) for number in range(N_FUNCTIONS)]

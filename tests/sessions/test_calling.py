@@ -25,7 +25,7 @@ def alone(calling: Path) -> list[str]:
     return subprocess.run([calling, "300"], capture_output=True, text=True, check=True, timeout=60).stdout.split()
 
 
-@pytest.mark.parametrize("mode", ["counts", "full"])
+@pytest.mark.parametrize("mode", ["counts", pytest.param("full", marks=pytest.mark.long)])
 def test_calls_change_nothing_else(calling: Path, alone: list[str], mode: str, tmp_path: Path) -> None:
     output = tmp_path / "called.clew"
     with clew.spawn([calling, "300"], mode=mode, stdout=subprocess.PIPE, output=output) as session:

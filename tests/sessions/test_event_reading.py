@@ -99,6 +99,7 @@ def split(told: list[Told], chance: random.Random) -> list[Told]:
     return parts
 
 
+@pytest.mark.long
 def test_events_are_the_same_however_they_come(told: list[Told]) -> None:
     whole, stream = read(told, set())
     assert (stream.n_gaps, stream.n_damaged) == (0, 0)

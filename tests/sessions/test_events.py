@@ -243,6 +243,7 @@ def test_what_a_callback_raises_stops_no_program(called: Path) -> None:
         session.wait(60)
 
 
+@pytest.mark.long
 def test_a_running_process_is_followed_for_a_while(called: Path) -> None:
     program = subprocess.Popen([called, FOREVER, "2"], stdout=DEVNULL)
     try:

@@ -113,6 +113,7 @@ def test_an_empty_body_has_no_events(kind: str) -> None:
     assert events.array.dtype == clew.OwnEvents.dtype
 
 
+@pytest.mark.long
 def test_what_the_interpreter_does_is_left_out_unless_asked_for(own: ctypes.CDLL) -> None:
     def work() -> None:
         os.stat("/")
@@ -133,6 +134,7 @@ def test_what_the_interpreter_does_is_left_out_unless_asked_for(own: ctypes.CDLL
     assert FlowKind.SYSCALL in within.array["kind"]
 
 
+@pytest.mark.long
 def test_blocks_are_those_that_a_session_tells(own: ctypes.CDLL, library: Path) -> None:
     with clew.follow_me(events={"block"}) as events:
         own.run(200)
@@ -176,6 +178,7 @@ def test_system_calls_at_the_ends_may_be_the_body_s_own(own: ctypes.CDLL) -> Non
     assert calls_of(events.array, address_of(own.take_step)) == 1
 
 
+@pytest.mark.long
 def test_images_are_chosen_as_in_sessions(own: ctypes.CDLL, library: Path) -> None:
     with clew.follow_me(events={"block"}, include=library.name) as events:
         own.lengths(10)
@@ -185,6 +188,7 @@ def test_images_are_chosen_as_in_sessions(own: ctypes.CDLL, library: Path) -> No
     assert len(events) > 0 == len(rows_in(events.array, library))
 
 
+@pytest.mark.long
 def test_too_many_events_are_counted(own: ctypes.CDLL) -> None:
     with pytest.warns(UserWarning, match="events were dropped"), clew.follow_me(events={"call"}, limit=100) as events:
         own.run(1000)
@@ -246,6 +250,7 @@ def test_one_thread_at_a_time(own: ctypes.CDLL) -> None:
     assert calls_of(events.array, address_of(own.take_step)) == 1
 
 
+@pytest.mark.long
 def test_other_threads_run_and_are_not_told(library: Path) -> None:
     text = """
 own = ctypes.CDLL(sys.argv[1])
@@ -309,6 +314,7 @@ def is_helper(process):
 """
 
 
+@pytest.mark.long
 def test_it_goes_on_when_the_helper_is_killed(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     text = (
@@ -341,6 +347,7 @@ except LookupError as error:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["os.kill(os.getpid(), 9)", "os._exit(3)", "os.execv('/bin/true', ['true'])"])
 def test_nothing_is_left_when_the_process_ends(
     how: str, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -357,6 +364,7 @@ def test_nothing_is_left_when_the_process_ends(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.long
 def test_an_interrupt_ends_the_body(library: Path) -> None:
     text = """
 import signal
@@ -379,6 +387,7 @@ print((events.array["target"] == ctypes.cast(own.take_step, ctypes.c_void_p).val
     assert run_script(text, library).split() == ["interrupted"] * 4 + ["1"]
 
 
+@pytest.mark.long
 def test_handlers_of_signals_are_in_their_order(library: Path) -> None:
     text = """
 import signal
@@ -413,6 +422,7 @@ thread.join()
     assert run_script(text, library).splitlines() == ["0 0 0", "10"]
 
 
+@pytest.mark.long
 def test_signals_may_be_blocked_and_ignored(library: Path) -> None:
     text = """
 import resource, signal
@@ -446,6 +456,7 @@ def test_what_can_not_be_started_is_told(monkeypatch: pytest.MonkeyPatch) -> Non
     assert set(os.listdir("/proc/self/fd")) == before
 
 
+@pytest.mark.long
 def test_it_is_told_who_traces_already() -> None:
     text = """
 try:
@@ -462,6 +473,7 @@ except clew.ClewError as error:
     assert told.startswith("AttachError"), told
 
 
+@pytest.mark.long
 def test_who_follows_others_can_be_followed(own: ctypes.CDLL, called: Path) -> None:
     with clew.spawn([called, "100000000"], stdout=subprocess.DEVNULL) as session:
         probe = session.on_call("scale", lambda call: None)

@@ -63,6 +63,7 @@ def test_all_that_threads_do_with_memory_is_told(written: Path, n_threads: int, 
     assert (rows["kind"] == FlowKind.EXCEPTION).sum() == 20
 
 
+@pytest.mark.long
 def test_accesses_are_asked_for_while_it_runs(written: Path) -> None:
     with clew.spawn([written, "100000000", "2"], stdout=subprocess.DEVNULL) as session:
         stream = session.follow(events={"call"})

@@ -21,6 +21,7 @@ def output_of(called: Path) -> bytes:
     return subprocess.run([called, str(TURNS), "1"], stdout=subprocess.PIPE, check=False).stdout
 
 
+@pytest.mark.long
 def test_what_a_block_cannot_be_given_is_told(called: Path) -> None:
     wrong = {
         "replace": lambda block: block[1].replace("nop"),

@@ -230,6 +230,7 @@ def test_children_and_executed_programs(called: Path) -> None:
     assert transformer.n_blocks == 2
 
 
+@pytest.mark.long
 def test_who_takes_too_long_is_not_waited_for(called: Path) -> None:
     def sleep(block: CodeBlock) -> None:
         time.sleep(3)

@@ -34,7 +34,7 @@ def run_session(path: Path, mode: str, offsets: list[int] | None) -> tuple[bytes
         return session.stdout.read(), exit_code, sorted(inside), session.statistics["prefetched"]
 
 
-@pytest.mark.parametrize("mode", ["counts", "full"])
+@pytest.mark.parametrize("mode", ["counts", pytest.param("full", marks=pytest.mark.long)])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_do_as_natively(name: str, mode: str) -> None:
     build_one(next(program for program in catalogue() if program.name == name))

@@ -56,6 +56,7 @@ def test_what_is_done_on_the_page_is_in_the_address(viewer: Viewer, open_viewer:
     assert _facts(other) == _facts(viewer)
 
 
+@pytest.mark.long
 @pytest.mark.glance
 def test_the_way_back_leads_to_what_was_looked_at_before(viewer: Viewer) -> None:
     page = viewer.open("small")

@@ -222,6 +222,7 @@ def test_a_program_is_left_after_a_question(open_program: Open) -> None:
     live.verify(128 + signal.SIGTERM)
 
 
+@pytest.mark.long
 @pytest.mark.glance
 def test_a_budget_is_set_before_the_first_instruction(open_program: Open) -> None:
     live = open_program("--mode", "auto", "--pause", "60")

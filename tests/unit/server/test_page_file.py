@@ -87,6 +87,7 @@ ANSWERS_OF_ANY_KIND = st.dictionaries(
 )
 
 
+@pytest.mark.long
 @given(st.lists(ANSWERS_OF_ANY_KIND), st.integers(0, 3000))
 def test_groups_are_there_as_a_whole_or_not_at_all(
     groups: list[Mapping[str, bytes | dict[str, Any]]], limit: int
@@ -159,6 +160,7 @@ def test_all_calls_are_packed_as_the_server_tells_them(tmp_path: Path, monkeypat
         assert any(re.fullmatch(r"calls of process \d+", what) for what in left_out)
 
 
+@pytest.mark.long
 def test_the_busiest_code_comes_first(hostile: Path) -> None:
     whole = RecordedAnswers(ServedTrace(hostile, 0), 8 << 20)
     size = sum(len(chunk) for chunk in whole.pack.chunks)
