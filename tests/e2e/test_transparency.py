@@ -29,7 +29,7 @@ EACH_TIME = (
 
 
 def case(program: Program, mode: str) -> ParameterSet:
-    """In the modes that have less to go wrong, what does not touch them is for the long runs; other builds are in CI's."""
+    """In modes that have less to go wrong, what does not touch them is for the long runs; other builds are in CI's."""
     is_other_build = "." in program.name
     is_like_counts = is_other_build or not program.name.startswith(EACH_TIME)
     marks: tuple[pytest.MarkDecorator, ...] = ()

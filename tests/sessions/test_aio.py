@@ -33,7 +33,7 @@ def run(request: pytest.FixtureRequest) -> Callable[[Callable[[], Awaitable[obje
     def run(function: Callable[[], Awaitable[object]]) -> None:
         # In a thread of its own: a browser's tests may have left this one a loop that runs.
         with ThreadPoolExecutor(1) as pool:
-            pool.submit(anyio.run, function, backend=request.param).result()
+            pool.submit(lambda: anyio.run(function, backend=request.param)).result()
         left = [thread.name for thread in threading.enumerate() if thread.name.startswith("clew-")]
         assert left == []
 
