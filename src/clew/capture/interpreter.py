@@ -20,6 +20,8 @@ __all__ = ["Place", "Value", "from_bits", "interpret"]
 Value = int | float | bytes | None
 
 _Op = CaptureOperation
+_REGISTER: Final = int(_Op.REGISTER)
+_U64_MASK: Final = (1 << 64) - 1
 _FLOATS: Final = {CaptureType.F32: struct.Struct("<f"), CaptureType.F64: struct.Struct("<d")}
 _INDEFINITE: Final = -1 << 63
 """What the processor makes of a floating-point number that no integer of 64 bits is (Intel SDM, CVTTSD2SI)."""
@@ -45,7 +47,11 @@ def interpret(form: Form, place: Place) -> tuple[Value, ...] | None:
     """The values of a form's fields at a place; None where its condition does not hold."""
     values: list[Value] = []
     for one in form.instructions:
-        values.append(_do(form, one, values, place))
+        # Most forms have little else.
+        if one.operation == _REGISTER:
+            values.append(place.register(one.immediate) & _U64_MASK)
+        else:
+            values.append(_do(form, one, values, place))
     if form.condition is not None and not values[form.condition]:
         return None
     return tuple(values[field] for field in form.fields)
@@ -56,8 +62,6 @@ def _do(form: Form, one: Instruction, values: Sequence[Value], place: Place) -> 
     match operation:
         case _Op.CONSTANT:
             return from_bits(one.immediate, kind)
-        case _Op.REGISTER:
-            return place.register(one.immediate) & (1 << 64) - 1
         case _Op.VECTOR:
             bits = place.vector(one.immediate)
             return None if bits is None else from_bits(bits, kind)

@@ -225,19 +225,21 @@ class CallProbes:
 
     def _handle(self, stop: Stop) -> None:
         """Call the callbacks that a thread waits for."""
-        fixed = stop.thread.definition.program_counter
         changed: dict[str, int] = {}
         for number, form in stop.probes.items():
             probe = self._by_number.get(number)
             if probe is None:
                 continue
             call = Call(stop, form, probe._texts, self._target)
-            call.registers.update(changed)
+            if changed:
+                call.take_over(changed)
             if call.holds:
                 probe.n_calls += 1
                 probe.callback(call)
-            if call.registers.are_changed:
-                changed = {name: value for name, value in call.registers.items() if name != fixed}
+            set_registers = call.changed_registers
+            if set_registers is not None:
+                changed = dict(set_registers)
+                changed.pop(stop.thread.definition.program_counter)
         registers = None
         if changed:
             registers = [changed.get(name, before) for name, before in stop.thread.by_name.items()]

@@ -20,6 +20,7 @@ from clew.sessions.memory import read_memory, write_memory
 from clew.sessions.threads import SessionThread
 
 if TYPE_CHECKING:
+    from clew.binary.architectures.architecture import Architecture
     from clew.capture.form import Form
     from clew.sessions.call_values import TypedValue
     from clew.sessions.places import Stop
@@ -112,24 +113,44 @@ class Call:
     """
 
     def __init__(self, stop: Stop, form: Form, texts: list[str], target: SessionTarget) -> None:
-        from clew.process.processors.chosen import native_processor
-
         self.pid = int(stop.pid)
         self.tid = int(stop.thread.tid)
         self.is_return = stop.is_return
         self.number = stop.call
-        self._stop, self._target = stop, target
-        self._architecture = native_processor().architecture
+        self._stop, self._target, self._texts = stop, target, texts
         self._definition = stop.thread.definition
-        self.registers = Registers(stop.thread.by_name, self._definition.program_counter)
+        self._registers: Registers | None = None
+        self._changed: dict[str, int] = {}
         # Now: later the program may have gone on.
-        values = interpret(form, self) if form.instructions else ()
-        self._captured = None if values is None else dict(zip(texts, values, strict=True))
+        self._values = interpret(form, self) if form.instructions else ()
+
+    @property
+    def registers(self) -> Registers:
+        """The thread's registers by name."""
+        # Late, as much as else is: each callback waits for what is made here.
+        if self._registers is None:
+            self._registers = Registers(self._stop.thread.by_name | self._changed, self._definition.program_counter)
+        return self._registers
+
+    @property
+    def changed_registers(self) -> Registers | None:
+        """Them, if the callback set some."""
+        return self._registers if self._registers is not None and self._registers.are_changed else None
+
+    def take_over(self, changed: Mapping[str, int]) -> None:
+        """Have registers that another callback set."""
+        self._changed = dict(changed)
 
     @property
     def holds(self) -> bool:
         """Whether the probe's condition held."""
-        return self._captured is not None
+        return self._values is not None
+
+    @property
+    def _architecture(self) -> Architecture:
+        from clew.process.processors.chosen import native_processor
+
+        return native_processor().architecture
 
     @property
     def thread(self) -> SessionThread:
@@ -178,15 +199,14 @@ class Call:
             raise UsageError("a call that begins has no result yet")
 
     def __getitem__(self, text: str) -> Value:
-        captured = self._captured or {}
-        if text not in captured:
+        if self._values is None or text not in self._texts:
             raise KeyError(f"{text!r} is not captured here")
-        return captured[text]
+        return self._values[self._texts.index(text)]
 
     @property
     def captured(self) -> dict[str, Value]:
         """All that was captured, by expression."""
-        return dict(self._captured or {})
+        return {} if self._values is None else dict(zip(self._texts, self._values, strict=True))
 
     def backtrace(self) -> list[Frame]:
         """The open calls, from this one on."""
@@ -217,9 +237,10 @@ class Call:
     # What forms ask of a place.
     def register(self, number: int) -> int:
         """A general register by the architecture's number."""
+        if self._registers is None and not self._changed:
+            return self._stop.thread.registers[number]
         # As a callback may have set it.
-        name = self._definition.held_registers[number]
-        return self.registers[name]
+        return self.registers[self._definition.held_registers[number]]
 
     def vector(self, number: int) -> int | None:
         """The low 64 bits of a vector register."""

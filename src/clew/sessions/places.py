@@ -53,6 +53,21 @@ class Stop:
     call: int
     function: int
 
+    def __init__(
+        self,
+        holding: Holding,
+        thread: StoppedThread,
+        probes: dict[int, Form],
+        *,
+        is_return: bool,
+        call: int,
+        function: int,
+    ) -> None:
+        # The thread waits meanwhile: a third of the time that it takes for any fields.
+        own = self.__dict__
+        own["holding"], own["thread"], own["probes"] = holding, thread, probes
+        own["is_return"], own["call"], own["function"] = is_return, call, function
+
     @property
     def pid(self) -> Pid:
         return self.holding.followed.pid
@@ -144,6 +159,9 @@ class Places:
         self._numbers = count(1)
         self._calls = count(1)
         self._open: dict[tuple[Pid, Tid], list[_Open]] = {}
+        self._known: dict[tuple[Pid, int], tuple[list[int], dict[int, Form]]] = {}
+        """By process and address, until a probe changes: who wants to know of returns from there, and what those take
+        who want to know of calls."""
         self.n_missed = 0
         """Returns that could not be waited for: there was no room for the place."""
         self.n_overdue = 0
@@ -167,6 +185,7 @@ class Places:
         number = next(self._numbers)
         probe = _Probe(number, where, wanted, wish, table)
         with self._lock:
+            self._known.clear()
             self._probes[number] = probe
             try:
                 for followed in self._processes.live:
@@ -185,6 +204,7 @@ class Places:
         """
         number = next(self._numbers)
         with self._lock:
+            self._known.clear()
             self._probes[number] = _Probe(number, replace(NOWHERE, text=text), wanted, wish)
             try:
                 self.extend(number, followed, address)
@@ -208,6 +228,7 @@ class Places:
     def remove(self, number: int) -> None:
         """Tell a probe of nothing any more; calls that are open are not told of when they return."""
         with self._lock:
+            self._known.clear()
             if self._probes.pop(number, None) is not None:
                 for followed in self._processes.live:
                     self._processes.holdings.of(followed).keep_captures(self._rows_of(followed))
@@ -251,6 +272,7 @@ class Places:
         holding.visits.note_overdue = self.note_overdue
         self._ask_for_room(followed.pid, address, probe, form)
         probe.forms[followed.pid, address] = form
+        self._known.clear()
         holding.add_capture(probe.row(address, form), self._on_visit if probe.wish.stops else None)
 
     def _ask_for_room(self, pid: Pid, address: int, probe: _Probe, form: Form) -> None:
@@ -282,11 +304,14 @@ class Places:
         returned = self._find_return(followed, thread)
         if returned is not None and returned.probes:
             forms = self._forms_at(followed.pid, returned.function, returned.probes)
-            return Stop(holding, thread, forms, True, returned.call, returned.function)
-        returning = self._forms_at(followed.pid, thread.pc, self._numbers_of(Wish.RETURN))
-        call = self._expect_return(followed, holding, thread, list(returning)) if returning else 0
-        called = self._forms_at(followed.pid, thread.pc, self._numbers_of(Wish.CALL))
-        return Stop(holding, thread, called, False, call, int(thread.pc)) if called else None
+            return Stop(holding, thread, forms, is_return=True, call=returned.call, function=returned.function)
+        where = followed.pid, thread.pc
+        if where not in self._known:
+            returns = self._forms_at(*where, self._numbers_of(Wish.RETURN))
+            self._known[where] = list(returns), self._forms_at(*where, self._numbers_of(Wish.CALL))
+        returning, called = self._known[where]
+        call = self._expect_return(followed, holding, thread, returning) if returning else 0
+        return Stop(holding, thread, called, is_return=False, call=call, function=int(thread.pc)) if called else None
 
     def _numbers_of(self, wish: Wish) -> list[int]:
         return [number for number, probe in self._probes.items() if probe.wish == wish]
@@ -298,7 +323,7 @@ class Places:
 
     def _find_return(self, followed: FollowedProcess, thread: StoppedThread) -> _Open | None:
         """The call that a thread has come back from; what it called and left otherwise is forgotten."""
-        calls = self._open.get((followed.pid, thread.tid), [])
+        calls = self._open.get((followed.pid, thread.tid)) if self._open else None
         while calls and calls[-1].stack_pointer < thread.stack_pointer:
             call = calls.pop()
             if call.return_pc == thread.pc and (not calls or calls[-1].stack_pointer >= thread.stack_pointer):

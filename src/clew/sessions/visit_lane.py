@@ -7,6 +7,7 @@ callback no other thread of clew's has to wake up.
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -24,6 +25,8 @@ __all__ = ["VisitLane"]
 
 LOOK_SECONDS: Final = 1.0
 SOON_SECONDS: Final = 0.001
+AWAKE_SECONDS: Final = 100e-6
+"""So long it looks for who comes next without sleeping."""
 
 
 @dataclass
@@ -84,27 +87,40 @@ class VisitLane:
     def _run(self) -> None:
         heard: list[_Heard] = []
         waiter = WordWaiter([self._own])
+        awake_until = 0.0
         while not self._is_closing:
-            own = self._own.value
-            with self._lock:
-                if any(one.holding.followed.has_ended for one in self._heard):
-                    self._heard = [one for one in self._heard if not one.holding.followed.has_ended]
+            own, seconds = self._own.value, LOOK_SECONDS
             if heard is not self._heard:
                 heard = self._heard
                 waiter = WordWaiter([self._own, *(one.bell for one in heard)])
-            values, seconds = [own], LOOK_SECONDS
+            values, is_visited = [own], False
             for one in heard:
                 n_rung = one.bell.value
                 values.append(n_rung)
-                if n_rung != one.n_rung and one.holding.followed.drain is None:
+                if n_rung == one.n_rung:
+                    continue
+                if one.holding.followed.drain is None:
                     # A program that has just begun: nobody looks at its threads yet.
                     seconds = SOON_SECONDS
-                elif n_rung != one.n_rung:
-                    one.n_rung = n_rung
-                    self._meet_visitors(one.holding)
-            if not waiter.wait(values, time.monotonic() + seconds):
+                    continue
+                one.n_rung, is_visited = n_rung, True
+                self._meet_visitors(one.holding)
+            now = time.monotonic()
+            if is_visited:
+                awake_until = now + AWAKE_SECONDS
+            if now < awake_until and seconds == LOOK_SECONDS:
+                # The next one comes soon, more often than not: to fall asleep and wake up takes longer.
+                os.sched_yield()
+                continue
+            self._forget_ended()
+            if heard is self._heard and not waiter.wait(values, now + seconds):
                 self._give_up()
                 return
+
+    def _forget_ended(self) -> None:
+        with self._lock:
+            if any(one.holding.followed.has_ended for one in self._heard):
+                self._heard = [one for one in self._heard if not one.holding.followed.has_ended]
 
     def _meet_visitors(self, holding: Holding) -> None:
         try:

@@ -155,17 +155,9 @@ class Drain:
         """What threads ask of that kind, and wait for."""
         return [self._slots.read_request(slot) for slot in self._slots.find_asking(kind)]
 
-    def read_held_registers(self, slot: int) -> tuple[int, ...]:
-        """What the thread of a slot showed of itself when it was stopped (RequestKind.HOLD)."""
-        return self._slots.read_held_registers(slot)
-
-    def read_held_vectors(self, slot: int) -> tuple[int, ...]:
-        """The low halves of that thread's first vector registers."""
-        return self._slots.read_held_vectors(slot)
-
-    def read_held_thread_pointer(self, slot: int) -> int:
-        """That thread's thread pointer."""
-        return self._slots.read_held_thread_pointer(slot)
+    def read_held(self, slot: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+        """What the thread of a slot showed of itself when it was stopped (Slots.read_held)."""
+        return self._slots.read_held(slot)
 
     def write_held_registers(self, slot: int, registers: Sequence[int]) -> None:
         """What that thread is to go on with (HoldReply.GO_ON_CHANGED)."""

@@ -36,14 +36,17 @@ _U64_MASK: Final = (1 << 64) - 1
 
 _U32: Final = struct.Struct("<I")
 _ARGUMENTS: Final = struct.Struct("<4Q")
-_TID_PLACE, _KIND_PLACE, _ARGUMENTS_PLACE = (
-    field_offset("ThreadSlot", name) for name in ("tid", "request_kind", "request_arguments")
+_TID_PLACE, _KIND_PLACE, _REPLY_PLACE, _ARGUMENTS_PLACE = (
+    field_offset("ThreadSlot", name) for name in ("tid", "request_kind", "request_reply", "request_arguments")
 )
-_HELD: Final = {
-    name: (struct.Struct(f"<{(THREAD_SLOT[name].shape or (1,))[0]}Q"), field_offset("ThreadSlot", name))
-    for name in ("held_registers", "held_vectors", "held_thread_pointer")
-}
-"""What a stopped thread shows: its words, and where they are in its slot."""
+_N_REGISTERS, _N_VECTORS = (THREAD_SLOT[name].shape[0] for name in ("held_registers", "held_vectors"))
+_HELD: Final = struct.Struct(f"<{_N_REGISTERS + _N_VECTORS + 1}Q")
+_HELD_PLACE: Final = field_offset("ThreadSlot", "held_registers")
+"""What a stopped thread shows: registers, vector registers and its thread pointer, one behind the other."""
+assert field_offset("ThreadSlot", "held_thread_pointer") == _HELD_PLACE + _HELD.size - 8
+
+_FEW: Final = 16
+"""So many slots are looked through one by one: that is quicker than an array of them."""
 
 Indices = npt.NDArray[np.int64]
 
@@ -78,6 +81,7 @@ class Slots:
         self.view = memoryview(shared.map)
         """What of the shared memory is mapped."""
         self._base_address = ctypes.addressof(ctypes.c_char.from_buffer(shared.map))
+        self._start = layout.slots_offset
 
     def close(self) -> None:
         """Let go of the shared memory, so that it can be closed."""
@@ -110,7 +114,14 @@ class Slots:
 
     def find_asking(self, kind: int) -> list[int]:
         """Slots of threads that ask for something of a kind (RequestKind)."""
-        slots: list[int] = np.flatnonzero(self._requests[: self._count_used()] == kind).tolist()
+        n = self._count_used()
+        if n <= _FEW:
+            places = range(
+                self._start + _KIND_PLACE, self._start + _KIND_PLACE + n * THREAD_SLOT_BYTES, THREAD_SLOT_BYTES
+            )
+            view, read = self.view, _U32.unpack_from
+            return [slot for slot, place in enumerate(places) if read(view, place)[0] == kind]
+        slots: list[int] = np.flatnonzero(self._requests[:n] == kind).tolist()
         return slots
 
     def find_used(self) -> list[int]:
@@ -168,35 +179,26 @@ class Slots:
 
     def read_request(self, slot: int) -> Request:
         """What the thread of a slot asks."""
-        start = self._layout.slots_offset + slot * THREAD_SLOT_BYTES
-        kind, tid = (_U32.unpack_from(self.view, start + place)[0] for place in (_KIND_PLACE, _TID_PLACE))
-        return Request(slot, tid, kind, _ARGUMENTS.unpack_from(self.view, start + _ARGUMENTS_PLACE))
+        view, start = self.view, self._start + slot * THREAD_SLOT_BYTES
+        tid, kind = _U32.unpack_from(view, start + _TID_PLACE)[0], _U32.unpack_from(view, start + _KIND_PLACE)[0]
+        return Request(slot, tid, kind, _ARGUMENTS.unpack_from(view, start + _ARGUMENTS_PLACE))
 
     def reply(self, slot: int, reply: int) -> None:
         """Let a thread go on that asked."""
-        self.rows["request_reply"][slot] = reply & 0xFFFFFFFF
-        self._requests[slot] = RequestKind.NONE
-        self._wake(slot, "request_kind")
+        start = self._start + slot * THREAD_SLOT_BYTES
+        _U32.pack_into(self.view, start + _REPLY_PLACE, reply & 0xFFFFFFFF)
+        _U32.pack_into(self.view, start + _KIND_PLACE, RequestKind.NONE)
+        futex_wake(self._base_address + start + _KIND_PLACE)
 
     def answer_more(self, slot: int, words: tuple[int, int, int, int]) -> None:
         """What the request of a slot is answered beside a number."""
         self.rows["request_answer"][slot] = words
 
-    def read_held_registers(self, slot: int) -> tuple[int, ...]:
-        """What the thread of a slot showed of itself when it was stopped (RequestKind.HOLD)."""
-        return self._read_words(slot, "held_registers")
-
-    def read_held_vectors(self, slot: int) -> tuple[int, ...]:
-        """The low halves of that thread's first vector registers."""
-        return self._read_words(slot, "held_vectors")
-
-    def read_held_thread_pointer(self, slot: int) -> int:
-        """That thread's thread pointer."""
-        return self._read_words(slot, "held_thread_pointer")[0]
-
-    def _read_words(self, slot: int, name: str) -> tuple[int, ...]:
-        words, place = _HELD[name]
-        return words.unpack_from(self.view, self._layout.slots_offset + slot * THREAD_SLOT_BYTES + place)
+    def read_held(self, slot: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+        """What the thread of a slot showed of itself when it was stopped (RequestKind.HOLD): its registers, the low
+        halves of its first vector registers, its thread pointer."""
+        words = _HELD.unpack_from(self.view, self._start + slot * THREAD_SLOT_BYTES + _HELD_PLACE)
+        return words[:_N_REGISTERS], words[_N_REGISTERS:-1], words[-1]
 
     def write_held_registers(self, slot: int, registers: Sequence[int]) -> None:
         """What the thread of a slot is to go on with (HoldReply.GO_ON_CHANGED)."""

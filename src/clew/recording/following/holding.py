@@ -113,9 +113,7 @@ class Holding:
         """What a thread shows of itself that asks how to go on."""
         drain = self.followed.drain
         assert drain is not None
-        registers, vectors = drain.read_held_registers(request.slot), drain.read_held_vectors(request.slot)
-        pointer = drain.read_held_thread_pointer(request.slot)
-        return StoppedThread(Tid(request.tid), reason, registers, vectors, pointer, self.processor.definition)
+        return StoppedThread(Tid(request.tid), reason, *drain.read_held(request.slot), self.processor.definition)
 
     def meet_visitors(self) -> None:
         """Tell of the threads that have come to places: by who hears of them, in a thread of its own."""
