@@ -5,6 +5,9 @@ use crate::context::addresses::AppPc;
 /// `Capture::outcome`: nothing was worked out yet, because the dispatcher has to do something before (`Capture::is_prepared`).
 pub const UNPREPARED: u32 = 1 << 31;
 
+/// Of so many handlers at a time it is known what they interrupted.
+pub const N_FRAMES: usize = 4;
+
 /// All zeros where nothing is captured, but for where the thread's ring is.
 #[repr(C, align(16))]
 #[derive(Default)]
@@ -27,6 +30,12 @@ pub struct Capture {
     pub is_late: u32,
     /// Where everything was captured, and the thread is about to go on; or nowhere.
     pub passed_pc: AppPc,
+    /// Where it was left after everything had been captured in front of it, before it was executed; or nowhere.
+    pub left_pc: AppPc,
+    /// That of code whose handlers are under way, by the addresses of their frames; the one that is overwritten next.
+    pub left_frames: [u64; N_FRAMES],
+    pub left_pcs: [AppPc; N_FRAMES],
+    pub next_frame: u64,
     /// The program's registers that are used: by the processor (cpu::instrument::captures).
     pub spilled: [u64; 8],
     /// Where the thread's slot and its ring are, for what translated code writes by itself.

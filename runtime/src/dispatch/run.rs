@@ -24,6 +24,7 @@ use crate::dispatch::flow::find::find_or_build;
 use crate::dispatch::flow::{exits, indirect, landings, linking, paths, regions, rseq};
 use crate::dispatch::life::{attach, detach, execute, hidden, release, room};
 use crate::dispatch::signals::{delivery, masks, natively, raise, signal_calls};
+use crate::instrument::captures::places::are_any;
 use crate::instrument::request::Arrival;
 use crate::instrument::{BuildError, Engine, ENGINE};
 use crate::protocol::release_reason;
@@ -42,6 +43,7 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
     if reason != REASON_RESUME {
         context.registers.note_modes();
         context.capture.passed_pc = AppPc::NOWHERE;
+        context.capture.left_pc = AppPc::NOWHERE;
     }
     path::note_that_it_tells_first(context);
     let is_call_allowed = core::mem::take(&mut context.call.is_allowed) != 0;
@@ -156,6 +158,9 @@ pub fn resume(context: &mut ThreadContext, link: ExitId) -> CachePc {
         let is_late = || probe_returns::is_inside(context) || captures::is_past(context);
         if context.signals.fault_pending != 0 || context.is_signal_waiting() && !is_late() {
             context.capture.passed_pc = AppPc::NOWHERE;
+            if context.signals.fault_pending != 0 && are_any() {
+                captures::note_left(&ENGINE.lock(), context, context.gate.fault_fragment(), context.registers.pc);
+            }
             linking::note_first_exit(context, link);
             link = ExitId::NONE;
             rseq::settle(context);

@@ -115,8 +115,9 @@ fn guards_of(block: &Block, facts: &Facts) -> [Option<Guard>; 5] {
         block.is_writable.then_some(Guard::Compare { counts_trust: facts.counts_trust }),
         facts.counts_heat.then_some(Guard::Heat),
         (facts.region_block != BlockNumber::NONE).then_some(Guard::Tag(facts.region_block)),
-        facts.has_captures.then_some(Guard::Captures),
+        // Who leaves for room comes back to the start: nothing may be captured before.
         facts.tells_accesses.then_some(Guard::Room),
+        facts.has_captures.then_some(Guard::Captures),
     ]
 }
 

@@ -8,7 +8,7 @@ extern crate alloc;
 use crate::buffer::RingWriter;
 use crate::cache::exit::{Exit, ExitType};
 use crate::context::addresses::{AppPc, CachePc};
-use crate::context::capture::UNPREPARED;
+use crate::context::capture::{N_FRAMES, UNPREPARED};
 use crate::context::layout::{CAPTURE_MISSING_OFFSET, CAPTURE_TEXTS_OFFSET, CAPTURE_VALUES_OFFSET};
 use crate::context::numbers::{CounterId, ExitId, FragmentId};
 use crate::context::ThreadContext;
@@ -95,16 +95,61 @@ pub fn is_past(context: &ThreadContext) -> bool {
     context.capture.passed_pc != AppPc::NOWHERE && context.capture.passed_pc == context.registers.pc
 }
 
+/// Whether the thread left the code that it is in front of behind what is captured there, and before it executed any of it.
+pub fn is_left(context: &ThreadContext) -> bool {
+    context.capture.left_pc != AppPc::NOWHERE && context.capture.left_pc == context.registers.pc
+}
+
+/// Takes note that the thread left fragment `id` in front of the instruction at `pc`: a signal came, or the instruction faulted. If that is
+/// its first one, nothing is captured again where the thread goes on there.
+pub fn note_left(engine: &Engine, context: &mut ThreadContext, id: FragmentId, pc: AppPc) {
+    if !are_any() || id == FragmentId::NONE || engine.captures.of_fragment(id).is_none() {
+        return;
+    }
+    let fragment = engine.cache.fragment(id);
+    // A comparison in front of that may have been what faulted.
+    if fragment.app_pc == pc && !fragment.is_compared {
+        context.capture.left_pc = pc;
+    }
+}
+
+/// Takes note of the frame of a handler that the thread is about to run, which interrupted it where it had left code so, or else.
+pub fn keep_left(context: &mut ThreadContext, frame: u64, left: Option<AppPc>) {
+    let capture = &mut context.capture;
+    capture.left_pc = AppPc::NOWHERE;
+    for known in &mut capture.left_frames {
+        // One that was there before is gone.
+        *known = if *known == frame { 0 } else { *known };
+    }
+    if let Some(pc) = left {
+        let index = capture.next_frame as usize % N_FRAMES;
+        (capture.left_frames[index], capture.left_pcs[index]) = (frame, pc);
+        capture.next_frame = capture.next_frame.wrapping_add(1);
+    }
+}
+
+/// The thread returns from a handler by a frame, to `pc`.
+pub fn come_back(context: &mut ThreadContext, frame: u64, pc: AppPc) {
+    let capture = &mut context.capture;
+    if let Some(index) = (0..N_FRAMES).find(|index| capture.left_frames[*index] == frame) {
+        capture.left_frames[index] = 0;
+        if capture.left_pcs[index] == pc {
+            capture.left_pc = pc;
+        }
+    }
+}
+
 /// Where a thread enters fragment `id` that is past what is captured in front of it; what waits to be delivered makes it leave behind that.
 pub fn entry_behind(engine: &Engine, context: &mut ThreadContext, id: FragmentId) -> Option<CachePc> {
-    if !is_past(context) {
+    let is_late = is_past(context);
+    if !is_late && !is_left(context) {
         return None;
     }
     let behind = engine.captures.of_fragment(id).map(|guarded| guarded.behind)?;
     count_entry(engine, context, id);
     // Where the block begins a program that steps through itself has been already: the next trap is its first instruction's.
     context.stepping.is_fresh = 0;
-    if context.is_signal_waiting() {
+    if is_late && context.is_signal_waiting() {
         engine.cache.interrupt(id);
         context.signals.unlinked_fragment = id;
         context.capture.is_late = 1;

@@ -27,6 +27,10 @@ pub fn control(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
     }
     if [arguments[0] as u32, arguments[1] as u32] == [PR_SET_TSC as u32, PR_TSC_SIGSEGV as u32] {
         note_refusal();
+        let mut engine = ENGINE.lock();
+        let writer = writer_of(context, engine.shared);
+        // The dispatcher is asked for the time from now on.
+        engine.renew_captures(&writer);
     }
     seccomp::change(context, number::PRCTL, arguments)
 }

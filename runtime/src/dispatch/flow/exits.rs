@@ -51,6 +51,7 @@ pub fn take_exit(context: &mut ThreadContext) -> ExitId {
         }
         ExitType::Interrupted => {
             engine.cache.relink_after_interrupt(exit.fragment);
+            captures::note_left(&engine, context, exit.fragment, exit.target);
             uncount_block(&mut engine, context, exit.fragment, exit.target);
             ExitId::NONE
         }

@@ -13,6 +13,7 @@ use crate::cpu::signal::faults::{FORCED, TRAPPED};
 use crate::cpu::signal::frame;
 use crate::cpu::sys::calls::CALL_BYTES;
 use crate::decode::places::name_of;
+use crate::dispatch::apart::captures;
 use crate::dispatch::apart::{away, breakpoints, written};
 use crate::dispatch::flow::parts::count_part;
 use crate::dispatch::life::release::{end_by, end_by_default, take_pending};
@@ -110,6 +111,7 @@ fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
     }
     // What an instruction causes and the program blocks ends it (kernel/signal.c, force_sig_info_to_task).
     let is_fatal = is_fault && mask & 1 << (info.signo - 1) != 0;
+    let left = captures::is_left(context).then_some(context.registers.pc);
     let delivery = if is_fatal { Delivery::Default } else { deliver::deliver(context, info, mask, details) };
     if !matches!(delivery, Delivery::Handler(_)) {
         frame::load_state(context);
@@ -120,6 +122,7 @@ fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
                 true => (edge_kind::FAULT, context.gate.fault_fragment()),
                 false => (edge_kind::SIGNAL, FragmentId::NONE),
             };
+            captures::keep_left(context, context.registers.sp(), left);
             note_handler(context, kind, fault, interrupted_pc);
             new_mask
         }

@@ -10,6 +10,7 @@ use crate::cpu::signal::deliver;
 use crate::cpu::signal::returning::{self};
 use crate::cpu::sys::number;
 use crate::decode::places::is_beyond;
+use crate::dispatch::apart::captures;
 use crate::dispatch::apart::{away, hold};
 use crate::dispatch::calls::results::{read_program, result_of, write_program};
 use crate::dispatch::life::{detach, room};
@@ -129,7 +130,9 @@ pub fn return_from_handler(context: &mut ThreadContext) -> i64 {
     } else {
         counted = Some(count_signal_return(context, exit_id, target));
     }
-    calling::end(context, context.registers.sp().wrapping_sub(8));
+    let frame_address = context.registers.sp().wrapping_sub(8);
+    calling::end(context, frame_address);
+    captures::come_back(context, frame_address, target);
     let result = returning::return_from_handler(context, find_straight);
     // A filter refused it.
     match counted {
@@ -161,6 +164,7 @@ fn find_straight(context: &mut ThreadContext) -> Option<CachePc> {
         || detach::is_asked(context)
         || hold::reason(context, shared).is_some()
         || hold::is_to_leave(context, shared)
+        || captures::is_left(context)
     {
         return None;
     }

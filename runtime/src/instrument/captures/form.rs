@@ -5,8 +5,8 @@
 
 extern crate alloc;
 use crate::protocol::{
-    capture_context, capture_operation as op, capture_type, CaptureForm, CaptureInstruction, MAX_CAPTURE_FIELDS,
-    MAX_CAPTURE_OPERATIONS, MAX_CAPTURE_TEXT, NO_CONDITION,
+    capture_context, capture_operation as op, capture_type, CaptureForm, CaptureInstruction, MAX_CAPTURE_OPERATIONS,
+    MAX_CAPTURE_TEXT, NO_CONDITION,
 };
 use alloc::vec::Vec;
 
@@ -107,7 +107,7 @@ impl Form {
         // SAFETY: any bytes are one.
         let head: CaptureForm = unsafe { read(bytes, 0) }?;
         let (n_operations, n_fields) = (usize::from(head.n_operations), usize::from(head.n_fields));
-        if n_operations as u64 > MAX_CAPTURE_OPERATIONS || n_fields as u64 > MAX_CAPTURE_FIELDS {
+        if n_operations as u64 > MAX_CAPTURE_OPERATIONS || n_fields as u64 > MAX_CAPTURE_OPERATIONS {
             return None;
         }
         let fields_at = HEAD_BYTES + n_operations * OPERATION_BYTES;

@@ -8,8 +8,8 @@ use super::aggregates::Table;
 use super::form::{Form, Kind, Operation};
 use crate::cpu::captured::{N_REGISTERS, N_VECTORS};
 use crate::protocol::{
-    capture_action, capture_context, capture_operation as op, CapturePlace, CAPTURE_NAME_BYTES, MAX_CAPTURE_TEXT,
-    MAX_CAPTURE_TEXTS, MAX_CAPTURE_VALUES,
+    capture_action, capture_context, capture_operation as op, CapturePlace, CAPTURE_NAME_BYTES, MAX_CAPTURE_FIELDS,
+    MAX_CAPTURE_TEXT, MAX_CAPTURE_TEXTS, MAX_CAPTURE_VALUES,
 };
 use alloc::vec::Vec;
 
@@ -36,7 +36,7 @@ impl Action {
                 let is_sound = has_fields && (!table.has_values || value != Some(Kind::TEXT));
                 is_sound.then_some(Action::Aggregate(table))
             }
-            _ => Some(Action::Record),
+            _ => (form.fields.len() as u64 <= MAX_CAPTURE_FIELDS).then_some(Action::Record),
         }
     }
 }

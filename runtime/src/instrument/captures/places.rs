@@ -10,10 +10,11 @@ use crate::buffer::Shared;
 use crate::context::addresses::{AppPc, CachePc};
 use crate::context::numbers::FragmentId;
 use crate::instrument::Engine;
-use crate::protocol::{CapturePlace, MAX_CAPTURES, MAX_CAPTURES_AT_PLACE, MAX_CAPTURE_BYTES};
+use crate::protocol::{CapturePlace, StatusPage, MAX_CAPTURES, MAX_CAPTURES_AT_PLACE, MAX_CAPTURE_BYTES};
 use alloc::collections::BTreeMap;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::mem::offset_of;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether there was ever any place.
@@ -67,8 +68,9 @@ fn takes_numbers(program: &Program) -> bool {
 #[derive(Clone, Copy)]
 pub struct Outlets {
     pub ring_bytes: u32,
-    /// Where the tables of aggregates are.
+    /// Where the tables of aggregates are, and when the clock was kept last, by the time stamp counter.
     pub aggregates: u64,
+    pub clock: u64,
 }
 
 /// What a fragment does in front of its block for a place.
@@ -95,6 +97,11 @@ impl Captures {
     /// What is captured at an address.
     pub fn at(&self, pc: AppPc) -> Option<&Arc<Place>> {
         self.by_pc.get(&pc)
+    }
+
+    /// Where anything is captured.
+    pub fn places(&self) -> impl Iterator<Item = AppPc> + '_ {
+        self.by_pc.keys().copied()
     }
 
     /// What was emitted in front of a fragment.
@@ -152,7 +159,11 @@ impl Shared {
     /// Where translated code brings what it captures.
     pub fn outlets(&self) -> Outlets {
         let header = self.header();
-        Outlets { ring_bytes: header.ring_bytes, aggregates: self.base() + header.aggregates_offset }
+        Outlets {
+            ring_bytes: header.ring_bytes,
+            aggregates: self.base() + header.aggregates_offset,
+            clock: self.status() as u64 + offset_of!(StatusPage, last_tsc) as u64,
+        }
     }
 
     /// The table of captures, and the bytes of their forms, as they are now.

@@ -140,6 +140,14 @@ impl Engine {
         true
     }
 
+    /// Has everything that is captured translated anew.
+    pub fn renew_captures(&mut self, writer: &RingWriter) {
+        let places: Vec<AppPc> = self.captures.places().collect();
+        for pc in places {
+            self.retire_at(writer, pc);
+        }
+    }
+
     /// Takes all fragments with the instruction at `pc` out of use.
     fn retire_at(&mut self, writer: &RingWriter, pc: AppPc) {
         for id in self.fragments_within(pc, pc.saturating_add(1)) {

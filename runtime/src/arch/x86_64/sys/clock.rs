@@ -21,6 +21,11 @@ pub fn note_refusal() {
     TSC_REFUSAL.store(SOMEWHERE, Ordering::Relaxed);
 }
 
+/// Whether translated code may be refused it.
+pub fn may_be_refused() -> bool {
+    TSC_REFUSAL.load(Ordering::Relaxed) != NOWHERE
+}
+
 fn is_tsc_refused() -> bool {
     let mut state = 0u32;
     // SAFETY: writes `state`.

@@ -24,6 +24,7 @@ pub const PARITY: u8 = 10;
 pub const NO_PARITY: u8 = 11;
 pub const LESS: u8 = 12;
 pub const NOT_GREATER: u8 = 14;
+pub const GREATER: u8 = 15;
 
 /// REX.W.
 const WIDE: u8 = 0x48;

@@ -31,6 +31,7 @@ use super::super::{Gpr, RAX, RCX, RDX, RSP};
 use crate::context::addresses::{AppPc, CachePc};
 use crate::context::capture::UNPREPARED;
 use crate::context::numbers::ExitId;
+use crate::cpu::sys::clock::may_be_refused;
 use crate::instrument::captures::form::{Kind, Operation};
 use crate::instrument::captures::layout::{is_thread_pointer, is_told, Program};
 use crate::instrument::captures::places::{Outlets, Place};
@@ -90,7 +91,7 @@ pub fn emit(emitter: &mut Emitter, place: &Place, pc: AppPc, exit: ExitId, outle
         emitter.bind(is_nothing);
     } else if records::can_write(place, outlets.ring_bytes) {
         let is_nothing = emitter.jump_condition(ZERO);
-        records::emit(emitter, place, pc, outlets.ring_bytes, &mut leaving);
+        records::emit(emitter, place, pc, outlets, &mut leaving);
         emitter.bind(is_nothing);
     } else {
         leaving.push(emitter.jump_condition(NOT_ZERO));
@@ -242,7 +243,7 @@ fn emit_register(code: &mut Code, number: u64) -> bool {
 fn emit_context(code: &mut Code, what: u64) -> bool {
     match what as u8 {
         capture_context::TID => code.emitter.load_gs32(RAX, GS_TID),
-        capture_context::CPU => code.emitter.read_processor(CPU_MASK),
+        capture_context::CPU if !may_be_refused() => code.emitter.read_processor(CPU_MASK),
         _ => return false,
     }
     true

@@ -8,6 +8,7 @@ use crate::context::addresses::{AppPc, CachePc};
 use crate::context::layout::{FRAME_OFFSET, PRIVATE_BYTES, STACK_BYTES, STACK_OFFSET};
 use crate::context::numbers::ExitId;
 use crate::context::ThreadContext;
+use crate::cpu::sys::clock::ticks;
 use crate::instrument::captures::form::{Form, Kind};
 use crate::instrument::captures::places::{Captures, Outlets, Place};
 use crate::protocol::{capture_operation as op, CapturePlace, ThreadSlot};
@@ -130,6 +131,9 @@ struct Ground {
 /// The block's address, for the handler.
 static BLOCK: AtomicU64 = AtomicU64::new(0);
 
+/// When the clock was kept last.
+pub static CLOCK: AtomicU64 = AtomicU64::new(0);
+
 static GROUND: OnceLock<Mutex<Ground>> = OnceLock::new();
 
 /// A fault while the program's memory is read goes on at the landing.
@@ -244,12 +248,17 @@ pub fn run_beside(aggregates: u64, place: &Place, machine: &Machine, set_up: imp
         context.self_address = ground.block;
         context.gate.stack_top = ground.block + STACK_OFFSET + STACK_BYTES;
         context.gate.gate_exit = clew_capture_left as *const () as u64;
+        CLOCK.store(ticks(), Ordering::Relaxed);
         set_up(context);
+        if context.capture.slot_address == 0 {
+            // Without a ring it leaves.
+            CLOCK.store(0, Ordering::Relaxed);
+        }
         let whole = core::slice::from_raw_parts_mut(ground.code as *mut u8, CODE_BYTES);
         let (hot, cold) = whole.split_at_mut(CODE_BYTES - 0x1000);
         let cold_base = cold.as_ptr() as u64;
         let mut emitter = Emitter::new(hot, ground.code, cold, cold_base);
-        let outlets = Outlets { ring_bytes: RING_BYTES, aggregates };
+        let outlets = Outlets { ring_bytes: RING_BYTES, aggregates, clock: CLOCK.as_ptr() as u64 };
         let behind = emit(&mut emitter, place, AppPc::from_raw(0x1000), ExitId::from_raw(7), outlets);
         assert_eq!(behind, emitter.address());
         let code_bytes = emitter.position();

@@ -8,11 +8,12 @@ extern crate alloc;
 use super::super::super::displacements::{GS_CAPTURE_OUTCOME, GS_CAPTURE_RING, GS_CAPTURE_SLOT, GS_TID};
 use super::super::super::emit::Emitter;
 use super::super::super::{Gpr, RAX, RCX, RDX};
-use super::code::{missing, slot, spilled, ABOVE, NOT_ZERO, ZERO};
+use super::code::{missing, slot, spilled, ABOVE, GREATER, ZERO};
 use super::TIME;
 use crate::context::addresses::{AppPc, CachePc};
+use crate::cpu::sys::clock::may_be_refused;
 use crate::instrument::captures::layout::Program;
-use crate::instrument::captures::places::Place;
+use crate::instrument::captures::places::{Outlets, Place};
 use crate::protocol::{
     record_kind, CaptureRecord, ContinuationRecord, ThreadSlot, CAPTURE_RECORD_VALUES, CONTINUATION_PAYLOAD_BYTES,
     RECORD_BYTES,
@@ -23,8 +24,8 @@ use core::mem::offset_of;
 const WORD_BYTES: usize = 8;
 const RECORD_SIZE: usize = RECORD_BYTES as usize;
 const PAYLOAD_BYTES: usize = CONTINUATION_PAYLOAD_BYTES as usize;
-/// The dispatcher writes whatever would pass a multiple of so many bytes of the ring.
-const STAMPED_BYTES: u32 = 1 << 15;
+/// The dispatcher writes what comes so many cycles after it kept the clock: as often as it would do that (Shared::stamp_now_and_then).
+const STAMPED_CYCLES: i32 = 1 << 24;
 
 /// Bytes of a capture's record with its continuations.
 fn record_bytes(program: &Program) -> usize {
@@ -38,25 +39,21 @@ fn place_bytes(place: &Place) -> usize {
 
 /// Whether translated code writes what is captured at a place.
 pub fn can_write(place: &Place, ring_bytes: u32) -> bool {
-    place.is_written_there() && place_bytes(place) < (ring_bytes.min(STAMPED_BYTES) / 2) as usize
+    place.is_written_there() && place_bytes(place) <= (ring_bytes / 2) as usize && !may_be_refused()
 }
 
 /// Emits the records of those whose condition held, which is one at least; `leaving` get where the dispatcher is to do it.
-pub fn emit(emitter: &mut Emitter, place: &Place, pc: AppPc, ring_bytes: u32, leaving: &mut Vec<CachePc>) {
+pub fn emit(emitter: &mut Emitter, place: &Place, pc: AppPc, outlets: Outlets, leaving: &mut Vec<CachePc>) {
     emitter.read_time_stamp();
     emitter.store_gs(spilled(TIME), RAX);
+    // sub rax, [rdx]: a thread on another processor may have kept it later than now is.
+    emitter.load_immediate(RDX, outlets.clock);
+    emitter.bytes(&[0x48, 0x2b, 0x02]);
+    emitter.compare_immediate(RAX, STAMPED_CYCLES);
+    leaving.push(emitter.jump_condition(GREATER));
     emitter.load_gs(RDX, GS_CAPTURE_SLOT);
-    emitter.operate(0x85, RDX, RDX);
-    leaving.push(emitter.jump_condition(ZERO));
     emitter.load_at(RCX, RDX, offset_of!(ThreadSlot, ring_head) as u8);
-    let size = place_bytes(place) as u32;
-    // lea rax, [rcx + size]; xor rax, rcx; test eax, STAMPED_BYTES
-    emitter.bytes(&[0x48, 0x8d, 0x81]);
-    emitter.dword(size);
-    emitter.operate(0x31, RAX, RCX);
-    emitter.bytes(&[0xa9]);
-    emitter.dword(STAMPED_BYTES);
-    leaving.push(emitter.jump_condition(NOT_ZERO));
+    let (size, ring_bytes) = (place_bytes(place) as u32, outlets.ring_bytes);
     // mov rax, rcx; sub rax, [rdx + ring_tail]
     emitter.copy_register(RAX, RCX);
     emitter.bytes(&[0x48, 0x2b, 0x42, offset_of!(ThreadSlot, ring_tail) as u8]);
@@ -84,8 +81,7 @@ fn emit_record(emitter: &mut Emitter, program: &Program, pc: AppPc, ring_bytes: 
     emit_place(emitter, ring_bytes);
     emitter.store_dword_at(offset_of!(CaptureRecord, kind) as u8, head(record_kind::CAPTURE, n_parts));
     emitter.load_gs32(RDX, GS_TID);
-    // mov [rax + tid], edx
-    emitter.bytes(&[0x89, 0x50, offset_of!(CaptureRecord, tid) as u8]);
+    emitter.store_low(offset_of!(CaptureRecord, tid));
     emitter.load_immediate(RDX, pc.raw());
     emitter.store_at(RAX, offset_of!(CaptureRecord, pc) as u8, RDX);
     emitter.load_gs(RDX, spilled(TIME));
@@ -118,14 +114,14 @@ fn emit_others(emitter: &mut Emitter, program: &Program, others: &[usize], n_par
             if at + WORD_BYTES <= start || at >= start + PAYLOAD_BYTES {
                 continue;
             }
+            // In halves: the program may have alignment checks on.
             emitter.load_gs(RDX, slot(program, *operation));
-            if at < start {
-                // shr rdx, 32; mov [rax + payload], edx
-                emitter.bytes(&[0x48, 0xc1, 0xea, 32, 0x89, 0x50, PAYLOAD as u8]);
-            } else if at + WORD_BYTES > start + PAYLOAD_BYTES {
-                emitter.bytes(&[0x89, 0x50, (PAYLOAD + at - start) as u8]);
-            } else {
-                emitter.store_at(RAX, (PAYLOAD + at - start) as u8, RDX);
+            if at >= start {
+                emitter.store_low(PAYLOAD + at - start);
+            }
+            emitter.bytes(&[0x48, 0xc1, 0xea, 32]); // shr rdx, 32
+            if at + WORD_BYTES <= start + PAYLOAD_BYTES {
+                emitter.store_low(PAYLOAD + at + WORD_BYTES / 2 - start);
             }
         }
         emitter.add_immediate(RCX, RECORD_SIZE as i32);
@@ -159,6 +155,11 @@ impl Emitter<'_> {
     /// mov [base + offset], register
     fn store_at(&mut self, base: Gpr, offset: u8, register: Gpr) {
         self.bytes(&[0x48, 0x89, 0x40 | register.0 << 3 | base.0, offset]);
+    }
+
+    /// mov [rax + offset], edx
+    fn store_low(&mut self, offset: usize) {
+        self.bytes(&[0x89, 0x50, offset as u8]);
     }
 
     /// mov dword [rax + offset], value

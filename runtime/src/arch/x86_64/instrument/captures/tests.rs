@@ -2,7 +2,7 @@
 
 extern crate alloc;
 extern crate std;
-use super::native::{place_of, run, Machine, Ring, Run, Value, RING_BYTES};
+use super::native::{place_of, run, Machine, Ring, Run, Value, CLOCK, RING_BYTES};
 use crate::cache::slab::HOT_ROOM_BYTES;
 use crate::context::capture::UNPREPARED;
 use crate::instrument::captures::form::samples::operation;
@@ -12,6 +12,7 @@ use crate::protocol::{
     capture_action, capture_operation as op, capture_type, record_kind, CaptureRecord, ContinuationRecord,
     MAX_CAPTURE_FIELDS, MAX_CAPTURE_VALUES,
 };
+use core::sync::atomic::Ordering;
 use std::sync::Arc;
 use std::vec::Vec;
 
@@ -339,8 +340,12 @@ fn who_can_not_write_leaves() {
     assert!(leaves(&mut full));
     full.slot.ring_tail = 128;
     assert!(!leaves(&mut full));
-    assert!(leaves(&mut Ring::new(0x8000 - 64)), "the dispatcher keeps the clock");
-    assert!(!leaves(&mut Ring::new(0x8000)));
+    let mut ring = Ring::new(0);
+    let late = run(&place_of_records(), &Machine::sample(), |context| {
+        ring.lend(context);
+        CLOCK.fetch_sub(1 << 26, Ordering::Relaxed);
+    });
+    assert_eq!((late.machine.has_left, ring.slot.ring_head), (1, 0), "the dispatcher keeps the clock");
     let stops = place_of(&[(capture_action::STOP, form(&[], None)), (capture_action::RECORD, form(&[], None))]);
     let mut ring = Ring::new(0);
     let run = run(&stops, &Machine::sample(), |context| ring.lend(context));
