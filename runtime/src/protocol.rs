@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0x66, 0xd5, 0x78, 0x3d, 0xdf, 0xcf, 0xd5, 0x9d, 0x84, 0x8f, 0x67, 0x17, 0x0b, 0x64, 0x8f, 0x4e, 0xa5, 0x6c, 0x43,
-    0x15, 0x69, 0x24, 0x6c, 0xca, 0x7e, 0x58, 0xca, 0xef, 0x65, 0x96, 0x59, 0x95,
+    0x01, 0x36, 0xab, 0x72, 0x90, 0x50, 0x53, 0xe7, 0xcd, 0x8a, 0xe2, 0xd5, 0x65, 0xc0, 0x0d, 0x77, 0x09, 0xed, 0xcf,
+    0x9c, 0xba, 0x26, 0x90, 0xff, 0x41, 0xdc, 0x42, 0x53, 0xe7, 0x41, 0xf3, 0xf9,
 ];
 /// the least that is mapped at once
 pub const PAGE_BYTES: u64 = 0x1000;
@@ -42,9 +42,9 @@ pub const MAX_PREFETCHED: u64 = 0x2000;
 /// ranges of code whose blocks are asked about
 pub const MAX_TRANSFORM_RANGES: u64 = 0x80;
 /// bytes of all tables of aggregates
-pub const AGGREGATES_BYTES: u64 = 0x2000000;
+pub const AGGREGATES_BYTES: u64 = 0x20000000;
 /// the binary logarithm of the most rows that a table of aggregates has, beside aggregate_probes
-pub const MAX_AGGREGATE_ROWS_LOG2: u64 = 0xe;
+pub const MAX_AGGREGATE_ROWS_LOG2: u64 = 0x10;
 /// rows in which a key may be, from the one that its hash tells
 pub const AGGREGATE_PROBES: u64 = 0x8;
 /// words of a row's keys
@@ -746,8 +746,8 @@ pub struct AggregateRow {
     /// 0: free; 1: a thread is about to write keys; 2, and from bit 2 on a bit for each key that is missing: ready
     /// (written by: runtime)
     pub state: u64,
-    /// a word for each key; one that is bytes has their number, and as many words more, as far as there is room
-    /// (written by: runtime)
+    /// a word for each key, which is how many bytes there are where the key is bytes; then the bytes of all that are,
+    /// as far as there is room (written by: runtime)
     pub keys: [u64; 8],
     /// how often (written by: runtime)
     pub count: u64,

@@ -279,6 +279,13 @@ static uint64_t n_calls, arguments[2], mixed;
 int limit = 3;
 static __attribute__((noinline)) CLEW_CALLOUT int helper(int x) { return x > limit ? helper(x - 1) + 1 : x; }
 CLEW_CALLOUT void count(void) { n_calls++; }
+CLEW_CALLOUT uint64_t give(void) { return n_calls += 3; }
+CLEW_CALLOUT uint64_t give_back(uint64_t unused)
+{
+    n_calls += helper(3);
+    return 77;
+}
+void plain(void) { n_calls++; }
 CLEW_CALLOUT void mix(void)
 {
     mixed = mixed * 31 + n_calls++;
@@ -358,7 +365,7 @@ def test_compiled_callouts_change_registers(called: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 6))])
-@pytest.mark.parametrize("function", ["count", "look", "mix", "touch"])
+@pytest.mark.parametrize("function", ["count", "give", "give_back", "look", "mix", "touch"])
 def test_compiled_callouts_change_nothing_else(seed: int, function: str, tmp_path: Path) -> None:
     edited = build_edited(fixed_program(seed, 6), seed, tmp_path)
     native = runs.run([*runs.FIXED_LAYOUT, edited.plain], timeout_seconds=20)
@@ -422,6 +429,7 @@ def test_what_is_not_c_is_told(called: Path) -> None:
             with pytest.raises(clew.ClewError, match=reason):
                 session.compile(wrong)
         code = session.compile(SOURCE)
+        assert "plain" not in code.functions and "give_back" in code.functions
         with pytest.raises(clew.ClewError, match="no variable"):
             code.read("nothing")
         with pytest.raises(clew.ClewError, match="processes that call it"):

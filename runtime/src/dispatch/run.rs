@@ -158,8 +158,8 @@ pub fn resume(context: &mut ThreadContext, link: ExitId) -> CachePc {
         let is_late = || probe_returns::is_inside(context) || captures::is_past(context);
         if context.signals.fault_pending != 0 || context.is_signal_waiting() && !is_late() {
             context.capture.passed_pc = AppPc::NOWHERE;
-            if context.signals.fault_pending != 0 && are_any() {
-                captures::note_left(&ENGINE.lock(), context, context.gate.fault_fragment(), context.registers.pc);
+            if are_any() {
+                captures::note_fault(context);
             }
             linking::note_first_exit(context, link);
             link = ExitId::NONE;

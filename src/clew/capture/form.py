@@ -15,7 +15,6 @@ from clew.dataclass import dataclass
 from clew.errors import CaptureError
 from clew.protocol._constants import (
     CAPTURE_NAME_BYTES,
-    MAX_CAPTURE_FIELDS,
     MAX_CAPTURE_OPERATIONS,
     MAX_CAPTURE_TEXT,
     MAX_CAPTURE_TEXTS,
@@ -148,10 +147,8 @@ class Form:
 def check_form(form: Form) -> None:
     """Raises CaptureError where a form is none: an operand that is not there, or of another type than it must be."""
     n = len(form.instructions)
-    if n > MAX_INSTRUCTIONS or len(form.data) > MAX_BYTES:
+    if n > MAX_INSTRUCTIONS or len(form.fields) > MAX_INSTRUCTIONS or len(form.data) > MAX_BYTES:
         raise CaptureError(f"a capture of {n} operations: at most {MAX_INSTRUCTIONS} can be done at a place")
-    if len(form.fields) > MAX_CAPTURE_FIELDS:
-        raise CaptureError(f"a capture of {len(form.fields)} values: at most {MAX_CAPTURE_FIELDS} can be taken")
     for number, one in enumerate(form.instructions):
         reason = _find_fault(form, number, one)
         if reason:

@@ -1,11 +1,12 @@
 """Tables of aggregates in one region of the shared memory: what threads of its process have added up.
 
-Runs in the controller. What is in a row is not known here. It can still be read when the process has ended.
+Runs in the controller. What is in a row is not known here.
 """
 
 from __future__ import annotations
 
-import mmap
+import os
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from clew.dataclass import dataclass
@@ -51,49 +52,61 @@ class TableContent:
 
 
 class AggregateTables:
-    """Those in `memory` from `start` on. `family` are the tables of a process and of those that it forked."""
+    """Those of a process, in file `fd` from `start` on. `family` are the tables of it and of those that it forked, as
+    long as they run."""
 
-    def __init__(self, memory: mmap.mmap, start: int) -> None:
-        self._memory, self._start = memory, start
-        self._shapes: set[TableShape] = set()
-        self._left: dict[TableShape, TableContent] | None = None
+    def __init__(self, fd: int, start: int) -> None:
+        self._fd, self._start = fd, start
+        self._on_end: dict[TableShape, Callable[[AggregateTables], None]] = {}
         self.family = [self]
 
-    def add(self, shape: TableShape) -> None:
-        """Have a table, which is empty."""
-        self._shapes.add(shape)
+    def add(self, shape: TableShape, on_end: Callable[[AggregateTables], None]) -> None:
+        """Have a table, which is empty; `on_end` is told when the process is about to be forgotten."""
+        self._on_end[shape] = on_end
 
     def inherit(self, parent: AggregateTables) -> None:
         """Have the tables that the parent of a process has that is about to be born: empty ones."""
-        self._shapes |= parent._shapes
+        self._on_end |= parent._on_end
         self.family = parent.family
         self.family.append(self)
 
     def read(self, shape: TableShape) -> TableContent:
-        """What a table has now, or had when the process ended."""
-        if self._left is not None:
-            return self._left.get(shape, TableContent(b"", 0))
-        at = self._start + shape.start
-        data = self._memory[at : at + shape.size_bytes]
-        starts = range(AGGREGATE_HEAD_BYTES, shape.size_bytes, shape.row_bytes)
-        rows = b"".join(data[start : start + shape.row_bytes] for start in starts if data[start])
-        return TableContent(rows, int.from_bytes(data[:8], "little"))
+        """What a table has now; nothing, once it was let go of."""
+        if shape not in self._on_end:
+            return TableContent(b"", 0)
+        n_left_out = int.from_bytes(os.pread(self._fd, 8, self._start + shape.start), "little")
+        return TableContent(b"".join(self._iter_rows(shape)), n_left_out)
 
-    def clear(self, shape: TableShape) -> None:
-        """Empty a table: no thread may be about to add to it."""
-        if self._left is not None:
-            self._left.pop(shape, None)
-            return
-        at = self._start + shape.start
-        self._memory[at : at + shape.size_bytes] = bytes(shape.size_bytes)
+    def _iter_rows(self, shape: TableShape) -> Iterator[bytes]:
+        """Rows that are not free. What was never written is not read, which would take memory."""
+        first = self._start + shape.start + AGGREGATE_HEAD_BYTES
+        end, size_bytes = self._start + shape.start + shape.size_bytes, shape.row_bytes
+        at = first
+        while at < end:
+            try:
+                data = os.lseek(self._fd, at, os.SEEK_DATA)
+            except OSError:
+                return
+            if data >= end:
+                return
+            hole = os.lseek(self._fd, data, os.SEEK_HOLE)
+            start = max(at, first + (data - first) // size_bytes * size_bytes)
+            at = min(end, first - (first - hole) // size_bytes * size_bytes)
+            part = os.pread(self._fd, at - start, start)
+            for place in range(0, len(part), size_bytes):
+                if part[place]:
+                    yield part[place : place + size_bytes]
 
-    def keep(self) -> None:
-        """Keep what is there: the memory is about to be given back."""
-        if self._left is None:
-            contents = {shape: self.read(shape) for shape in self._shapes}
-            self._left = {shape: one for shape, one in contents.items() if one.rows or one.n_left_out}
-            if not self._left:
-                self.family.remove(self)
+    def let_go(self, shape: TableShape) -> None:
+        """Have a table no more."""
+        self._on_end.pop(shape, None)
+
+    def end(self) -> None:
+        """The memory is about to be given back."""
+        for on_end in list(self._on_end.values()):
+            on_end(self)
+        if self in self.family:
+            self.family.remove(self)
 
 
 def _line_up(size_bytes: int) -> int:

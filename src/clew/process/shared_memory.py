@@ -210,7 +210,7 @@ class SharedMemory:
         self._transforms: list[TransformRow] = []
         self.orders = CodeOrders(self.map, layout)
         self.callout_data = CalloutData(self.map, layout.callout_data_offset)
-        self.aggregates = AggregateTables(self.map, layout.aggregates_offset)
+        self.aggregates = AggregateTables(file.fd, self.offset + layout.aggregates_offset)
         self._transform_ticket = 0
         self._n_directives = 0
         self._is_written = False
@@ -244,7 +244,7 @@ class SharedMemory:
         """Give the mapping here up; and the region back, to be zeroed and used again, if nobody uses it any more."""
         with contextlib.suppress(ValueError):
             self.callout_data.keep()
-            self.aggregates.keep()
+        self.aggregates.end()
         # A view of it may still be alive somewhere; the mapping goes with it then.
         with contextlib.suppress(BufferError):
             self.map.close()

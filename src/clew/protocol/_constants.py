@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("66d5783ddfcfd59d848f67170b648f4ea56c431569246cca7e58caef65965995")
+SCHEMA_HASH: Final = bytes.fromhex("0136ab72905053e7cd8ae2d565c00d7709edcf9cba2690ff41dc4253e741f3f9")
 
 CONTAINER_MAGIC: Final = 3544686211845344323
 """what a container begins with: CLDATA11"""
@@ -56,9 +56,9 @@ MAX_PREFETCHED: Final = 8192
 """addresses that may wait to be translated (SessionHeader.prefetch_offset)"""
 MAX_TRANSFORM_RANGES: Final = 128
 """ranges of code whose blocks are asked about"""
-AGGREGATES_BYTES: Final = 33554432
+AGGREGATES_BYTES: Final = 536870912
 """bytes of all tables of aggregates"""
-MAX_AGGREGATE_ROWS_LOG2: Final = 14
+MAX_AGGREGATE_ROWS_LOG2: Final = 16
 """the binary logarithm of the most rows that a table of aggregates has, beside aggregate_probes"""
 AGGREGATE_PROBES: Final = 8
 """rows in which a key may be, from the one that its hash tells"""

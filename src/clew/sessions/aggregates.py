@@ -6,7 +6,7 @@ Runs in the controller, in any thread. What the target wrote is not believed: it
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -21,7 +21,6 @@ from clew.protocol._generated import AGGREGATE_ROW
 from clew.sessions.arrow_types import ARROW_TYPES
 
 if TYPE_CHECKING:
-    from clew.recording.control.commands import Control
     from clew.sessions.aggregate_table import AggregateTable, AggregateWish
     from clew.sessions.target import SessionTarget
 
@@ -53,13 +52,21 @@ class _Sum:
     n_missing: int
     buckets: Array | None
 
-    def add(self, other: _Sum) -> None:
-        self.count += other.count
-        self.total += other.total
-        self.least, self.most = min(self.least, other.least), max(self.most, other.most)
-        self.n_missing += other.n_missing
+    def add(self, other: _Sum, sign: int = 1) -> None:
+        """Add another one; or take it away, with a `sign` of -1, but for the extremes."""
+        self.count += sign * other.count
+        self.total += sign * other.total
+        self.n_missing += sign * other.n_missing
+        if sign > 0:
+            self.least, self.most = min(self.least, other.least), max(self.most, other.most)
         if self.buckets is not None and other.buckets is not None:
-            self.buckets = self.buckets + other.buckets
+            self.buckets = self.buckets + sign * other.buckets
+
+    def copy(self) -> _Sum:
+        return _Sum(self.count, self.total, self.least, self.most, self.n_missing, self.buckets)
+
+
+_Sums = dict[_Key, _Sum]
 
 
 class Aggregate:
@@ -75,6 +82,10 @@ class Aggregate:
     ) -> None:
         self.where = where
         self._target, self._table, self._wish, self._remove = target, table, wish, remove
+        self._ended: _Sums = {}
+        self._before: _Sums = {}
+        """What was there when it was cleared last."""
+        table.take_rows = lambda rows: self._add(self._ended, rows)
 
     def read(self, *, clear: bool = False) -> pa.Table:
         """What has been added up by now in all processes of the session, a row a key, the most frequent first.
@@ -82,17 +93,23 @@ class Aggregate:
         Columns are the keys, by their expressions, null where one could not be had; `count` (u64); of a value `sum`,
         `min`, `max` (of 64 bits, as the value has a sign or is a floating-point number; of larger sums decimals),
         `mean` (f64), `n_missing` (u64, how often it could not be had: that is in `count` and nothing else), and with
-        a histogram `p50`, `p90`, `p99` (f64, within an eighth) and `histogram` (list of u64 by `edges`). With `clear`
-        the table begins anew, and nothing is counted twice or lost.
+        a histogram `p50`, `p90`, `p99` (f64, within a quarter for values from 4 on; what is not above 0 is taken
+        for alike) and `histogram` (list of u64 by `edges`). With `clear` the next reading tells what came since, but
+        for `min` and `max`. While the program runs a call may be in `count` before it is in all others.
         """
+        sums, _ = self._collect()
+        told = {key: one.copy() for key, one in sums.items()}
+        for key, one in self._before.items():
+            if key in told:
+                told[key].add(one, -1)
         if clear:
-            return self._target.run(self._read_and_clear)
-        return self._to_arrow(self._collect())
+            self._before = sums
+        return self._to_arrow({key: one for key, one in told.items() if one.count})
 
     @property
     def n_left_out(self) -> int:
-        """Executions whose key found no room: there were too many keys."""
-        return sum(tables.read(self._table.shape).n_left_out for tables in self._table.all_tables())
+        """Executions whose key found no room."""
+        return self._collect()[1]
 
     @property
     def edges(self) -> Array:
@@ -106,53 +123,51 @@ class Aggregate:
     def __repr__(self) -> str:
         return f"<aggregate of calls of {self.where}>"
 
-    def _read_and_clear(self, control: Control) -> Iterator[pa.Table | None]:
-        found: list[pa.Table] = []
+    def _collect(self) -> tuple[_Sums, int]:
+        """What came of all keys in all processes, and how many executions found no room."""
+        sums: _Sums = {}
 
-        def read() -> None:
-            found.append(self._to_arrow(self._collect()))
-            for tables in self._table.all_tables():
-                tables.clear(self._table.shape)
-
-        yield from self._target.while_stopped(control, read)
-        yield found[0]
-
-    def _collect(self) -> dict[_Key, _Sum]:
-        """All rows of all processes."""
-        shape = self._table.shape
-        sums: dict[_Key, _Sum] = {}
-        for tables in self._table.all_tables():
-            data = tables.read(shape).rows
-            rows = np.frombuffer(data, np.uint8).reshape(-1, shape.row_bytes)
-            heads = rows[:, :AGGREGATE_ROW_BYTES].copy().view(AGGREGATE_ROW)[:, 0]
-            buckets = rows[:, AGGREGATE_ROW_BYTES : AGGREGATE_ROW_BYTES + 8 * AGGREGATE_BUCKETS].copy().view("<u8")
-            for index, head in enumerate(heads):
-                # One that is about to get its keys is not there yet.
-                if not int(head["state"]) & 2:
-                    continue
-                key = self._read_key(head)
-                found = self._read_sum(head, buckets[index] if shape.has_histograms else None)
+        def add_ended() -> None:
+            for key, one in self._ended.items():
                 if key in sums:
-                    sums[key].add(found)
+                    sums[key].add(one)
                 else:
-                    sums[key] = found
-        return sums
+                    sums[key] = one.copy()
+
+        return sums, self._table.read(lambda rows: self._add(sums, rows), add_ended)
+
+    def _add(self, sums: _Sums, data: bytes) -> None:
+        """Add the rows of a process."""
+        shape = self._table.shape
+        rows = np.frombuffer(data, np.uint8).reshape(-1, shape.row_bytes)
+        heads = rows[:, :AGGREGATE_ROW_BYTES].copy().view(AGGREGATE_ROW)[:, 0]
+        buckets = rows[:, AGGREGATE_ROW_BYTES : AGGREGATE_ROW_BYTES + 8 * AGGREGATE_BUCKETS].copy().view("<u8")
+        for index, head in enumerate(heads):
+            # One that is about to get its keys is not there yet.
+            if not int(head["state"]) & 2:
+                continue
+            key = self._read_key(head)
+            found = self._read_sum(head, buckets[index] if shape.has_histograms else None)
+            if key in sums:
+                sums[key].add(found)
+            else:
+                sums[key] = found
 
     def _read_key(self, head: np.void) -> _Key:
         missing, words = int(head["state"]) >> 2, [int(word) for word in head["keys"]]
+        n_keys = len(self._table.key_kinds)
+        texts = struct.pack(f"<{AGGREGATE_KEY_WORDS - n_keys}Q", *words[n_keys:])
         values: list[int | float | bytes | None] = []
         at = 0
         for index, kind in enumerate(self._table.key_kinds):
-            word = words[at] if at < AGGREGATE_KEY_WORDS else 0
-            at += 1
-            is_missing = missing >> index & 1
-            if kind != CaptureType.TEXT:
-                values.append(None if is_missing else from_bits(word, kind))
-                continue
-            n_words = 0 if is_missing else min(-(-word // 8), max(AGGREGATE_KEY_WORDS - at, 0))
-            text = b"".join(struct.pack("<Q", one) for one in words[at : at + n_words])
-            values.append(None if is_missing else text[:word])
-            at += n_words
+            word = words[index]
+            if missing >> index & 1:
+                values.append(None)
+            elif kind == CaptureType.TEXT:
+                values.append(texts[at : at + word])
+                at += word
+            else:
+                values.append(from_bits(word, kind))
         return tuple(values)
 
     def _read_sum(self, head: np.void, buckets: Array | None) -> _Sum:
@@ -167,7 +182,7 @@ class Aggregate:
             return _Sum(count, _sign(bits, 128), _sign(least, 64), _sign(most, 64), n_missing, buckets)
         return _Sum(count, bits, least, most, n_missing, buckets)
 
-    def _to_arrow(self, sums: dict[_Key, _Sum]) -> pa.Table:
+    def _to_arrow(self, sums: _Sums) -> pa.Table:
         ordered = sorted(sums.items(), key=lambda item: -item[1].count)
         columns: dict[str, pa.Array] = {}
         for index, (text, key_kind) in enumerate(zip(self._wish.by, self._table.key_kinds, strict=True)):
@@ -187,7 +202,7 @@ class Aggregate:
             columns["n_missing"] = _counts([one.n_missing for one in rows])
             if self._table.shape.has_histograms:
                 for quantile in QUANTILES:
-                    found = [_quantile(one, quantile) for one in rows]
+                    found = [_quantile(one, quantile, is_whole=not is_float(kind)) for one in rows]
                     columns[f"p{100 * quantile:g}"] = pa.array(found, pa.float64())
                 histograms = [one.buckets for one in rows]
                 columns["histogram"] = pa.array(histograms, pa.list_(pa.uint64()))
@@ -213,11 +228,11 @@ def _sums(values: Sequence[int | float], kind: pa.DataType) -> pa.Array:
         return pa.array([Decimal(value) for value in values], pa.decimal256(76))
 
 
-def _quantile(one: _Sum, quantile: float) -> float | None:
+def _quantile(one: _Sum, quantile: float, *, is_whole: bool) -> float | None:
     """A value that so great a part of all are not above: within its bucket as if these were spread evenly."""
     assert one.buckets is not None
     ends = np.cumsum(one.buckets, dtype=np.float64)
-    if not len(ends) or not ends[-1]:
+    if not ends[-1]:
         return None
     rank = quantile * ends[-1]
     bucket = int(np.searchsorted(ends, rank))
@@ -225,5 +240,5 @@ def _quantile(one: _Sum, quantile: float) -> float | None:
     end = float(EDGES[bucket + 1]) if bucket + 1 < len(EDGES) else 2.0**64
     within = (rank - (ends[bucket - 1] if bucket else 0.0)) / float(one.buckets[bucket])
     # Where a bucket is one integer, that is it; the least and the greatest value are known.
-    value = start if end - start == 1 else start + within * (end - start)
+    value = start if is_whole and end - start == 1 else start + within * (end - start)
     return float(min(max(value, one.least), one.most))

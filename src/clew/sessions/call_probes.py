@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
+from clew.errors import CaptureError
+from clew.protocol._constants import MAX_CAPTURE_FIELDS
 from clew.sessions.calls import Call
 from clew.sessions.delivery import Delivery
 from clew.sessions.places import Places, Stop, Wish
@@ -119,6 +121,9 @@ class CallProbes:
         """Record calls of a function, which `sink` takes. Raises CaptureError, UsageError, ControlError."""
         from clew.sessions.call_logs import CallLog
 
+        capture = [capture] if isinstance(capture, str) else list(capture)
+        if len(capture) > MAX_CAPTURE_FIELDS:
+            raise CaptureError(f"{len(capture)} values: a log takes {MAX_CAPTURE_FIELDS} at most")
         place, wanted = self._read(where, capture, condition, keeps_types=True)
 
         def note(number: int) -> CallLog:

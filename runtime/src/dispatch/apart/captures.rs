@@ -12,6 +12,7 @@ use crate::context::capture::{N_FRAMES, UNPREPARED};
 use crate::context::layout::{CAPTURE_MISSING_OFFSET, CAPTURE_TEXTS_OFFSET, CAPTURE_VALUES_OFFSET};
 use crate::context::numbers::{CounterId, ExitId, FragmentId};
 use crate::context::ThreadContext;
+use crate::cpu::signal::asynchronous::TAKEN_BACK;
 use crate::cpu::sys::clock::ticks;
 use crate::dispatch::life::detach;
 use crate::dispatch::signals::masks;
@@ -26,6 +27,7 @@ use crate::protocol::{
     CONTINUATION_PAYLOAD_BYTES,
 };
 use crate::sys::calls::{getpid, monotonic_ns, set_signal_mask};
+use crate::sys::kernel::SIGTRAP;
 use crate::sys::lock::Guard;
 use crate::thread::registry::{thread_name, writer_of};
 use alloc::vec::Vec;
@@ -110,6 +112,15 @@ pub fn note_left(engine: &Engine, context: &mut ThreadContext, id: FragmentId, p
     // A comparison in front of that may have been what faulted.
     if fragment.app_pc == pc && !fragment.is_compared {
         context.capture.left_pc = pc;
+    }
+}
+
+/// The same of a fault that waits to be delivered, or of a signal that took the thread back.
+pub fn note_fault(context: &mut ThreadContext) {
+    // A trap may have come in the midst of what captures: nothing may have been captured yet.
+    let is_fault = context.signals.fault_pending == 1 && context.signals.fault_info.signo as u32 != SIGTRAP;
+    if is_fault || context.signals.fault_pending == TAKEN_BACK {
+        note_left(&ENGINE.lock(), context, context.gate.fault_fragment(), context.registers.pc);
     }
 }
 
@@ -219,16 +230,13 @@ fn record(writer: &RingWriter, pc: AppPc, tsc: u64, program: &Program, taken: Ta
 fn add_up(values: &Values, program: &Program, table: &Table, base: u64) {
     let Taken { missing, words, bytes } = values.take(program);
     let fields = program.form.fields.iter().map(|field| usize::from(*field));
-    let (mut keys, mut bytes) = (Vec::new(), &bytes[..]);
-    for (field, word) in fields.clone().zip(&words).take(table.n_keys) {
-        keys.push(*word);
-        if program.form.kind_of(field) == Kind::TEXT {
-            let (text, rest) = bytes.split_at(bytes.len().min(*word as usize));
-            bytes = rest;
-            let padded = |part: &[u8]| core::array::from_fn(|index| part.get(index).copied().unwrap_or(0));
-            keys.extend(text.chunks(8).map(|part| u64::from_le_bytes(padded(part))));
-        }
-    }
+    // A word for each key, then the bytes of those that are bytes, as far as there is room.
+    let mut keys: Vec<u64> = words.iter().take(table.n_keys).copied().collect();
+    keys.extend(
+        bytes
+            .chunks(8)
+            .map(|part| u64::from_le_bytes(core::array::from_fn(|index| part.get(index).copied().unwrap_or(0)))),
+    );
     let is_missing = |index: usize| missing >> index & 1 != 0;
     let value = fields.zip(&words).nth(table.n_keys).filter(|_| table.has_values && !is_missing(table.n_keys));
     let value = value.map(|(field, word)| (*word, program.form.kind_of(field)));

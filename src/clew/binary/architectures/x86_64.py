@@ -88,7 +88,7 @@ class _X86_64(Architecture):  # noqa: N801
 
     callout_header = (
         "#include <stdint.h>\n"
-        "#define CLEW_CALLOUT __attribute__((no_caller_saved_registers, used))\n"
+        '#define CLEW_CALLOUT __attribute__((no_caller_saved_registers, used, section(".text.clew_callout")))\n'
         "struct clew_registers { uint64_t rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, "
         "r8, r9, r10, r11, r12, r13, r14, r15; };\n"
     )

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from iced_x86 import Code, Decoder, FlowControl, Instruction, RegisterInfo
 
 from clew.binary.architectures.architecture import WrappedCallout
-from clew.binary.architectures.x86_64_details import registers_read, registers_used
+from clew.binary.architectures.x86_64_details import registers_read, registers_used, registers_written
 from clew.protocol._constants import MAX_INLINE_REGISTERS
 
 __all__ = ["wrap_callout"]
@@ -47,8 +47,10 @@ def wrap_callout(text: bytes, entry: int, size_bytes: int, *, keeps_flags: bool)
         # rax comes last of them, with the flags below it.
         before = [*pushes, _SAVE_FLAGS, bytes.fromhex("488d7c24 08")]  # lea rdi, [rsp+8]
         after = [_LOAD_FLAGS, *(_pop(name) for name in reversed(_PUSHED))]
-    elif keeps_flags:
-        before, after = [_SAVE_FLAGS], [_LOAD_FLAGS]
+    else:
+        # What it returns is nobody's.
+        before = [_push("rdx", 0), *([_SAVE_FLAGS] if keeps_flags else [_push("rax", 0)])]
+        after = [*([_LOAD_FLAGS] if keeps_flags else [_pop("rax")]), _pop("rdx")]
     if inlined is not None:
         code = text[entry : inlined[-1].next_ip] if inlined else b""
         return WrappedCallout(b"".join((*before, code, *after)))
@@ -72,11 +74,12 @@ def _take_core(body: list[Instruction]) -> _Core | None:
     saved = [one.op0_register for one in body[:n]]
     instructions = body[n : len(body) - n]
     end = instructions[-1].next_ip if instructions else 0
-    if len(saved) > MAX_INLINE_REGISTERS or any(
-        "rsp" in registers_used(one) or not _stays(one, instructions[0].ip, end) for one in instructions
-    ):
+    if any("rsp" in registers_used(one) or not _stays(one, instructions[0].ip, end) for one in instructions):
         return None
-    return _Core(instructions, tuple(sorted(RegisterInfo(one).number for one in saved)))
+    # A function that returns something saves no register for that.
+    changed = {RegisterInfo(one).number for one in saved}
+    changed |= {_NUMBERS[name] for one in instructions for name in registers_written(one) if name in _NUMBERS}
+    return _Core(instructions, tuple(sorted(changed))) if len(changed) <= MAX_INLINE_REGISTERS else None
 
 
 def _saves(first: Instruction, last: Instruction) -> bool:

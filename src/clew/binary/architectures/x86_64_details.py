@@ -32,7 +32,7 @@ from iced_x86 import (
 
 from clew.binary.architectures.details import InstructionDetails, MemoryAccess
 
-__all__ = ["iter_details", "registers_read", "registers_used"]
+__all__ = ["iter_details", "registers_read", "registers_used", "registers_written"]
 
 _READS: Final = frozenset((OpAccess.READ, OpAccess.COND_READ, OpAccess.READ_WRITE, OpAccess.READ_COND_WRITE))
 _WRITES: Final = frozenset((OpAccess.WRITE, OpAccess.COND_WRITE, OpAccess.READ_WRITE, OpAccess.READ_COND_WRITE))
@@ -119,6 +119,12 @@ def registers_read(one: Instruction) -> set[str]:
     """The registers that an instruction reads, by their full names."""
     used = _factory().info(one).used_registers()
     return {_registers()[RegisterInfo(place.register).full_register] for place in used if place.access in _READS}
+
+
+def registers_written(one: Instruction) -> set[str]:
+    """Those that it writes."""
+    used = _factory().info(one).used_registers()
+    return {_registers()[RegisterInfo(place.register).full_register] for place in used if place.access in _WRITES}
 
 
 def registers_used(one: Instruction) -> set[str]:

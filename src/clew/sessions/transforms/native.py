@@ -25,6 +25,7 @@ __all__ = ["NativeCode", "NativeCodes"]
 
 _FAILED: Final = "the callout can't be compiled"
 _ALIGNMENT: Final = 64
+_CALLOUT_SECTION: Final = ".text.clew_callout"
 _OPTIONS: Final = (
     "-O2",
     "-ffreestanding",
@@ -72,7 +73,7 @@ class NativeCode:
         text = f'{architecture.callout_header}#line 1 "callout"\n{source}\n'
         run_tool(["cc", *options, "-x", "c", "-c", "-o", str(self._object), "-"], text, what=_FAILED)
         symbols = self._link(0).symbols
-        self.functions = sorted(name for name, symbol in symbols.items() if symbol.is_code)
+        self.functions = _find_callouts(self._object)
         self.variables = sorted(name for name, symbol in symbols.items() if not symbol.is_code)
 
     @property
@@ -112,7 +113,7 @@ class NativeCode:
         base = followed.plan.shared_base + shared.layout.callout_data_offset + self._place
         linked = self._link(base)
         symbol = linked.symbols.get(name)
-        if symbol is None or not symbol.is_code:
+        if symbol is None or name not in self.functions:
             raise TransformError(f"there is no function {name!r} in what was compiled: {', '.join(self.functions)}")
         if not shared.callout_data.has(self._place):
             shared.callout_data.put(self._place, linked.data)
@@ -173,6 +174,13 @@ class NativeCodes:
                 raise TransformError(f"{code.size_bytes} bytes of data: {CALLOUT_DATA_BYTES - self._end} are left")
             self._end = end
             return code
+
+
+def _find_callouts(compiled: Path) -> list[str]:
+    """The functions that say they are callouts: others change what they like."""
+    rows = run_tool(["nm", "-f", "sysv", "--defined-only", str(compiled)], "", what=_FAILED).splitlines()
+    cells = [[cell.strip() for cell in row.split("|")] for row in rows]
+    return sorted(row[0] for row in cells if len(row) == 7 and row[3] == "FUNC" and row[6] == _CALLOUT_SECTION)
 
 
 def _read_symbols(binary: Path, data_start: int) -> dict[str, _Symbol]:
