@@ -37,6 +37,7 @@ COMPILER_FLAGS = {
     "signals": ["-O2"],
     "probed": ["-O1"],
     "short_threads": ["-O2", "-pthread"],
+    "exceptions": ["-O2"],
     "first_instruction": ["-O1", "-static", "-nostdlib", "-fno-stack-protector"],
 }
 
@@ -181,6 +182,7 @@ _SIZES: dict[str, tuple[Callable[[], tuple[str, ...] | None], Callable[[], tuple
     "coroutines": (_compiled("coroutines", 80_000_000), _compiled("coroutines", 4_000_000)),
     "short_threads": (_compiled("short_threads", 40_000), _compiled("short_threads", 5_000)),
     "signals": (_compiled("signals", 1_500_000), _compiled("signals", 150_000)),
+    "exceptions": (_compiled("exceptions", 1_000_000), _compiled("exceptions", 50_000)),
     "gzip": (_tool("gzip", "-9c", _text(40 * MEGABYTE)), _tool("gzip", "-9c", _text(2 * MEGABYTE))),
     "bzip2": (_tool("bzip2", "-9c", _text(36 * MEGABYTE)), _tool("bzip2", "-9c", _text(MEGABYTE))),
     "xz": (_tool("xz", "-6c", _text(4 * MEGABYTE)), _tool("xz", "-6c", _text(MEGABYTE // 3))),
