@@ -22,7 +22,7 @@ from clew.protocol._constants import Mode
 from clew.protocol.codec import FlowKind
 from clew.sessions.events import event_sink
 from clew.sessions.events.events import IDLE_SECONDS
-from tests.programs.build import build_one, catalogue
+from tests.programs.build import SOURCES, build_one, build_plain, catalogue
 
 Array = npt.NDArray[Any]
 ALL = ("call", "ret", "block", "exec")
@@ -418,3 +418,19 @@ def test_a_session_ends_though_nobody_takes_its_events(called: Path) -> None:
         program.send_signal(signal.SIGKILL)
         program.wait()
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("clew-")]
+
+
+def test_a_thread_may_be_stopped_in_the_midst_of_a_decision() -> None:
+    program = build_plain(SOURCES / "sessions/decisions.c", "-O1")
+    with clew.spawn([program], mode="full", stdout=DEVNULL) as session:
+        stream = session.follow(events={"block"}, on_full="drop")
+        session.resume()
+        until = time.monotonic() + 6
+        while time.monotonic() < until and not stream.n_damaged:
+            os.kill(session.pid, signal.SIGSTOP)
+            # It is looked at every tenth of a second.
+            time.sleep(0.12)
+            os.kill(session.pid, signal.SIGCONT)
+            time.sleep(0.001)
+        assert stream.n_damaged == 0
+        session.kill()

@@ -141,9 +141,8 @@ class ThreadFlow:
         told."""
         if accesses:
             self.add_accesses_left(accesses)
-            # A decision is counted before the block is done.
-            tail = replace(tail, decisions=max(tail.decisions - 1, 0))
-        self.add_tail(tail, is_end=False)
+        # The last decision is counted before it is made, and may turn out to be the surprise that ends them.
+        self.add_tail(replace(tail, decisions=max(tail.decisions - 1, 0)), is_end=False)
 
     def end(self) -> None:
         """Nothing more comes of it."""
