@@ -310,3 +310,18 @@ def test_calls_are_summed_up_from_one_time_to_the_next(called: Path) -> None:
     parts = [first, *halves, rest]
     assert sum(part.get("called!add", 0) for part in parts) == 60
     assert sum(part.get("called!descend", 0) for part in parts) == 80
+
+
+def test_what_has_ended_is_killed_no_more(called: Path) -> None:
+    with clew.spawn([called, "1"], stdout=subprocess.DEVNULL) as session:
+        session.resume()
+        assert session.wait(60) is not None
+        session.kill()
+        session.kill()
+    with subprocess.Popen([called, "1000000000"], stdout=subprocess.DEVNULL) as program:
+        session = clew.attach_session(program.pid)
+        session.detach()
+        with pytest.raises(ControlError):
+            session.kill()
+        assert program.poll() is None
+        program.kill()

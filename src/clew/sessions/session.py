@@ -203,8 +203,12 @@ class Session(
         return self.exit_code
 
     def kill(self) -> None:
-        """End the process by SIGKILL."""
-        self._target.ask({"command": "kill"})
+        """End the process by SIGKILL, unless it has ended. Raises ControlError once the session has left it."""
+        try:
+            self._target.ask({"command": "kill"})
+        except ControlError:
+            if self.state != "ended":
+                raise
 
     def detach(self, *, wait: bool = True) -> None:
         """Leave everything that is followed; it goes on natively. Comes back when that is so.
