@@ -319,9 +319,9 @@ def test_what_has_ended_is_killed_no_more(called: Path) -> None:
         session.kill()
         session.kill()
     with subprocess.Popen([called, "1000000000"], stdout=subprocess.DEVNULL) as program:
-        session = clew.attach_session(program.pid)
-        session.detach()
-        with pytest.raises(ControlError):
-            session.kill()
+        with clew.attach_session(program.pid) as session:
+            session.detach()
+            with pytest.raises(ControlError):
+                session.kill()
         assert program.poll() is None
         program.kill()

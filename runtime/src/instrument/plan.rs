@@ -275,7 +275,7 @@ mod tests {
         };
         let guards = Plan::of(&block, facts).guards;
         let tag = Guard::Tag(BlockNumber::from_raw(7));
-        let expected = [Guard::Compare { counts_trust: true }, Guard::Heat, tag, Guard::Captures, Guard::Room];
+        let expected = [Guard::Compare { counts_trust: true }, Guard::Heat, tag, Guard::Room, Guard::Captures];
         assert_eq!(guards, expected.map(Some));
     }
 

@@ -324,7 +324,7 @@ mod tests {
         assert!(Table::of(&place).is_some_and(|table| table.n_keys == 2));
         assert!(Table::of(&CapturePlace { table_start: 129, ..place }).is_none());
         assert!(Table::of(&CapturePlace { table_keys: 9, ..place }).is_none());
-        assert!(Table::of(&CapturePlace { table_rows_log2: 15, ..place }).is_none());
+        assert!(Table::of(&CapturePlace { table_rows_log2: 17, ..place }).is_none());
         assert!(Table::of(&CapturePlace { table_start: AGGREGATES_BYTES as u32 - 128, ..place }).is_none());
     }
 }
