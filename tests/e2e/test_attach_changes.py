@@ -75,6 +75,9 @@ def test_a_process_that_is_left_in_32bit_code(programs_to_attach: Path, tmp_path
             target.wait_for(target.is_attached)
             os.kill(target.pid, signal.SIGUSR1)
             target.read_until(b"there\n")
+            # It may not have returned from writing that. The loop there is all that takes time.
+            before = target.user_ticks()
+            wait_for(lambda: target.user_ticks() > before + 1)
             wait_for(partial(has_control, target.pid))
             status, said = end_attaching(clew_process)
         assert status == 0, said
