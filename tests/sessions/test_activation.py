@@ -12,9 +12,11 @@ import numpy.typing as npt
 import pytest
 
 import clew
+from clew.binary.symbols import load_symbols
 from clew.errors import ControlError, UsageError
 from clew.protocol.codec import FlowKind
 from clew.sessions.events.gates import Places
+from tests.programs.build import build_one, catalogue
 
 Array = npt.NDArray[Any]
 TURNS = 60
@@ -187,3 +189,31 @@ def test_what_is_no_place_is_refused(called: Path) -> None:
         session.resume()
         assert not [batch for batch in session.events() if len(batch)]
         assert stream.n_damaged == 0
+
+
+def calls_of(program: Path, **options: Any) -> Array:
+    """Its calls; `options` are those of `follow`."""
+    with clew.spawn([program], mode="full", stdout=DEVNULL) as session:
+        stream = session.follow(events={"call"}, **options)
+        session.resume()
+        batches = list(stream)
+        assert session.wait(60) == 0
+        assert (stream.n_gaps, stream.n_damaged) == (0, 0)
+    return np.concatenate([np.zeros(0, stream.dtype), *batches])
+
+
+def test_places_may_be_loaded_later() -> None:
+    program = next(one for one in catalogue() if one.name == "library_load")
+    build_one(program)
+    library = Path(program.path).with_name("library_load_library.so")
+    (work, _), *_ = load_symbols(library).find_by_name("work")
+    whole = calls_of(program.path)
+    found = calls_of(program.path, activate="library_load_library.so!work")
+    # Where it lies differs from run to run, but for places within pages. The call that leads there is made before.
+    told, expected = (calls["target"] & np.uint64(0xFFF) for calls in (found, whole))
+    assert len(told) > 100 and (told == expected[-len(told) :]).all()
+    assert expected[-len(told) - 1] == np.uint64(int(work) & 0xFFF)
+    until = calls_of(program.path, activate="library_load_library.so!work", deactivate="libm.so.6!cos")
+    assert 4 < len(until) < len(found)
+    assert not len(calls_of(program.path, activate="never_loaded.so!work"))
+    assert len(calls_of(program.path, deactivate="never_loaded.so!work")) == len(whole)

@@ -190,6 +190,16 @@ class Decoder:
         for thread in self._threads.values():
             thread.flow.open_gates(wanted.gates.is_open_at_first)
 
+    def then(self, change: Callable[[], None]) -> None:
+        """Have something changed behind what was told until now, and before what is told next."""
+        self._told.put(change)
+
+    def add_gates(self, gates: Gates) -> None:
+        """Have more gates, of code that was just loaded; as open as threads are they stay."""
+        self._stream.wanted.gates = gates
+        for number, code in self._codes.items():
+            code.set_gates(self._gates_of(number))
+
     def _gates_of(self, number: int) -> Gates:
         """Those of a process: another program than was asked about has none."""
         while number != self._gated and number in self._parents:

@@ -24,9 +24,12 @@ from clew.sessions.events.event_stream import EventStream, Wanted, parse_kinds
 from clew.sessions.events.gates import NO_GATES, Gates, Places, parse_gates
 from clew.sessions.events.thread_flow import ENOUGH_ROUNDS
 from clew.sessions.threads import read_name
+from clew.sessions.where import Where, parse_where
 
 if TYPE_CHECKING:
+    from clew.process.maps import Mapping
     from clew.recording.control.commands import Control
+    from clew.recording.following.followed import FollowedProcess
     from clew.sessions.target import SessionTarget
 
 __all__ = ["Events", "FollowedThread", "Threads"]
@@ -58,6 +61,9 @@ class Events:
         self._decoder: Decoder | None = None
         self._stream: EventStream | None = None
         self._receiver: threading.Thread | None = None
+        self._later: list[tuple[Where, bool]] = []
+        """Gates of what is not loaded yet, and whether they open."""
+        self._hears_of_code = False
         self._has_changed_mode = False
         self._changing_back: threading.Timer | None = None
 
@@ -81,7 +87,7 @@ class Events:
     ) -> EventStream:
         """Have events of threads told from now on. Raises UsageError, ControlError."""
         kinds, is_followed = parse_kinds(events), _parse_threads(threads)
-        gates = parse_gates(activate, deactivate, self._target.find)
+        asked = parse_gates(activate, deactivate, self._find_gate)
         if on_full not in ("wait", "drop"):
             raise UsageError(f"on_full {on_full!r}: there are wait and drop")
         if queue_batches < 1:
@@ -93,12 +99,44 @@ class Events:
             self._decoder = Decoder(told, self._stream, has_time=has_time)
             self._target.run(lambda control: self._ask(control, told))
         self._change_mode(tells_accesses=bool(kinds >> FlowKind.MEMORY & 1))
-        self._want(kinds, is_followed, gates)
+        self._want(kinds, is_followed, asked.gates)
+        self._later = [(parse_where(name), True) for name in asked.opens_later]
+        self._later += [(parse_where(name), False) for name in asked.closes_later]
+        if self._later:
+            self._target.run(self._await_code)
         return self._stream
+
+    def _find_gate(self, name: str) -> int | None:
+        """The address that is meant; None: of an image that is not loaded. Raises ControlError."""
+        image = parse_where(name).image
+        if image and all(image not in (one.name, one.path) for one in self._target.loaded()):
+            return None
+        return self._target.find(name)
+
+    def _await_code(self, control: Control) -> Iterator[bool]:
+        """Look for gates in what is loaded from now on."""
+        if not self._hears_of_code:
+            control.processes.tell_code_to(self._meet_code)
+            self._hears_of_code = True
+        yield True
+
+    def _meet_code(self, followed: FollowedProcess, mappings: list[Mapping]) -> None:
+        """In the thread that owns the target: code is mapped, and nobody has executed it."""
+        if followed.pid != self._wanted.pid or not self._later or self._decoder is None:
+            return
+        found = [(where.find_in(self._target.images, mappings), is_opening) for where, is_opening in self._later]
+        opens, closes = (
+            {address for addresses, is_opening in found if is_opening == which for address in addresses}
+            for which in (True, False)
+        )
+        if opens or closes:
+            decoder, stream = self._decoder, self.stream
+            decoder.then(lambda: decoder.add_gates(stream.wanted.gates.add(opens, closes)))
 
     def unfollow(self) -> None:
         """Have nothing told any more. What was told can still be taken."""
         self.flush()
+        self._later = []
         self._want(0, None, NO_GATES)
         if self._has_changed_mode and self._changing_back is None:
             # All code is translated anew for it: who follows again soon pays nothing.

@@ -46,7 +46,8 @@ class FollowingFacet:
         execution is recorded for it, as in mode `full`.
 
         With `activate` a thread's events are told from when it executes the instruction at that address on, or at one
-        of several: each given as a number or as `find` takes it, in the program that runs now and its forks. With
+        of several: each given as a number or as `find` takes it, in the program that runs now and its forks; names with
+        an image (`libz.so.1!deflate`) are looked for in what will be loaded, too. With
         `deactivate` they are no longer told from that one on, until it comes to the other again. `thread`, `compile`
         and `image` are told anyway.
 
