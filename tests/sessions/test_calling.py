@@ -115,3 +115,53 @@ def test_what_can_not_be_called_is_told(calling: Path) -> None:
         with pytest.raises(ControlError, match=r"system call|no thread"):
             session.call(session.find("libc.so.6!getpid"))
         session.kill()
+
+
+@pytest.mark.parametrize(("mode", "n_threads"), [("counts", 1), ("full", 3)])
+def test_a_callback_has_its_thread_call_functions(called: Path, mode: str, n_threads: int) -> None:
+    turns = 40
+    expected = subprocess.run([called, str(turns), str(n_threads)], capture_output=True, check=False, timeout=60)
+    results: list[tuple[int | float, ...]] = []
+    met: list[int] = []
+    with clew.spawn([called, str(turns), str(n_threads)], mode=mode, stdout=subprocess.PIPE) as session:
+        # What the function comes to meanwhile calls nobody.
+        session.on_call("add", lambda call: met.append(call.arguments[0]), condition="arg1 == 1000")
+        log = session.log_calls("add", capture=["arg1"], condition="arg1 >= 1000")
+
+        @session.on_call("handle", capture="*(int*)arg1")
+        def ask(call: clew.Call) -> None:
+            before = dict(call.registers)
+            first = session.call("called!add", 1000, call["*(int*)arg1"], tid=call.tid)
+            second = session.call("called!scale", 3, 1.5, 0.25, tid=call.tid, returns=float)
+            results.append((first, second))
+            assert dict(call.registers) == before and call.arguments[1] == 200
+
+        @session.on_return("descend", condition="retval == 3")
+        def come_back(call: clew.Call) -> None:
+            assert session.call("called!add", 2000, 1, tid=call.tid) == 2001
+
+        session.resume()
+        assert session.wait(120) == expected.returncode
+        assert session.stdout is not None and session.stdout.read() == expected.stdout
+        assert not session.trace.verify()
+        assert sorted(log.read()["arg1"].to_pylist()) == [1000] * turns * n_threads + [2000] * turns * n_threads
+    wanted = [(1000 + number, 4.75) for number in range(turns) for _ in range(n_threads)]
+    assert sorted(results) == wanted and not met
+
+
+def test_a_function_that_does_not_come_back_keeps_no_callback(called: Path) -> None:
+    with clew.spawn([called, "100000000"], stdout=subprocess.DEVNULL) as session:
+        said: list[str] = []
+
+        @session.on_call("add")
+        def ask(call: clew.Call) -> None:
+            with pytest.raises(ControlError) as told:
+                session.call("called!turn" if said else "libc.so.6!pause", tid=call.tid, timeout=0.3)
+            said.append(told.value.message)
+
+        session.resume()
+        deadline = time.monotonic() + 30
+        while not said and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert said and "has not come back" in said[0]
+        session.kill()

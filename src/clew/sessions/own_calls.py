@@ -67,7 +67,8 @@ def call_function(
     target: SessionTarget, tid: int, function: int, arguments: Sequence[int | float], patience_seconds: float
 ) -> tuple[int, float]:
     """Have a stopped thread of a session's process call a function, and wait until that has returned: what is in the
-    register of integer results, and in that of floating-point numbers. The process is stopped then.
+    register of integer results, and in that of floating-point numbers. The process is stopped then, but if the thread
+    waited at a place for a callback: then it does so again, and the others run on.
 
     Raises ControlError, UsageError.
     """
@@ -84,13 +85,24 @@ def call_function(
         thread = Tid(tid) if tid else holding.chosen
         if thread is None:
             raise ControlError("no thread is stopped: pause the session first")
+        is_visitor = holding.visits.is_waiting(thread)
+        if is_visitor:
+            holding.take_visitor(thread)
+        try:
+            yield from call(holding, thread, is_visitor=is_visitor)
+        finally:
+            if is_visitor:
+                holding.give_back_visitor(thread)
+
+    def call(holding: Holding, thread: Tid, *, is_visitor: bool) -> Iterator[tuple[int, float] | None]:
         before = holding.find_stopped(thread)
         holding.call(thread, OwnCall(thread, RemoteAddress(function), return_pc, registers, vectors, is_own))
         deadline = time.monotonic() + patience_seconds
-        yield from _await(holding, thread, deadline)
+        yield from _await(holding, thread, deadline, is_visitor=is_visitor)
         found = holding.stopped.get(thread)
         if found is None:
-            holding.hold()
+            if not is_visitor:
+                holding.hold()
             raise ControlError(
                 f"thread {thread} has not come back from {function:#x} within {patience_seconds} seconds"
             )
@@ -99,20 +111,25 @@ def call_function(
         result = found.by_name[native_processor().architecture.result_register]
         (number,) = struct.unpack("<d", found.vectors[0].to_bytes(8, "little"))
         holding.return_to(thread, before)
-        yield from _await(holding, thread, deadline)
+        yield from _await(holding, thread, deadline, is_visitor=is_visitor)
         found = holding.stopped.get(thread)
         if found is None or found.registers != before.registers:
-            holding.hold()
+            if not is_visitor:
+                holding.hold()
             raise ControlError(f"thread {thread} has not come back to where it was within {patience_seconds} seconds")
         yield result, number
 
     return target.run(steps)
 
 
-def _await(holding: Holding, tid: Tid, deadline: float) -> Iterator[None]:
-    """Until a thread is stopped again, and all others with it."""
+def _await(holding: Holding, tid: Tid, deadline: float, *, is_visitor: bool) -> Iterator[None]:
+    """Until a thread is stopped again, and all others with it, unless they may wait for the callback that waits."""
     yield None
-    while not (tid in holding.stopped and holding.is_settled) and time.monotonic() < deadline:
+    while time.monotonic() < deadline:
+        if tid in holding.stopped and (is_visitor or holding.is_settled):
+            return
+        if is_visitor:
+            holding.let_visitor_by(tid)
         yield None
 
 

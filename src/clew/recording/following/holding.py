@@ -231,6 +231,29 @@ class Holding:
         self.go_on()
         self._replies[tid] = HoldReply.CALL
 
+    def take_visitor(self, tid: Tid) -> None:
+        """Have a thread that waits at a place count as stopped, so that it can call a function. Raises ControlError."""
+        slot, drain = self.visits.let_go(tid), self.followed.drain
+        if slot is None or drain is None or self.is_held:
+            raise ControlError(f"thread {tid} waits at no place, or its process is paused")
+        self._slots[tid] = slot
+        shown = drain.read_held(slot)
+        self.stopped[tid] = StoppedThread(tid, HoldReason.CAPTURE, *shown, self.processor.definition)
+
+    def give_back_visitor(self, tid: Tid) -> None:
+        """Have it wait at its place again, if it came back to there, and all others go on."""
+        if self.stopped.pop(tid, None) is not None:
+            self.visits.wait(tid, self._slots[tid])
+        self._forget_over()
+        self.go_on()
+
+    def let_visitor_by(self, tid: Tid) -> None:
+        """Have a thread go on that came to another place while nobody can be told of it."""
+        drain = self.followed.drain
+        for request in () if drain is None else drain.find_requests(RequestKind.HOLD):
+            if request.tid == tid and request.arguments[0] in _VISITS and drain is not None:
+                drain.reply(request.slot, HoldReply.GO_ON)
+
     def return_to(self, tid: Tid, before: StoppedThread) -> None:
         """Have a thread that stopped behind such a call go on to where it was before, and stop there; all others run
         meanwhile. Raises ControlError."""

@@ -78,6 +78,10 @@ class Visits:
             return None
         return None if self.let_go(thread.tid) is None else HoldReply.GO_ON
 
+    def wait(self, tid: Tid, slot: int) -> None:
+        """Have a thread wait at a place that was told of before."""
+        self.waiting[tid] = _Visit(slot, time.monotonic() + self.max_seconds)
+
     def ask(self, holding: Holding, slot: int, question: BlockQuestion) -> HoldReply | None:
         """The same of a thread that asks about a block."""
         self.waiting[question.tid] = _Visit(slot, time.monotonic() + self.max_seconds)

@@ -36,6 +36,9 @@ class CallingFacet:
         the thread did, as a signal's handler is: what is not safe there, such as `malloc` in the middle of `malloc`, is
         not safe here.
 
+        In a callback it is the thread `tid` that waits for that (`Call.tid`): the session runs on then, and probes that
+        the function comes to call nobody.
+
         Raises ControlError: no thread is stopped, it waits in a system call, it has not come back within `timeout`
         seconds, or nothing that is loaded returns from handlers; UsageError.
         """
