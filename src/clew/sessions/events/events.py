@@ -137,7 +137,8 @@ class Events:
         """Have nothing told any more. What was told can still be taken."""
         self.flush()
         self._later = []
-        self._want(0, None, NO_GATES)
+        # All was read just now: what came since is not asked for any more.
+        self._want(0, None, NO_GATES, reads_all=False)
         if self._has_changed_mode and self._changing_back is None:
             # All code is translated anew for it: who follows again soon pays nothing.
             self._changing_back = threading.Timer(IDLE_SECONDS, self._change_back)
@@ -154,8 +155,15 @@ class Events:
             if n_looks > 1 and not self._decoder.awaits_code:
                 return
 
-    def _want(self, kinds: int, is_followed: Callable[[int, int, str], bool] | None, gates: Gates) -> None:
-        """Other events are wanted of what threads do from now on."""
+    def _want(
+        self,
+        kinds: int,
+        is_followed: Callable[[int, int, str], bool] | None,
+        gates: Gates,
+        *,
+        reads_all: bool = True,
+    ) -> None:
+        """Other events are wanted of what threads do from now on; `reads_all`: or did before, and have not told yet."""
 
         def change() -> None:
             if self._stream is not None and kinds >> FlowKind.MEMORY & 1:
@@ -163,14 +171,15 @@ class Events:
             self._wanted.kinds, self._wanted.is_followed = kinds, is_followed
             self._wanted.gates, self._wanted.pid = gates, self._target.pid
 
-        self._read_all(change)
+        self._read_all(change, samples=reads_all)
 
-    def _read_all(self, change: Callable[[], None] | None) -> None:
+    def _read_all(self, change: Callable[[], None] | None, *, samples: bool = True) -> None:
         """Have read what there is, and then a change made; come back before if nobody takes what was read."""
         if self._decoder is None or self._stream is None:
             return
-        with contextlib.suppress(ControlError):
-            self._target.run(self._sample)
+        if samples:
+            with contextlib.suppress(ControlError):
+                self._target.run(self._sample)
         done = self._decoder.flush(change)
         while not done.wait(0.02) and not self._stream.is_full and self._decoder.is_alive:
             pass
