@@ -38,6 +38,11 @@ pub struct Exit {
     /// The pad it belongs to.
     pub pad: PadId,
     pub counter: CounterId,
+    /// The jump that it was led by to what is out of reach, where that is, and the fragment: made once, for it may be unlinked and linked
+    /// again very often.
+    pub far_jump: CachePc,
+    pub far_target: CachePc,
+    pub far_fragment: FragmentId,
 }
 
 /// How a fragment is entered.

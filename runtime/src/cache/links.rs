@@ -72,10 +72,14 @@ impl Cache {
         if distance == i64::from(distance as i32) {
             set_displacement(exit.patch, start);
         } else {
-            let Some(thunk) = self.make_far_jump(exit.patch, fragment_id, start) else {
+            let is_made = (exit.far_fragment, exit.far_target) == (fragment_id, start);
+            let made = if is_made { Some(exit.far_jump) } else { self.make_far_jump(exit.patch, fragment_id, start) };
+            let Some(jump) = made else {
                 return false;
             };
-            set_displacement(exit.patch, thunk);
+            let exit = self.exit_mut(exit_id);
+            (exit.far_jump, exit.far_target, exit.far_fragment) = (jump, start, fragment_id);
+            set_displacement(exit.patch, jump);
         }
         // A signal handler counts itself first and then unlinks; asked after the store, one of both is seen.
         if UNDELIVERED.load(Ordering::SeqCst) != 0 {

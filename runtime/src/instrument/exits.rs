@@ -35,6 +35,9 @@ pub const BLANK: Exit = Exit {
     follower: FragmentId::NONE,
     pad: PadId::NONE,
     counter: CounterId::NONE,
+    far_jump: CachePc::NOWHERE,
+    far_target: CachePc::NOWHERE,
+    far_fragment: FragmentId::NONE,
 };
 
 impl ExitList {
