@@ -124,7 +124,7 @@ pub fn note_fault(context: &mut ThreadContext) {
     }
 }
 
-/// Takes note of the frame of a handler that the thread is about to run, which interrupted it where it had left code so, or else.
+/// Takes note of the frame of a handler that the thread is about to run, and of where the thread had left code so, if it had.
 pub fn keep_left(context: &mut ThreadContext, frame: u64, left: Option<AppPc>) {
     let capture = &mut context.capture;
     capture.left_pc = AppPc::NOWHERE;

@@ -117,20 +117,22 @@ class _Details(InstructionDetails):
 
 def registers_read(one: Instruction) -> set[str]:
     """The registers that an instruction reads, by their full names."""
-    used = _factory().info(one).used_registers()
-    return {_registers()[RegisterInfo(place.register).full_register] for place in used if place.access in _READS}
+    return _registers_of(one, _READS)
 
 
 def registers_written(one: Instruction) -> set[str]:
     """Those that it writes."""
-    used = _factory().info(one).used_registers()
-    return {_registers()[RegisterInfo(place.register).full_register] for place in used if place.access in _WRITES}
+    return _registers_of(one, _WRITES)
 
 
 def registers_used(one: Instruction) -> set[str]:
-    """The registers that an instruction reads or writes, by their full names."""
+    """Those that it reads or writes."""
+    return _registers_of(one, _READS | _WRITES)
+
+
+def _registers_of(one: Instruction, how: frozenset[int]) -> set[str]:
     used = _factory().info(one).used_registers()
-    return {_registers()[RegisterInfo(place.register).full_register] for place in used}
+    return {_registers()[RegisterInfo(place.register).full_register] for place in used if place.access in how}
 
 
 @cache
