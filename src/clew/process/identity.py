@@ -10,6 +10,7 @@ import errno
 import os
 import re
 import signal
+import threading
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
@@ -215,9 +216,9 @@ def read_parent(pid: Pid) -> Pid:
 
 
 def is_traced_here(pid: Pid) -> bool:
-    """Whether this process is the tracer of `pid`."""
+    """Whether the calling thread is the tracer of `pid`: to the kernel a tracer is a thread."""
     with contextlib.suppress(OSError):
-        return _read_number(pid, "TracerPid") == os.getpid()
+        return _read_number(pid, "TracerPid") == threading.get_native_id()
     return False
 
 

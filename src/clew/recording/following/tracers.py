@@ -9,7 +9,7 @@ written to the kernel decides.
 from __future__ import annotations
 
 import math
-import os
+import threading
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
@@ -162,4 +162,4 @@ class Tracers:
 
 def has_other_tracer(pid: Pid) -> bool:
     """Whether a process is traced by anybody else."""
-    return read_status_line(pid, "TracerPid") not in (None, "", "0", str(os.getpid()))
+    return read_status_line(pid, "TracerPid") not in (None, "", "0", str(threading.get_native_id()))
