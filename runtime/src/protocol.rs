@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0x01, 0x36, 0xab, 0x72, 0x90, 0x50, 0x53, 0xe7, 0xcd, 0x8a, 0xe2, 0xd5, 0x65, 0xc0, 0x0d, 0x77, 0x09, 0xed, 0xcf,
-    0x9c, 0xba, 0x26, 0x90, 0xff, 0x41, 0xdc, 0x42, 0x53, 0xe7, 0x41, 0xf3, 0xf9,
+    0xfd, 0x87, 0x1c, 0x0e, 0x52, 0xf2, 0xde, 0x02, 0xb6, 0x19, 0xc1, 0xa9, 0x16, 0x44, 0x56, 0xa1, 0x84, 0xd7, 0xee,
+    0xf9, 0xa1, 0xdd, 0xb0, 0xed, 0x2e, 0xd9, 0xd6, 0x10, 0xad, 0xc2, 0x67, 0x01,
 ];
 /// the least that is mapped at once
 pub const PAGE_BYTES: u64 = 0x1000;
@@ -976,8 +976,14 @@ pub struct StatusPage {
     pub prefetched: u64,
     /// addresses of them that hold no code which could be translated (written by: runtime)
     pub prefetch_refused: u64,
+    /// times that a thread was no longer followed, and went on natively (written by: runtime)
+    pub native_runs: u64,
+    /// system calls of such threads, each of which comes to the dispatcher (written by: runtime)
+    pub native_calls: u64,
+    /// 1: threads that begin are not followed (written by: controller:live)
+    pub unfollows_new: u32,
     /// zero (written by: runtime)
-    pub reserved: [u8; 856],
+    pub reserved: [u8; 836],
 }
 const _: () = assert!(core::mem::size_of::<StatusPage>() == 4096);
 const _: () = assert!(core::mem::offset_of!(StatusPage, state) == 0);
@@ -1046,7 +1052,10 @@ const _: () = assert!(core::mem::offset_of!(StatusPage, prefetch_done) == 3216);
 const _: () = assert!(core::mem::offset_of!(StatusPage, reserved_prefetch) == 3220);
 const _: () = assert!(core::mem::offset_of!(StatusPage, prefetched) == 3224);
 const _: () = assert!(core::mem::offset_of!(StatusPage, prefetch_refused) == 3232);
-const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 3240);
+const _: () = assert!(core::mem::offset_of!(StatusPage, native_runs) == 3240);
+const _: () = assert!(core::mem::offset_of!(StatusPage, native_calls) == 3248);
+const _: () = assert!(core::mem::offset_of!(StatusPage, unfollows_new) == 3256);
+const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 3260);
 
 /// One thread's row. The ring's bytes from ring_tail up to ring_head (both count all bytes ever, modulo ring_bytes they
 /// are places) are whole records.
@@ -1075,8 +1084,9 @@ pub struct ThreadSlot {
     pub ring_tail: u64,
     /// 1 while the thread waits for ring_tail to move (written by: runtime:thread)
     pub ring_waiters: u32,
-    /// zero (written by: controller:live)
-    pub reserved_controller: [u8; 4],
+    /// 1: the thread is not followed, and runs natively where it can; told with a directive. As unfollows_new has it
+    /// for a thread that begins (written by: both)
+    pub is_unfollowed: u32,
     /// what the controller answered, where that is more than a number (enum RequestKind) (written by: controller:live)
     pub request_answer: [u64; 4],
     /// zero (written by: controller:live)
@@ -1115,7 +1125,7 @@ const _: () = assert!(core::mem::offset_of!(ThreadSlot, lost_records) == 40);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, name) == 48);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, ring_tail) == 64);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, ring_waiters) == 72);
-const _: () = assert!(core::mem::offset_of!(ThreadSlot, reserved_controller) == 76);
+const _: () = assert!(core::mem::offset_of!(ThreadSlot, is_unfollowed) == 76);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, request_answer) == 80);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, reserved_answer) == 112);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, request_kind) == 128);
@@ -1237,8 +1247,10 @@ pub struct ControlBlock {
     /// the pc of what has parked: behind the system call, the next after parked_pc, that makes the program's alternate
     /// stack the kernel's
     pub handover_pc: u64,
+    /// in a context: u32, not 0: the thread runs the program's own code, or is about to, since it is not followed
+    pub native_offset: u32,
     /// zero
-    pub reserved_more: [u8; 16],
+    pub reserved_more: [u8; 12],
 }
 const _: () = assert!(core::mem::size_of::<ControlBlock>() == 128);
 const _: () = assert!(core::mem::offset_of!(ControlBlock, threads) == 0);
@@ -1258,7 +1270,8 @@ const _: () = assert!(core::mem::offset_of!(ControlBlock, tid_offset) == 84);
 const _: () = assert!(core::mem::offset_of!(ControlBlock, call_pc) == 88);
 const _: () = assert!(core::mem::offset_of!(ControlBlock, trap_action) == 96);
 const _: () = assert!(core::mem::offset_of!(ControlBlock, handover_pc) == 104);
-const _: () = assert!(core::mem::offset_of!(ControlBlock, reserved_more) == 112);
+const _: () = assert!(core::mem::offset_of!(ControlBlock, native_offset) == 112);
+const _: () = assert!(core::mem::offset_of!(ControlBlock, reserved_more) == 116);
 
 /// A thread's own state outside the runtime: given by the controller when it enters, by the runtime when it has parked.
 /// Vector state is in the processor.

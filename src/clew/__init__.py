@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from clew.protocol.codec import AccessKind, FlowKind
     from clew.recording.options.arguments import Text
     from clew.recording.options.record_options import RecordOptions
+    from clew.sessions.choice import FollowedThread
     from clew.sessions.events.event_stream import EventStream
-    from clew.sessions.events.events import FollowedThread
     from clew.sessions.events.parsing import parse
     from clew.sessions.inside.own_events import OwnEvents
     from clew.sessions.session import Session
@@ -320,7 +320,7 @@ _LATE = {
     "EventStream": "clew.sessions.events.event_stream",
     "AccessKind": "clew.protocol.codec",
     "FlowKind": "clew.protocol.codec",
-    "FollowedThread": "clew.sessions.events.events",
+    "FollowedThread": "clew.sessions.choice",
     "NativeCode": "clew.sessions.transforms.native",
     "OwnEvents": "clew.sessions.inside.own_events",
     "Session": "clew.sessions.session",

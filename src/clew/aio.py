@@ -23,8 +23,8 @@ import anyio.to_thread
 import numpy.typing as npt
 
 import clew
+from clew.sessions.choice import Threads
 from clew.sessions.events.event_stream import EventStream
-from clew.sessions.events.events import Threads
 from clew.sessions.events.gates import Places
 from clew.sessions.session import Session
 from clew.sessions.threads import SessionThread
@@ -143,6 +143,7 @@ class AsyncSession:
         queue_batches: int = 64,
         on_full: str = "wait",
         time: bool = False,
+        others: str = "native",
     ) -> AsyncEvents:
         """Have events told from now on, as `Session.follow`."""
         stream = await self.run(
@@ -154,6 +155,7 @@ class AsyncSession:
             queue_batches=queue_batches,
             on_full=on_full,
             time=time,
+            others=others,
         )
         if self._events is None:
             self._events = AsyncEvents(stream)
@@ -165,9 +167,9 @@ class AsyncSession:
             self._events = AsyncEvents(self.session.events())
         return self._events
 
-    async def unfollow(self) -> None:
-        """Have no events told any more."""
-        await self.run(self.session.unfollow)
+    async def unfollow(self, threads: Threads = None) -> None:
+        """Have no events told any more, or none of some threads, as `Session.unfollow`."""
+        await self.run(self.session.unfollow, threads)
 
     async def flush(self) -> None:
         """Have all events told that threads have made by now."""

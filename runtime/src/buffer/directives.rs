@@ -43,6 +43,36 @@ impl Shared {
         self.iter_breakpoints().any(|breakpoint| breakpoint == pc)
     }
 
+    /// Whether there is any.
+    pub fn has_breakpoints(&self) -> bool {
+        self.iter_breakpoints().next().is_some()
+    }
+
+    /// Whether the thread of a slot is not followed.
+    pub fn is_unfollowed(&self, slot: u32) -> bool {
+        // SAFETY: the slot is mapped; the field is an aligned u32.
+        unsafe { AtomicU32::from_ptr(&raw mut (*self.slot(slot)).is_unfollowed) }.load(Ordering::Acquire) != 0
+    }
+
+    /// Has the thread that begins in a slot be followed or not, as the controller wants it of new ones.
+    pub fn choose_following(&self, slot: u32) {
+        // SAFETY: slot and status page are mapped; the fields are aligned.
+        unsafe {
+            let wanted = AtomicU32::from_ptr(&raw mut (*self.status()).unfollows_new).load(Ordering::Acquire);
+            AtomicU32::from_ptr(&raw mut (*self.slot(slot)).is_unfollowed).store(wanted, Ordering::Release);
+        }
+    }
+
+    /// Has the thread of a slot be followed until the controller looks at it, if it does so with new ones.
+    pub fn follow_renamed(&self, slot: u32) {
+        // SAFETY: slot and status page are mapped; the fields are aligned.
+        unsafe {
+            if AtomicU32::from_ptr(&raw mut (*self.status()).unfollows_new).load(Ordering::Acquire) == 0 {
+                AtomicU32::from_ptr(&raw mut (*self.slot(slot)).is_unfollowed).store(0, Ordering::Release);
+            }
+        }
+    }
+
     /// All breakpoints.
     pub fn breakpoints(&self) -> Vec<u64> {
         self.iter_breakpoints().collect()

@@ -20,6 +20,7 @@ pub mod call;
 pub mod capture;
 pub mod hold;
 pub mod layout;
+pub mod native;
 pub mod numbers;
 pub mod path;
 pub mod process;
@@ -36,6 +37,7 @@ use capture::Capture;
 use core::sync::atomic::{AtomicU32, Ordering};
 use hold::Hold;
 use layout::{branch_table_offset, counter_offset, heat_offset};
+use native::Native;
 use numbers::{CounterId, SiteId};
 use path::Path;
 use process::Process;
@@ -64,6 +66,8 @@ pub struct ThreadContext {
     pub rooms_seen: u32,
     /// What the controller has the thread do (dispatch/apart/hold.rs).
     pub hold: Hold,
+    /// Where it is not followed (dispatch/apart/unfollowed.rs).
+    pub native: Native,
     /// What is captured in front of a block (dispatch/apart/captures.rs).
     pub capture: Capture,
     /// What the block's next thread finds in it.
@@ -102,6 +106,7 @@ impl ThreadContext {
     /// what the kernel does with a fault that the program blocks, the dispatcher does (dispatch/signals/delivery.rs).
     pub fn note_mask(&mut self, mask: u64) -> u64 {
         self.signals.blocks_faults = u32::from(mask & MEMORY_FAULTS != 0);
+        (self.native.is_barred, self.native.is_mask_known) = (0, 0);
         // SAFETY: fields of a live context, which the signal handler reads and writes.
         unsafe {
             (&raw mut self.signals.hides_block).write_volatile(u32::from(mask & SEGV_BIT != 0));
@@ -127,6 +132,13 @@ impl ThreadContext {
     pub fn set_returning(&mut self, frame: u64) {
         // SAFETY: as above.
         unsafe { (&raw mut self.signals.return_frame).write_volatile(frame) };
+    }
+
+    /// The thread has the mask that the frame in its block gave it, or got none.
+    pub fn end_return(&mut self) {
+        self.set_returning(0);
+        // SAFETY: as above.
+        unsafe { (&raw mut self.signals.gives_mask_by_frame).write_volatile(0) };
     }
 
     /// Notes the details of a fault of the program's.

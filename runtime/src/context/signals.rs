@@ -63,6 +63,8 @@ pub struct Signals {
     pub hides_block: u32,
     /// The kernel's does, because one was sent that waits until the program lets it come.
     pub is_segv_blocked: u32,
+    /// Not 0: the thread is about to get a mask by the frame in its block (cpu::signal::returning).
+    pub gives_mask_by_frame: u32,
     /// The table of signal actions that the thread's are in; 0: the process's own (signal/table.rs).
     pub table: u64,
     /// The branch or return that led to what is no place for code, so that records name it instead, if `has_fault_origin`.

@@ -17,7 +17,7 @@ use crate::cpu::dispatcher::{
 };
 use crate::cpu::gate;
 use crate::decode::NoCode;
-use crate::dispatch::apart::{breakpoints, captures, hold, probe_ends, probe_returns, transforms, written};
+use crate::dispatch::apart::{breakpoints, captures, hold, probe_ends, probe_returns, transforms, unfollowed, written};
 use crate::dispatch::calls::rewind::{leave_syscall, rewind_call, rewind_syscall};
 use crate::dispatch::calls::{memory, results, syscalls};
 use crate::dispatch::flow::find::find_or_build;
@@ -38,7 +38,7 @@ use crate::thread::{path, THREADS};
 pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
     let mut link = ExitId::NONE;
     context.signals.doubtful_pc = 0;
-    context.set_returning(0);
+    context.end_return();
     context.signals.returned_to = CachePc::NOWHERE;
     if reason != REASON_RESUME {
         context.registers.note_modes();
@@ -48,6 +48,7 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
     path::note_that_it_tells_first(context);
     let is_call_allowed = core::mem::take(&mut context.call.is_allowed) != 0;
     context.rseq.plain = 0;
+    let is_calling = unfollowed::take_call(context);
     if reason == REASON_EXIT && context.path.has_tags {
         if let Some(address) = regions::decide_alone(context) {
             return address.raw();
@@ -60,6 +61,11 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
         }
     }
     match reason {
+        REASON_RESUME if is_calling && context.signals.pending == 0 => {
+            if let Some(gate) = unfollowed::make_call(context) {
+                return gate;
+            }
+        }
         REASON_EXIT => link = exits::take_exit(context),
         REASON_INDIRECT => indirect::take_indirect(context),
         REASON_SYSCALL if context.signals.pending != 0 => rewind_syscall(context),
@@ -77,7 +83,7 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
         REASON_SYSCALL_DONE => {
             signal_calls::note_temporary_mask(context);
             context.note_step();
-            link = context.gate.exit_id;
+            link = if context.native.call_pc == AppPc::NOWHERE { context.gate.exit_id } else { ExitId::NONE };
             let next = leave_syscall(context);
             context.registers.return_from_call(next);
         }
@@ -102,6 +108,7 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
         raise::raise_step(context);
     }
     let address = resume(context, link);
+    context.native.call_pc = AppPc::NOWHERE;
     context.path.has_executed = true;
     context.registers.load_modes();
     address.raw()
@@ -240,6 +247,9 @@ pub fn wait_or_go_on(context: &mut ThreadContext, shared: Shared, link: ExitId) 
         release::release(context, release_reason::TRACED);
     }
     hold::carry_out(context, shared);
+    if unfollowed::go_on(context, shared, link) {
+        return Next::AgainAlone;
+    }
     if context.registers.are_foreign() {
         excursion::go_on(context);
         return Next::AgainAlone;

@@ -10,9 +10,15 @@ use crate::context::ThreadContext;
 use crate::cpu::signal::blocked;
 use crate::cpu::signal::deliver;
 use crate::cpu::sys::kernel::UContext;
+use crate::protocol::DETACH_CODE;
 use crate::sys::calls::set_signal_mask;
-use crate::sys::kernel::SigInfo;
+use crate::sys::kernel::{SigInfo, SIGTRAP};
 use crate::thread::block::signal_stack;
+
+/// Whether the controller sent the signal, to fetch the thread: it says what the mask was that it opened for that.
+pub fn is_of_controller(signal: u32, info: &SigInfo) -> bool {
+    signal == SIGTRAP && info.code == -(DETACH_CODE as i32) && info.rest[0] == DETACH_CODE
+}
 
 /// Whether the handler itself was interrupted: nothing else runs on its stack.
 pub fn is_within_handler(context: &ThreadContext, ucontext: &UContext) -> bool {
@@ -36,6 +42,11 @@ pub fn is_deaf(context: &ThreadContext) -> bool {
 /// waits in the kernel, for which everything is blocked until the handler returns. Should the runtime be at fault after all, it
 /// faults again right there, and the kernel ends the process.
 pub fn put_off(context: &mut ThreadContext, signal: u32, info: &SigInfo, ucontext: &mut UContext) {
+    if is_of_controller(signal, info) {
+        // It fetches a thread that ran natively, which is on its way already.
+        ucontext.sigmask = info.rest[1];
+        return;
+    }
     // SAFETY: a field of a live context, which the interrupted handler writes.
     if unsafe { (&raw const context.signals.has_state_apart).read_volatile() } != 0 {
         blocked::hold(context, signal, info);

@@ -6,7 +6,7 @@ use crate::cpu::sys::number;
 use crate::sys::calls::{check, syscall, Error, EINVAL};
 use crate::sys::kernel::{
     SigAction, FAULT_SIGNALS, MEMORY_FAULTS, N_SIGNALS, SA_NOCLDWAIT, SA_NODEFER, SA_ONSTACK, SA_RESETHAND, SA_RESTART,
-    SA_RESTORER, SA_SIGINFO, SIGCHLD, SIGKILL, SIGSTOP, SIG_DFL, SIG_IGN, UNBLOCKABLE, UNDEFERRED_SIGNALS,
+    SA_RESTORER, SA_SIGINFO, SIGCHLD, SIGKILL, SIGSTOP, SIGSYS, SIG_DFL, SIG_IGN, UNBLOCKABLE, UNDEFERRED_SIGNALS,
 };
 use crate::sys::lock::Lock;
 use alloc::boxed::Box;
@@ -30,6 +30,8 @@ pub struct SignalTable {
     actions: [SigAction; N_SIGNALS + 1],
     /// `take_all` was called.
     is_whole: bool,
+    /// `take_calls` was.
+    has_calls: bool,
 }
 
 /// What the process asked for. Taken after the engine's lock; never in the handler. A process that shares this one's
@@ -37,6 +39,7 @@ pub struct SignalTable {
 pub static SIGNALS: Lock<SignalTable> = Lock::new(SignalTable {
     actions: [SigAction { handler: 0, flags: 0, restorer: 0, mask: 0 }; N_SIGNALS + 1],
     is_whole: false,
+    has_calls: false,
 });
 
 /// The table that the thread's actions are in. Reachable from the signal handler.
@@ -50,8 +53,11 @@ pub fn table_of(context: &ThreadContext) -> &'static Lock<SignalTable> {
 
 /// A table like the thread's, for a task that shares its memory and not its actions; as a context holds it.
 pub fn copy_table(context: &ThreadContext) -> u64 {
-    let actions = table_of(context).lock().actions;
-    Box::into_raw(Box::new(Lock::new(SignalTable { is_whole: true, actions }))) as u64
+    let (actions, has_calls) = {
+        let table = table_of(context).lock();
+        (table.actions, table.has_calls)
+    };
+    Box::into_raw(Box::new(Lock::new(SignalTable { is_whole: true, actions, has_calls }))) as u64
 }
 
 /// Gives back what `copy_table` made.
@@ -91,10 +97,6 @@ fn runtime_action(program: &SigAction) -> SigAction {
     }
 }
 
-fn is_fault_signal(signal: u32) -> bool {
-    FAULT_SIGNALS.contains(&signal)
-}
-
 impl SignalTable {
     /// Learns what the process inherited, or asked for so far.
     pub fn learn(&mut self) {
@@ -114,6 +116,18 @@ impl SignalTable {
         }
     }
 
+    /// Takes SIGSYS, as which system calls of threads that run natively come.
+    pub fn take_calls(&mut self) {
+        if !core::mem::replace(&mut self.has_calls, true) {
+            self.take(SIGSYS);
+        }
+    }
+
+    /// Whether the runtime needs the signal, whatever the program asks for.
+    fn is_needed(&self, signal: u32) -> bool {
+        FAULT_SIGNALS.contains(&signal) || self.has_calls && signal == SIGSYS
+    }
+
     /// Takes a signal, if it is one of those.
     pub fn take(&self, signal: u32) {
         if self.is_taken(signal) {
@@ -130,7 +144,7 @@ impl SignalTable {
     /// Whether the kernel knows the runtime's action instead of the program's.
     fn is_taken(&self, signal: u32) -> bool {
         let handler = self.actions[signal as usize].handler;
-        is_fault_signal(signal) || (handler != SIG_DFL && handler != SIG_IGN)
+        self.is_needed(signal) || (handler != SIG_DFL && handler != SIG_IGN)
     }
 
     pub fn action(&self, signal: u32) -> SigAction {
@@ -154,7 +168,7 @@ impl SignalTable {
                 return Err(Error(EINVAL));
             }
             let is_plain = new.handler == SIG_DFL || new.handler == SIG_IGN;
-            let given = if is_plain && !is_fault_signal(signal) { new } else { runtime_action(&new) };
+            let given = if is_plain && !self.is_needed(signal) { new } else { runtime_action(&new) };
             kernel_action(signal, Some(&given))?;
             // The kernel keeps no bits that it does not know, nor SIGKILL and SIGSTOP in the mask (sigaction(2)).
             let known = SA_RESTORER | SA_SIGINFO | SA_ONSTACK | SA_RESTART | SA_NODEFER | SA_RESETHAND | 0x803;
@@ -177,7 +191,7 @@ impl SignalTable {
             if action.handler != SIG_DFL && action.handler != SIG_IGN {
                 self.actions[signal as usize] = SigAction::default();
             }
-            if is_fault_signal(signal) {
+            if self.is_needed(signal) {
                 let _ = kernel_action(signal, Some(&runtime_action(&self.actions[signal as usize])));
             }
         }
@@ -185,9 +199,9 @@ impl SignalTable {
 
     /// Before execve: what the program ignores, the next program ignores, too. `false` undoes it.
     pub fn pass_ignored(&self, is_passed: bool) {
-        for signal in FAULT_SIGNALS {
+        for signal in 1..=N_SIGNALS as u32 {
             let action = self.actions[signal as usize];
-            if action.handler == SIG_IGN {
+            if self.is_needed(signal) && action.handler == SIG_IGN {
                 let given = if is_passed { action } else { runtime_action(&action) };
                 let _ = kernel_action(signal, Some(&given));
             }

@@ -128,6 +128,12 @@ pub struct SigInfo {
 
 impl SigInfo {
     pub const ZERO: SigInfo = SigInfo { signo: 0, errno: 0, code: 0, padding: 0, address: 0, rest: [0; 13] };
+
+    /// Whether the kernel raised `signal` for an instruction: its code is positive, but not that of timers and the like, which these
+    /// signals never have.
+    pub fn is_caused_by_instruction(&self, signal: u32) -> bool {
+        FAULT_SIGNALS.contains(&signal) && self.code > 0
+    }
 }
 
 const _: () = assert!(core::mem::size_of::<SigInfo>() == 128);

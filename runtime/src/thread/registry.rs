@@ -330,6 +330,7 @@ pub fn write_event(writer: &RingWriter, event_kind: u16, app_pc: AppPc, details:
 /// Fills the slot's row for a thread that starts.
 pub fn begin_slot(context: &ThreadContext, shared: Shared) {
     let slot = shared.slot(context.slot);
+    shared.choose_following(context.slot);
     // SAFETY: the slot is mapped and this thread's own.
     unsafe {
         (&raw mut (*slot).tid).write_volatile(context.tid);

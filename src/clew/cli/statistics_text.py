@@ -35,6 +35,8 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
     "entries into the dispatcher, by cause": {
         "entries_exit": "an exit without a link, as a rule the first time that it is taken",
         "entries_syscall": "a system call that clew must know of, such as mmap or clone",
+        "native_runs": "threads that were no longer followed by their session, and went on natively",
+        "native_calls": "system calls of such threads, which all come there",
     },
     "signals": {
         "entries_signal": "signals and faults that came to the program, and clew delivered",

@@ -46,6 +46,10 @@ def bring_in(
             for tid in list(held.threads):
                 registers = fetcher.get_registers(tid)
                 if not fetcher.owns_context(tid, registers):
+                    context = fetcher.find_native(tid)
+                    if context is not None:
+                        fetcher.mark(context)
+                        fetcher.fetch(tid)
                     continue
                 fetcher.mark(registers.context)
                 if registers.pc != fetcher.labels["syscall_return_pc"] and fetcher.must_be_fetched(registers):

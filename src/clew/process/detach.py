@@ -230,10 +230,14 @@ class _Leaving:
         labels = fetcher.labels
         registers = fetcher.get_registers(tid)
         if not fetcher.is_in_runtime(registers):
-            if fetcher.is_lent(tid, registers):
-                self.held.resume(tid)
-            else:
+            context = fetcher.find_native(tid)
+            if context is not None:
+                fetcher.mark(context)
+                fetcher.fetch(tid)
+            elif not fetcher.is_lent(tid, registers):
                 self.native.add(tid)
+                return
+            self.held.resume(tid)
             return
         if fetcher.owns_context(tid, registers):
             fetcher.mark(registers.context)

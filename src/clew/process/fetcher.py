@@ -22,7 +22,8 @@ from clew.process.linux import queue_signal
 from clew.process.processors.processor import Registers
 from clew.process.stopped_process import StoppedProcess
 from clew.process.thread_state import ERESTART_RESTARTBLOCK
-from clew.protocol._constants import DETACH_CODE
+from clew.protocol._constants import DETACH_CODE, THREAD_STRIDE_BYTES
+from clew.protocol.layout import field_offset
 
 __all__ = ["Fetcher"]
 
@@ -53,6 +54,7 @@ class Fetcher:
         self.labels = read_labels(self.memory, plan)
         self.fetched: set[Tid] = set()
         """Threads whose signal has not arrived yet."""
+        self._known_contexts: dict[int, int] = {}
 
     def get_registers(self, tid: Tid) -> Registers:
         """Those of a stopped thread of the process."""
@@ -81,6 +83,31 @@ class Fetcher:
         The trap behind it brings the thread back. Nobody else traps with exactly these signals blocked.
         """
         return registers.is_stepping and ptrace.get_signal_mask(tid) == _LENT_MASK
+
+    def find_native(self, tid: Tid) -> int | None:
+        """The context of a thread that runs the program's own code because it is not followed; None: it is no such
+        thread. Its registers do not tell."""
+        number = self.tid_inside(tid)
+        for contexts in (self._contexts, self._read_contexts):
+            context = contexts().get(number)
+            if context is not None and self._read_u32(context + self.labels["tid_offset"]) == number:
+                return context if self._read_u32(context + self.labels["native_offset"]) else None
+        return None
+
+    def _read_contexts(self) -> dict[int, int]:
+        """The contexts of all slots that were ever used, by the number of their threads."""
+        header = RemoteAddress(self._plan.shared_base + field_offset("SessionHeader", "status_offset"))
+        status = int.from_bytes(self.memory.read(header, 8), "little")
+        used = RemoteAddress(self._plan.shared_base + status + field_offset("StatusPage", "slots_used"))
+        n_told = int.from_bytes(self.memory.read(used, 8), "little")
+        n_slots = min(n_told, self._plan.private_bytes // THREAD_STRIDE_BYTES)
+        places = [self._plan.private_base + slot * THREAD_STRIDE_BYTES for slot in range(n_slots)]
+        numbers = [self._read_u32(place + self.labels["tid_offset"]) for place in places]
+        self._known_contexts = dict(zip(numbers, places, strict=True))
+        return self._known_contexts
+
+    def _contexts(self) -> dict[int, int]:
+        return self._known_contexts
 
     def owns_context(self, tid: Tid, registers: Registers) -> bool:
         """Whether the registers lead to its own context: one that is just starting has its parent's still."""

@@ -214,6 +214,7 @@ class SharedMemory:
         self._transform_ticket = 0
         self._n_directives = 0
         self._is_written = False
+        self._follows_new = True
         self._tell_order(settings.mode == Mode.FULL, tells_accesses=settings.tells_accesses)
         self.set_status_ticket("pause_ticket", int(is_paused))
         self.set_budget(settings.budget)
@@ -231,6 +232,7 @@ class SharedMemory:
         child._n_directives = self._n_directives - 1
         child._tell_order(self._records_order, tells_accesses=self.tells_accesses)
         child._tell_written(self._is_written)
+        child.follow_new(self._follows_new)
         child.orders.inherit(self.orders)
         child._captures.replace(self._captures.rows)
         child._write_captures()
@@ -281,6 +283,11 @@ class SharedMemory:
     def _tell_written(self, is_written: bool) -> None:
         self._is_written = is_written
         self.set_status_ticket("is_written", int(is_written))
+
+    def follow_new(self, is_followed: bool) -> None:
+        """Say whether threads that begin are followed."""
+        self._follows_new = is_followed
+        self.set_status_ticket("unfollows_new", int(not is_followed))
 
     def end_pause(self) -> None:
         """Let a process that waits before its first instruction go on."""

@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("0136ab72905053e7cd8ae2d565c00d7709edcf9cba2690ff41dc4253e741f3f9")
+SCHEMA_HASH: Final = bytes.fromhex("fd871c0e52f2de02b619c1a9164456a184d7eef9a1ddb0ed2ed9d610adc26701")
 
 CONTAINER_MAGIC: Final = 3544686211845344323
 """what a container begins with: CLDATA11"""
@@ -882,7 +882,10 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "reserved_prefetch": (3220, "<I"),
             "prefetched": (3224, "<Q"),
             "prefetch_refused": (3232, "<Q"),
-            "reserved": (3240, "<856s"),
+            "native_runs": (3240, "<Q"),
+            "native_calls": (3248, "<Q"),
+            "unfollows_new": (3256, "<I"),
+            "reserved": (3260, "<836s"),
         },
     ),
     "ThreadSlot": (
@@ -899,7 +902,7 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "name": (48, "<16s"),
             "ring_tail": (64, "<Q"),
             "ring_waiters": (72, "<I"),
-            "reserved_controller": (76, "<4s"),
+            "is_unfollowed": (76, "<I"),
             "request_answer": (80, "<4Q"),
             "reserved_answer": (112, "<16s"),
             "request_kind": (128, "<I"),
@@ -957,7 +960,8 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "call_pc": (88, "<Q"),
             "trap_action": (96, "<Q"),
             "handover_pc": (104, "<Q"),
-            "reserved_more": (112, "<16s"),
+            "native_offset": (112, "<I"),
+            "reserved_more": (116, "<12s"),
         },
     ),
     "ThreadState": (

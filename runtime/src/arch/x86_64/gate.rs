@@ -9,6 +9,7 @@
 
 use super::dispatcher::{clew_dispatch_entry, N_CALLS, REASON_ATTACH, REASON_EXIT, REASON_INDIRECT};
 use super::dispatcher::{REASON_RESUME, REASON_SYSCALL, REASON_SYSCALL_AGAIN, REASON_SYSCALL_DONE};
+use super::selectors::{USER_CS, USER_SS};
 use super::xmm::{load_xmm, save_xmm};
 use crate::arch::code_span::CODE_SPAN;
 use crate::context::ThreadContext;
@@ -123,6 +124,41 @@ global_asm!(
     "popfq",
     "mov dword ptr gs:[{reason}], {REASON_RESUME}",
     "jmp clew_save_vector",
+    // ------------------------------------------------------------------------------------------ to the program's own code
+    // For a thread that is not followed: all is loaded, where it goes on last.
+    ".globl clew_gate_native",
+    "clew_gate_native:",
+    "cmp dword ptr gs:[{pending}], 0",
+    "jne clew_gate_redispatch",
+    // From here on a signal finds the thread in the runtime, and the context complete (arch/x86_64/signal/unfollowed.rs).
+    "ldmxcsr gs:[{mxcsr}]",
+    load_xmm!(),
+    "mov rsp, gs:[{stack_top}]",
+    // What iretq takes, and the one register that gs needs.
+    "push {USER_SS}",
+    "push gs:[{rsp}]",
+    "push gs:[{rflags}]",
+    "push {USER_CS}",
+    "push gs:[{pc}]",
+    "push gs:[{r11}]",
+    "mov rax, gs:[{rax}]",
+    "mov rcx, gs:[{rcx}]",
+    "mov rdx, gs:[{rdx}]",
+    "mov rbx, gs:[{rbx}]",
+    "mov rbp, gs:[{rbp}]",
+    "mov rsi, gs:[{rsi}]",
+    "mov rdi, gs:[{rdi}]",
+    "mov r8, gs:[{r8}]",
+    "mov r9, gs:[{r9}]",
+    "mov r10, gs:[{r10}]",
+    "mov r12, gs:[{r12}]",
+    "mov r13, gs:[{r13}]",
+    "mov r14, gs:[{r14}]",
+    "mov r15, gs:[{r15}]",
+    "mov r11, gs:[{gs_base}]",
+    "wrgsbase r11",
+    "pop r11",
+    "iretq",
     // ------------------------------------------------------------------------------------------ indirect branches
     // r11 holds the target; r10 and r11 of the application are in their spill slots; `site` says where from.
     // First the pair table, which all threads share: 32 bytes an entry: target, site, whether it is used, pad, number.
@@ -344,6 +380,10 @@ global_asm!(
     r14 = const offset_of!(ThreadContext, registers.general) + 112,
     r15 = const offset_of!(ThreadContext, registers.general) + 120,
     rflags = const offset_of!(ThreadContext, registers.flags),
+    gs_base = const offset_of!(ThreadContext, registers.gs_base),
+    pc = const offset_of!(ThreadContext, registers.pc),
+    USER_CS = const USER_CS,
+    USER_SS = const USER_SS,
     stack_top = const offset_of!(ThreadContext, gate.stack_top),
     xmm = const offset_of!(ThreadContext, vector.xmm),
     mxcsr = const offset_of!(ThreadContext, vector.mxcsr),
@@ -380,6 +420,7 @@ unsafe extern "C" {
     pub fn clew_gate_resume();
     pub fn clew_gate_resume_end();
     pub fn clew_gate_redispatch();
+    pub fn clew_gate_native();
     pub fn clew_gate_start();
     pub fn clew_gate_attach();
     pub fn clew_gate_landing();

@@ -1,5 +1,6 @@
 //! x86-64: registers, gates and machine code here, and in folders what each floor above and below has of its own for this processor.
 
+pub mod call_dispatch;
 pub mod captured;
 pub mod context;
 pub mod decode;

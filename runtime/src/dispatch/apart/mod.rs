@@ -9,4 +9,5 @@ pub mod hold;
 pub mod probe_ends;
 pub mod probe_returns;
 pub mod transforms;
+pub mod unfollowed;
 pub mod written;

@@ -12,6 +12,7 @@ use crate::sys::calls::program_call;
 use crate::thread::registry::writer_of;
 
 /// prctl's operation (linux/prctl.h).
+const PR_SET_NAME: u32 = 15;
 const PR_SET_MDWE: u32 = 65;
 
 /// prctl(operation, ...).
@@ -32,7 +33,12 @@ pub fn control(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
         // The dispatcher is asked for the time from now on.
         engine.renew_captures(&writer);
     }
-    seccomp::change(context, number::PRCTL, arguments)
+    let result = seccomp::change(context, number::PRCTL, arguments);
+    if arguments[0] as u32 == PR_SET_NAME {
+        // Who chooses threads by their names looks at it again.
+        ENGINE.lock().shared.follow_renamed(context.slot);
+    }
+    result
 }
 
 /// From now on the kernel gives no right to execute where there was none, nor gives one back that was taken (linux/mman.h,

@@ -2,6 +2,7 @@
 
 use crate::context::addresses::AppPc;
 use crate::context::ThreadContext;
+use crate::cpu::sys::calls::CALL_BYTES;
 use crate::dispatch::flow::parts;
 use crate::instrument::ENGINE;
 
@@ -10,7 +11,10 @@ pub fn leave_syscall(context: &mut ThreadContext) -> AppPc {
     // SAFETY: only arenas are read, and `shared`, which is set before any thread runs and never changes.
     let engine = unsafe { ENGINE.peek() };
     engine.shared.add(crate::status_field!(entries_syscall), 1);
-    engine.cache.exit(context.gate.exit_id).target
+    match context.native.call_pc {
+        AppPc::NOWHERE => engine.cache.exit(context.gate.exit_id).target,
+        call_pc => call_pc + CALL_BYTES,
+    }
 }
 
 /// A system call that the gate was to make and did not: the application is in front of it again.
@@ -21,6 +25,11 @@ pub fn rewind_call(context: &mut ThreadContext) {
 
 /// A system call that was not made yet: the application is in front of it again.
 pub fn rewind_syscall(context: &mut ThreadContext) {
+    if context.native.call_pc != AppPc::NOWHERE {
+        context.registers.pc = context.native.call_pc;
+        context.note_step();
+        return;
+    }
     let mut engine = ENGINE.lock();
     let exit = *engine.cache.exit(context.gate.exit_id);
     let fragment = *engine.cache.fragment(exit.fragment);

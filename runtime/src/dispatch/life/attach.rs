@@ -49,6 +49,7 @@ pub unsafe fn publish(address: u64) -> u32 {
     block.pending_offset = offset_of!(ThreadContext, signals.pending) as u32;
     block.call_code_offset = offset_of!(ThreadContext, call.code) as u32;
     block.tid_offset = offset_of!(ThreadContext, tid) as u32;
+    block.native_offset = offset_of!(ThreadContext, native.runs) as u32;
     block.signal_stack_offset = offset_of!(ThreadContext, signals.stack) as u32;
     block.thread_count
 }

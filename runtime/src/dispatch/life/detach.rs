@@ -12,7 +12,7 @@ use crate::context::signals::PENDING_LEAVE;
 use crate::context::ThreadContext;
 use crate::cpu::signal::deliver;
 use crate::cpu::signal::interrupt::app_pc_at;
-use crate::cpu::{extended_state, parking};
+use crate::cpu::{call_dispatch, extended_state, parking};
 use crate::dispatch::flow::rseq;
 use crate::instrument::ENGINE;
 use crate::protocol::{end_kind, ThreadState};
@@ -58,6 +58,7 @@ pub fn park(context: &mut ThreadContext) {
         return;
     }
     rseq::leave(context);
+    call_dispatch::end(context);
     deliver::raise_held(context);
     ENGINE.lock().suspend_trust(&writer_of(context, shared));
     release::note_end(context, shared.detach_reason(), end_kind::RELEASED);

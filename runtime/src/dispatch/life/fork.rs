@@ -11,6 +11,7 @@ use super::running::{stamp_start, tell_running};
 use crate::buffer::Shared;
 use crate::cache::copies;
 use crate::cache::links::UNDELIVERED;
+use crate::context::native::Native;
 use crate::context::numbers::FragmentId;
 use crate::context::process::Sharing;
 use crate::context::ThreadContext;
@@ -177,6 +178,8 @@ extern "C" fn followed_child(context: &mut ThreadContext) -> ! {
         deliver::release_process(context, mask);
     }
     user_dispatch::end(context);
+    // Nor does the kernel dispatch any call of a new task's (kernel/fork.c, copy_process).
+    context.native = Native::default();
     forget_signals(context);
     let mut engine = ENGINE.lock();
     let shared = engine.shared;

@@ -5,6 +5,7 @@ use crate::cache::links::UNDELIVERED;
 use crate::context::numbers::FragmentId;
 use crate::context::signals::PENDING_SIGNAL;
 use crate::context::ThreadContext;
+use crate::cpu::call_dispatch;
 use crate::cpu::signal::deliver;
 use crate::decode::places::name_of;
 use crate::dispatch::apart::away;
@@ -77,6 +78,7 @@ pub fn end_following(context: &mut ThreadContext, reason: u16) -> u64 {
     crate::dispatch::flow::rseq::settle(context);
     suspend_trust(context);
     note_end(context, reason, end_kind::RELEASED);
+    call_dispatch::end(context);
     let mask = take_mask(context);
     set_signal_mask(u64::MAX);
     if context.is_signal_waiting() {
@@ -89,7 +91,8 @@ pub fn end_following(context: &mut ThreadContext, reason: u16) -> u64 {
 
 /// Modes full and region: the thread's path, or its tags, end in front of the context's pc, as far as they are recorded.
 pub fn end_path(engine: &Engine, writer: &RingWriter, context: &mut ThreadContext) {
-    if context.path.is_on {
+    // Where it is to go on with the next block nothing was recorded since.
+    if context.path.is_on && !context.path.is_due {
         path::go_on(context, writer);
         path_words::write_event(context, writer, path_event_kind::END, name_of(context.registers.pc), 0);
         path::flush(context, writer);

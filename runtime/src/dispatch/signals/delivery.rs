@@ -153,6 +153,9 @@ fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
 /// instruction of that caused it.
 pub fn note_handler(context: &mut ThreadContext, kind: u8, fault: FragmentId, interrupted_pc: AppPc) {
     away::abandon(context);
+    if context.native.is_away != 0 {
+        return;
+    }
     let mut engine = ENGINE.lock();
     // The instruction's address alone would not tell which version of code that changes it was.
     let source_fragment = match fault {

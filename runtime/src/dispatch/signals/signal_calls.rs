@@ -118,6 +118,9 @@ pub fn return_from_handler(context: &mut ThreadContext) -> i64 {
         return 0;
     };
     let target = frame.pc;
+    if context.native.call_pc != AppPc::NOWHERE {
+        return return_natively(context, target);
+    }
     let mut counted = None;
     let exit_id = context.gate.exit_id;
     // SAFETY: only arenas are read.
@@ -150,6 +153,14 @@ pub fn return_from_handler(context: &mut ThreadContext) -> i64 {
     result
 }
 
+/// The same of a thread that is not followed, to `target`: nothing is counted.
+fn return_natively(context: &mut ThreadContext, target: AppPc) -> i64 {
+    let frame_address = context.registers.sp().wrapping_sub(8);
+    calling::end(context, frame_address);
+    captures::come_back(context, frame_address, target);
+    returning::return_from_handler(context, |_| None)
+}
+
 /// Where the program's code at the context's pc is in the cache, if the thread has nothing else to do before it goes on there.
 fn find_straight(context: &mut ThreadContext) -> Option<CachePc> {
     // SAFETY: `shared` is set before any thread runs and never changes.
@@ -165,6 +176,7 @@ fn find_straight(context: &mut ThreadContext) -> Option<CachePc> {
         || hold::reason(context, shared).is_some()
         || hold::is_to_leave(context, shared)
         || captures::is_left(context)
+        || shared.is_unfollowed(context.slot)
     {
         return None;
     }

@@ -131,7 +131,7 @@ def check_returns(arrays: TraceArrays) -> Iterator[Places]:
     total = np.zeros(len(arrays.tids), np.int64)
     np.add.at(total, arrays.count_thread[blocks[run]], arrays.count_executions[blocks[run]])
     np.subtract.at(total, arrays.count_thread[edges[arrive]], arrays.count_executions[edges[arrive]])
-    stopped = _stopped_threads(arrays)
+    stopped, inexact = _stopped_threads(arrays), _is_cut_off(arrays) | _is_changed(arrays)
     yield Places.of(
         [
             (
@@ -139,10 +139,8 @@ def check_returns(arrays: TraceArrays) -> Iterator[Places]:
                 f"thread {tid & 0xFFFFFFFF}: {abs(excess)} returns "
                 f"{'did not arrive' if excess > 0 else 'too many arrived'}",
             )
-            for tid, excess, is_cut_off in zip(
-                arrays.tids.tolist(), total.tolist(), _is_cut_off(arrays).tolist(), strict=True
-            )
-            if not is_cut_off and not 0 <= excess <= stopped[tid]
+            for tid, excess, is_inexact in zip(arrays.tids.tolist(), total.tolist(), inexact.tolist(), strict=True)
+            if not is_inexact and not 0 <= excess <= stopped[tid]
         ]
     )
 

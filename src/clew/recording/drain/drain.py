@@ -151,6 +151,14 @@ class Drain:
         """Ids of the threads that did not end, as the target tells them."""
         return self._slots.find_running()
 
+    def find_threads(self) -> list[tuple[int, int, bool]]:
+        """Slot and number of each thread that did not end, and whether it is followed."""
+        return self._slots.find_threads()
+
+    def follow(self, slot: int, tid: int, *, is_followed: bool) -> None:
+        """Have the thread of a slot followed or not; told with a directive."""
+        self._slots.follow(slot, tid, is_followed=is_followed)
+
     def find_requests(self, kind: int) -> list[Request]:
         """What threads ask of that kind, and wait for."""
         return [self._slots.read_request(slot) for slot in self._slots.find_asking(kind)]

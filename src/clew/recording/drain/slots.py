@@ -142,6 +142,18 @@ class Slots:
         rows: list[int] = self.rows["tid"][:n][self.states[:n] == SlotState.RUNNING].tolist()
         return rows
 
+    def find_threads(self) -> list[tuple[int, int, bool]]:
+        """Slot and number of each thread that did not end, and whether it is followed."""
+        n = self._count_used()
+        slots = np.flatnonzero(self.states[:n] == SlotState.RUNNING)
+        rows = self.rows[slots]
+        return list(zip(slots.tolist(), rows["tid"].tolist(), (rows["is_unfollowed"] == 0).tolist(), strict=True))
+
+    def follow(self, slot: int, tid: int, *, is_followed: bool) -> None:
+        """Have the thread of a slot followed or not, if it is thread `tid` still."""
+        if int(self.rows["tid"][slot]) == tid:
+            self.rows["is_unfollowed"][slot] = int(not is_followed)
+
     def read_ring(self, slot: int) -> tuple[int, memoryview, memoryview]:
         """Where a ring's head is, and the records up to there, which are in two pieces.
 

@@ -12,18 +12,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy.typing as npt
 
-from clew.address import Pid, Tid
-from clew.dataclass import dataclass
 from clew.errors import ControlError, UsageError
 from clew.protocol._constants import Mode
 from clew.protocol.codec import FlowKind
 from clew.protocol.codec_layouts import VALUE_EVENT
+from clew.sessions.choice import EVERYBODY, Choice, Threads, choose
 from clew.sessions.events.decoder import Decoder
 from clew.sessions.events.event_sink import EventSink, ToldQueue
 from clew.sessions.events.event_stream import EventStream, Wanted, parse_kinds
 from clew.sessions.events.gates import NO_GATES, Gates, Places, parse_gates
 from clew.sessions.events.thread_flow import ENOUGH_ROUNDS
-from clew.sessions.threads import read_name
+from clew.sessions.native_threads import NativeThreads
 from clew.sessions.where import Where, parse_where
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from clew.recording.following.followed import FollowedProcess
     from clew.sessions.target import SessionTarget
 
-__all__ = ["Events", "FollowedThread", "Threads"]
+__all__ = ["Events"]
 
 Array = npt.NDArray[Any]
 
@@ -40,24 +39,14 @@ IDLE_SECONDS: Final = 1.0
 """The order is recorded for so long after nobody asks for events any more."""
 
 
-@dataclass(frozen=True)
-class FollowedThread:
-    """A thread that may be followed: the process (pid), its number (tid), and what the kernel calls it."""
-
-    pid: int
-    tid: int
-    name: str
-
-
-Threads = int | Iterable[int] | Callable[[FollowedThread], bool] | None
-
-
 class Events:
     """Of the session of `target`; `sink` is told of it. `fail` takes what a callback raised."""
 
     def __init__(self, target: SessionTarget, sink: EventSink, fail: Callable[[BaseException], None]) -> None:
+        self._native = NativeThreads(target, fail)
         self._target, self._sink, self._fail = target, sink, fail
         self._wanted = Wanted()
+        self._choice = EVERYBODY
         self._decoder: Decoder | None = None
         self._stream: EventStream | None = None
         self._receiver: threading.Thread | None = None
@@ -84,9 +73,12 @@ class Events:
         queue_batches: int,
         on_full: str,
         has_time: bool,
+        others: str,
     ) -> EventStream:
         """Have events of threads told from now on. Raises UsageError, ControlError."""
-        kinds, is_followed = parse_kinds(events), _parse_threads(threads)
+        kinds, choice = parse_kinds(events), choose(threads)
+        if others not in ("native", "recorded"):
+            raise UsageError(f"others {others!r}: there are native and recorded")
         asked = parse_gates(activate, deactivate, self._find_gate)
         if on_full not in ("wait", "drop"):
             raise UsageError(f"on_full {on_full!r}: there are wait and drop")
@@ -99,7 +91,8 @@ class Events:
             self._decoder = Decoder(told, self._stream, has_time=has_time)
             self._target.run(lambda control: self._ask(control, told))
         self._change_mode(tells_accesses=bool(kinds >> FlowKind.MEMORY & 1))
-        self._want(kinds, is_followed, asked.gates)
+        self._want(kinds, choice, asked.gates)
+        self._native.choose(choice if others == "native" else EVERYBODY)
         self._later = [(parse_where(name), True) for name in asked.opens_later]
         self._later += [(parse_where(name), False) for name in asked.closes_later]
         if self._later:
@@ -133,17 +126,27 @@ class Events:
             decoder, stream = self._decoder, self.stream
             decoder.then(lambda: decoder.add_gates(stream.wanted.gates.add(opens, closes)))
 
-    def unfollow(self) -> None:
-        """Have nothing told any more. What was told can still be taken."""
+    def unfollow(self, threads: Threads) -> None:
+        """Have nothing told any more of these threads, which run natively; of None: of any, and the choice of `follow`
+        ends. What was told can still be taken. Raises ControlError."""
         self.flush()
+        if threads is not None:
+            self._leave_out(threads)
+            return
         self._later = []
+        self._native.choose(EVERYBODY)
         # All was read just now: what came since is not asked for any more.
-        self._want(0, None, NO_GATES, reads_all=False)
+        self._want(0, EVERYBODY, NO_GATES, reads_all=False)
         if self._has_changed_mode and self._changing_back is None:
             # All code is translated anew for it: who follows again soon pays nothing.
             self._changing_back = threading.Timer(IDLE_SECONDS, self._change_back)
             self._changing_back.name, self._changing_back.daemon = "clew-unfollow", True
             self._changing_back.start()
+
+    def _leave_out(self, threads: Threads) -> None:
+        self._native.choose(self._native.choice.without(threads))
+        choice = self._choice.without(threads)
+        self._want(self._wanted.kinds, choice, self._wanted.gates, reads_all=False)
 
     def flush(self) -> None:
         """Have all told that threads have done by now, as far as there is room for it."""
@@ -158,17 +161,20 @@ class Events:
     def _want(
         self,
         kinds: int,
-        is_followed: Callable[[int, int, str], bool] | None,
+        choice: Choice,
         gates: Gates,
         *,
         reads_all: bool = True,
     ) -> None:
         """Other events are wanted of what threads do from now on; `reads_all`: or did before, and have not told yet."""
 
+        self._choice = choice
+
         def change() -> None:
             if self._stream is not None and kinds >> FlowKind.MEMORY & 1:
                 self._stream.dtype = VALUE_EVENT
-            self._wanted.kinds, self._wanted.is_followed = kinds, is_followed
+            self._wanted.kinds = kinds
+            self._wanted.is_followed = None if choice is EVERYBODY else choice.includes
             self._wanted.gates, self._wanted.pid = gates, self._target.pid
 
         self._read_all(change, samples=reads_all)
@@ -213,6 +219,7 @@ class Events:
 
     def close(self) -> None:
         """Nothing more is told."""
+        self._native.close()
         self._keep_mode()
         self.wait()
         if self._stream is not None:
@@ -255,23 +262,3 @@ class Events:
         if mode != Mode.FULL or has_accesses != tells_accesses:
             self._has_changed_mode |= mode != Mode.FULL
             self._target.ask({"command": "mode", "mode": "full", "accesses": tells_accesses})
-
-
-def _parse_threads(threads: Threads) -> Callable[[int, int, str], bool] | None:
-    """Whom of all threads `threads` means, by process, number, and the name that it told when it ended."""
-    if threads is None:
-        return None
-    if not callable(threads):
-        numbers = {threads} if isinstance(threads, int) else set(threads)
-        return lambda _pid, tid, _name: tid in numbers
-    choose = threads
-    chosen: dict[tuple[int, int], tuple[str, bool]] = {}
-
-    def is_followed(pid: int, tid: int, told_name: str) -> bool:
-        known = chosen.get((pid, tid))
-        name = told_name or read_name(Pid(pid), Tid(tid)) or (known[0] if known else "")
-        if known is None or known[0] != name:
-            known = chosen[pid, tid] = name, bool(choose(FollowedThread(pid, tid, name)))
-        return known[1]
-
-    return is_followed

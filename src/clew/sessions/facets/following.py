@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 
 if TYPE_CHECKING:
+    from clew.sessions.choice import Threads
     from clew.sessions.events.event_stream import EventStream
-    from clew.sessions.events.events import Events, Threads
+    from clew.sessions.events.events import Events
     from clew.sessions.events.gates import Places
 
 __all__ = ["FollowingFacet"]
@@ -35,6 +36,7 @@ class FollowingFacet:
         queue_batches: int = 64,
         on_full: str = "wait",
         time: bool = False,
+        others: str = "native",
     ) -> EventStream:
         """Have events told from now on, in arrays of dtype `EventStream.dtype`.
 
@@ -53,7 +55,12 @@ class FollowingFacet:
 
         At most `queue_batches` batches wait to be taken; if more come
         the program waits (`on_full="wait"`), or they are dropped and counted (`"drop"`). Events have their `time` only
-        if asked. Told again it changes whom and what. Raises UsageError, ControlError.
+        if asked. Told again it changes whom and what.
+
+        Where threads are chosen the others run *natively*, the program's own code at its own speed: they are not
+        recorded, and call probes and breakpoints do not meet them. With `others="recorded"` they are recorded as all
+        are without `follow`. Who chooses by a function has new threads followed until clew has looked at them, some
+        tenths of a second later. Raises UsageError, ControlError.
         """
         return self._events.follow(
             threads,
@@ -63,11 +70,16 @@ class FollowingFacet:
             queue_batches=queue_batches,
             on_full=on_full,
             has_time=time,
+            others=others,
         )
 
-    def unfollow(self) -> None:
-        """Have no events told any more; those that were can still be taken. A second later it runs as it did before."""
-        self._events.unfollow()
+    def unfollow(self, threads: Threads = None) -> None:
+        """Have no events told any more; those that were can still be taken. A second later it runs as it did before.
+
+        With `threads`, as for `follow`, only those are followed no more: they run natively, the others as they did.
+        Raises ControlError.
+        """
+        self._events.unfollow(threads)
 
     def events(self) -> EventStream:
         """What `follow` asked for, to iterate over. Raises UsageError if nothing was."""

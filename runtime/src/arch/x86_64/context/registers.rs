@@ -185,6 +185,11 @@ impl Registers {
 }
 
 impl Gate {
+    /// Keeps what the program has there in front of a system call that it did not come to by translated code.
+    pub fn keep_overwritten(&mut self, before: Overwritten) {
+        [self.spill_rcx, self.spill_r11] = before.0;
+    }
+
     /// What the program had before the system call under way in what that overwrites.
     pub fn overwritten(&self) -> Overwritten {
         Overwritten([self.spill_rcx, self.spill_r11])

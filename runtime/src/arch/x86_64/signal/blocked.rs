@@ -4,7 +4,7 @@
 
 use crate::context::ThreadContext;
 use crate::cpu::gate;
-use crate::cpu::signal::deliver;
+use crate::cpu::signal::{deliver, returning};
 use crate::cpu::sys::kernel::UContext;
 use crate::cpu::sys::number;
 use crate::instrument::change::trust;
@@ -39,7 +39,12 @@ pub fn block_again(context: &mut ThreadContext, info: &SigInfo, ucontext: &mut U
         return;
     }
     context.signals.hides_block = 0;
+    // SAFETY: as above.
+    unsafe { (&raw mut context.native.is_mask_known).write_volatile(0) };
     ucontext.sigmask |= SEGV_BIT;
+    if context.signals.gives_mask_by_frame != 0 {
+        returning::block_segv(context);
+    }
     deliver::send_again(info);
 }
 

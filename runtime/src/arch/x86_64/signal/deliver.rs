@@ -4,6 +4,7 @@ use crate::context::addresses::AppPc;
 use crate::context::stepping::STEPPING;
 use crate::context::stepping::STEPPING_ALREADY;
 use crate::context::ThreadContext;
+use crate::cpu::call_dispatch;
 use crate::cpu::extended_state;
 use crate::cpu::guarded;
 use crate::cpu::selectors::{self, USER_CS, USER_SS};
@@ -201,6 +202,7 @@ unsafe fn sigreturn(frame: u64) -> ! {
 pub fn release_native(context: &mut ThreadContext, mask: u64) -> ! {
     // From the mark below on, a signal's frame goes where the stack pointer is, which is still the runtime's.
     set_signal_mask(u64::MAX);
+    call_dispatch::end(context);
     frame::load_state(context);
     context.is_released = 1;
     selectors::give_gs(context);
@@ -218,6 +220,14 @@ pub fn step_native(context: &mut ThreadContext, mask: u64, kind: u32) -> ! {
     frame::load_state(context);
     selectors::give_gs(context);
     resume_natively(context, ALL_BUT_FAULTS, crate::thread::block::signal_stack(context))
+}
+
+/// The thread goes on natively at the context's rip, with the mask `mask` and the runtime's handlers, until one of those takes it
+/// back (arch/x86_64/signal/unfollowed.rs). All signals are blocked. Does not come back.
+pub fn run_native(context: &mut ThreadContext, mask: u64) -> ! {
+    frame::load_state(context);
+    selectors::give_gs(context);
+    resume_natively(context, mask, crate::thread::block::signal_stack(context))
 }
 
 /// As `release_native`, for a new process: the program's alternate stack is the kernel's again, too.

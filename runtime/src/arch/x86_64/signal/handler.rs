@@ -11,14 +11,14 @@ use crate::cpu::signal::deliver;
 use crate::cpu::signal::faults::handle_fault;
 use crate::cpu::signal::image::is_in_image;
 use crate::cpu::signal::image::program_calls;
+use crate::cpu::signal::unfollowed;
 use crate::cpu::sys::kernel::UContext;
 use crate::cpu::sys::kernel::TRAP_FLAG;
 use crate::cpu::{gate, guarded, parking};
 use crate::instrument::ENGINE;
-use crate::protocol::DETACH_CODE;
 use crate::signal::{merging, nested, stepping};
 use crate::sys::calls::TRAPPED;
-use crate::sys::kernel::{SigInfo, FAULT_SIGNALS, SIGSYS, SIGTRAP, SI_USER, SYS_SECCOMP, TRAP_TRACE};
+use crate::sys::kernel::{SigInfo, SIGSYS, SIGTRAP, SI_USER, SYS_SECCOMP, TRAP_TRACE};
 use core::arch::global_asm;
 
 global_asm!(
@@ -42,12 +42,6 @@ global_asm!(
     ".popsection",
     handle = sym handle,
 );
-
-/// si_code of signals that the kernel raised for an instruction: positive, but not those of timers and the like, which
-/// these five signals never have.
-fn is_caused_by_instruction(signal: u32, info: &SigInfo) -> bool {
-    FAULT_SIGNALS.contains(&signal) && info.code > 0
-}
 
 /// Whether the processor trapped because the program set the trap flag; the instruction just done may have cleared it. In the
 /// runtime that is so where the processor does not say why it trapped, too: there is no int1.
@@ -88,7 +82,11 @@ extern "C" fn handle(signal: u32, info: &SigInfo, ucontext: &mut UContext, stack
         deliver::deliver_native(context, signal, info, ucontext);
         return;
     }
-    if signal == SIGTRAP && info.code == -(DETACH_CODE as i32) && info.rest[0] == DETACH_CODE {
+    if context.native.runs != 0 {
+        unfollowed::take_back(context, signal, info, ucontext);
+        return;
+    }
+    if nested::is_of_controller(signal, info) {
         // The controller opened the mask for this signal, and says what it was.
         ucontext.sigmask = info.rest[1];
         // SAFETY: `shared` is set before any thread runs and never changes.
@@ -124,7 +122,7 @@ extern "C" fn handle(signal: u32, info: &SigInfo, ucontext: &mut UContext, stack
     }
     // SAFETY: only arenas and slab headers are read.
     let is_of_copied_call = is_of_filter && unsafe { &ENGINE.peek().cache }.slabs.contains(ucontext.mcontext.rip);
-    if is_of_copied_call || is_caused_by_instruction(signal, info) {
+    if is_of_copied_call || info.is_caused_by_instruction(signal) {
         handle_fault(context, signal, info, ucontext);
     } else {
         handle_asynchronous(context, signal, info, ucontext);

@@ -10,3 +10,4 @@ pub mod image;
 pub mod interrupt;
 pub mod leaving;
 pub mod returning;
+pub mod unfollowed;

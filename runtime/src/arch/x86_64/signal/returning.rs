@@ -16,6 +16,7 @@ use crate::signal::merging;
 use crate::signal::table::ALL_BUT_FAULTS;
 use crate::sys::calls::set_signal_mask;
 use crate::sys::filter;
+use crate::sys::kernel::SEGV_BIT;
 use crate::thread::block::signal_stack;
 
 /// What a frame says of where its return leads.
@@ -148,11 +149,28 @@ fn return_straight(context: &mut ThreadContext, mask: u64, address: CachePc) -> 
         own.mcontext.rflags = context.registers.flags;
         (own.mcontext.cs, own.mcontext.ss) = (USER_CS, USER_SS);
     });
+    give_mask_by_frame(context);
     // SAFETY: the frame is complete; nothing on the present stack is needed any more if the call is made.
     let result = unsafe { gate::clew_gate_return(own_ucontext(context) as u64) };
-    context.set_returning(0);
+    context.end_return();
     context.note_mask(own_before);
     result
+}
+
+/// The frame's mask is about to be the thread's: a SIGSEGV that is put back meanwhile is to be blocked in it, too.
+fn give_mask_by_frame(context: &mut ThreadContext) {
+    // SAFETY: fields of a live context, which the signal handler reads and writes.
+    unsafe {
+        (&raw mut context.signals.gives_mask_by_frame).write_volatile(1);
+        if (&raw const context.signals.is_segv_blocked).read_volatile() != 0 {
+            block_segv(context);
+        }
+    }
+}
+
+/// SIGSEGV is blocked behind the return that the thread is about to make.
+pub fn block_segv(context: &ThreadContext) {
+    with_own(context, |own| own.sigmask |= SEGV_BIT);
 }
 
 /// Makes the frame return to the gate, with this mask.
@@ -175,6 +193,7 @@ fn return_at_once(context: &mut ThreadContext, mask: u64) {
     let own_before = context.program_mask(0);
     let own_mask = context.note_mask(mask);
     prepare_landing(context, own_mask);
+    give_mask_by_frame(context);
     // From here on a signal finds the frame.
     context.set_returning(own_place(context).frame);
     if context.is_signal_waiting() {
@@ -183,7 +202,7 @@ fn return_at_once(context: &mut ThreadContext, mask: u64) {
         block_in_return(context);
     }
     land(context);
-    context.set_returning(0);
+    context.end_return();
     context.note_mask(own_before);
 }
 

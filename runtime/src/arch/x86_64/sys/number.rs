@@ -84,6 +84,9 @@ pub const PREADV2: u64 = 327;
 pub const PKEY_MPROTECT: u64 = 329;
 pub const IO_PGETEVENTS: u64 = 333;
 pub const RSEQ: u64 = 334;
+/// Made by the kernel's own code for probes, and by nobody else (arch/x86/kernel/uprobes.c).
+pub const URETPROBE: u64 = 335;
+pub const UPROBE: u64 = 336;
 pub const CLONE3: u64 = 435;
 pub const CLOSE_RANGE: u64 = 436;
 pub const OPENAT2: u64 = 437;

@@ -1,0 +1,145 @@
+"""Threads that are not followed run natively, beside those that are, and clew has them in its hands all the same."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from subprocess import DEVNULL, PIPE
+
+import numpy as np
+import pytest
+
+import clew
+from clew.protocol.codec import FlowKind
+from tests.programs.build import SOURCES, build_plain
+
+pytestmark = pytest.mark.usefixtures("programs")
+
+FOREVER = str(10**12)
+
+
+@pytest.fixture(scope="module")
+def workers() -> Path:
+    return build_plain(SOURCES / "sessions" / "workers.c", "-O1", "-pthread")
+
+
+def thread_named(session: clew.Session, name: str) -> clew.SessionThread:
+    """The thread that is called so, once there is one."""
+    for _ in range(100):
+        for thread in session.threads:
+            if thread.name == name:
+                return thread
+        time.sleep(0.05)
+    raise AssertionError(f"no thread {name}")
+
+
+def test_only_who_is_followed_is_told_and_recorded(workers: Path) -> None:
+    with clew.spawn([workers, "2000", str(10**9)], stdout=PIPE) as session:
+        session.follow(lambda thread: thread.name == "chosen", events={"call"})
+        work = session.find("work")
+        session.resume()
+        events = np.concatenate(list(session.events()))
+        assert session.wait(60) == 0
+        assert session.stdout is not None
+        tids = {name: int(tid) for name, tid in (line.split() for line in session.stdout.read().decode().splitlines())}
+        trace = session.trace
+        assert not trace.verify()
+        totals = {row["tid"]: row["instructions"] for row in trace.threads.to_pylist()}
+    calls = events[events["target"] == work]
+    assert set(calls["thread"].tolist()) == {tids["chosen"]}
+    # None of them is missing, although the thread gave itself its name.
+    assert len(calls) == 2000
+    # Of a billion turns, each of several instructions.
+    assert totals[tids["other"]] < 10**9
+
+
+def test_who_runs_natively_is_stopped_shown_and_goes_on(workers: Path) -> None:
+    with clew.spawn([workers, FOREVER], stdout=DEVNULL) as session:
+        session.follow(set(), events={"call"})
+        session.resume()
+        other = thread_named(session, "other").tid
+        for _ in range(20):
+            session.pause()
+            thread = next(one for one in session.threads if one.tid == other)
+            assert thread.state == "stopped"
+            assert any("work" in str(frame) or "run" in str(frame) for frame in thread.backtrace())
+            session.resume()
+        assert session.statistics["native_runs"] >= 3
+        assert session.call is not None
+
+
+def test_threads_are_followed_and_left_in_turn(workers: Path) -> None:
+    with clew.spawn([workers, FOREVER], stdout=DEVNULL) as session:
+        session.follow(set(), events={"call"})
+        session.resume()
+        tids = [thread_named(session, name).tid for name in ("chosen", "other")]
+        work = session.find("work")
+        for turn in range(6):
+            tid = tids[turn % 2]
+            session.follow(tid, events={"call"})
+            for batch in session.events():
+                told = batch[(batch["kind"] == FlowKind.CALL) & (batch["target"] == work)]
+                # What was told of the other one before may still wait to be taken.
+                if tid in told["thread"]:
+                    break
+            session.unfollow(tid)
+
+
+def test_unfollow_leaves_some_and_keeps_the_others(workers: Path) -> None:
+    with clew.spawn([workers, FOREVER], stdout=DEVNULL) as session:
+        session.follow(events={"call"})
+        session.on_receive(lambda batch: None)
+        session.resume()
+        other = thread_named(session, "other").tid
+        session.unfollow(other)
+        before = session.statistics
+        assert before["native_runs"] == 1
+        session.pause()
+        stopped = {thread.tid: thread.state for thread in session.threads}
+        assert stopped[other] == "stopped"
+
+
+@pytest.mark.parametrize("how", ["detach", "kill"])
+def test_who_runs_natively_is_left_and_ended(workers: Path, how: str) -> None:
+    with clew.spawn([workers, FOREVER], stdout=DEVNULL) as session:
+        pid = session.pid
+        session.follow(set(), events={"call"})
+        session.resume()
+        thread_named(session, "other")
+        if how == "kill":
+            session.kill()
+            assert session.wait(30) == -signal.SIGKILL
+            return
+        session.detach()
+    maps = Path(f"/proc/{pid}/maps").read_text()
+    try:
+        assert "clew" not in maps
+        before = count_rests(pid)
+        time.sleep(0.2)
+        assert count_rests(pid) > before
+        status = Path(f"/proc/{pid}/status").read_text()
+        assert "TracerPid:\t0" in status
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+def count_rests(pid: int) -> int:
+    """How often the threads of a process have waited."""
+    statuses = [path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/status")]
+    return sum(int(text.partition("voluntary_ctxt_switches:")[2].split()[0]) for text in statuses)
+
+
+def test_an_attached_process_runs_natively_but_for_one_thread(workers: Path) -> None:
+    with subprocess.Popen([workers, FOREVER], stdout=DEVNULL) as process:
+        time.sleep(0.2)
+        with clew.attach_session(process.pid) as session:
+            chosen = thread_named(session, "chosen").tid
+            session.follow(chosen, events={"call"})
+            batch = next(iter(session.events()))
+            assert set(batch["thread"].tolist()) == {chosen}
+        assert process.poll() is None
+        process.kill()
