@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from subprocess import DEVNULL, PIPE
@@ -143,3 +144,37 @@ def test_an_attached_process_runs_natively_but_for_one_thread(workers: Path) -> 
             assert set(batch["thread"].tolist()) == {chosen}
         assert process.poll() is None
         process.kill()
+
+
+def test_programs_that_are_executed_run_natively_too(workers: Path) -> None:
+    with clew.spawn(["/bin/sh", "-c", f"exec {workers} 1 {FOREVER}"], stdout=DEVNULL) as session:
+        session.follow(session.pid + 1, events={"call"})
+        session.resume()
+        thread_named(session, "other")
+        deadline = time.monotonic() + 20
+        while session.statistics["native_runs"] < 1:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
+def test_who_runs_natively_goes_on_without_its_controller_and_is_attached_to(workers: Path, tmp_path: Path) -> None:
+    script = "import sys, time, clew; session = clew.spawn(sys.argv[1:]); session.unfollow(lambda _: True); "
+    script += "session.resume(); print(session.pid, flush=True); time.sleep(60)"
+    command = [sys.executable, "-c", script, str(workers), FOREVER]
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, stdout=PIPE, env=environment) as controller:
+        assert controller.stdout is not None
+        pid = int(next(line for line in controller.stdout if line.strip().isdigit()))
+        time.sleep(0.5)
+        controller.kill()
+    try:
+        before = count_rests(pid)
+        time.sleep(0.3)
+        assert count_rests(pid) > before
+        with clew.attach_session(pid) as session:
+            thread_named(session, "chosen")
+            session.pause()
+            assert any(thread.state == "stopped" for thread in session.threads)
+        assert "clew" not in Path(f"/proc/{pid}/maps").read_text()
+    finally:
+        os.kill(pid, signal.SIGKILL)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["NativeThreads"]
 
 LOOK_SECONDS: Final = 0.1
-"""How often it is looked for threads that are new, or have another name."""
+"""How often it is looked for threads that are new, or have another name, and for programs that processes execute."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +53,8 @@ class NativeThreads:
             if choice is EVERYBODY and self.choice is EVERYBODY:
                 return
             self.choice = choice
-            self._target.run(lambda control: self._tell_new(control, choice.follows_new))
             self._look()
-        if choice.is_by_name and self._looker is None:
+        if self._looker is None:
             self._looker = threading.Thread(target=self._go_on_looking, name="clew-native", daemon=True)
             self._looker.start()
 
@@ -65,11 +65,13 @@ class NativeThreads:
             self._looker.join()
 
     def _go_on_looking(self) -> None:
-        while not self._is_over.wait(LOOK_SECONDS):
+        seconds = LOOK_SECONDS
+        while not self._is_over.wait(seconds):
             # What has ended needs nothing.
             with self._lock, contextlib.suppress(ControlError):
-                if not self.choice.is_by_name:
+                if self.choice is EVERYBODY:
                     continue
+                started = time.monotonic()
                 try:
                     self._look()
                 except ControlError:
@@ -77,29 +79,28 @@ class NativeThreads:
                 except BaseException as error:
                     self.choice = EVERYBODY
                     self._fail(error)
+                # Of very many threads it takes a while: not more than a tenth of the time.
+                seconds = max(LOOK_SECONDS, 10 * (time.monotonic() - started))
 
     def _look(self) -> None:
         """Have each thread followed, or not, as it is chosen."""
         choice = self.choice
         changes = [
             thread
-            for thread in self._target.run(self._find_threads)
+            for thread in self._target.run(lambda control: self._find_threads(control, choice))
             if choice.includes(thread.pid, thread.tid, thread.name) != thread.is_followed
         ]
         if changes:
             self._target.run(lambda control: self._change(control, changes))
 
-    def _tell_new(self, control: Control, follows_new: bool) -> Iterator[bool]:
-        for followed in control.processes.live:
-            followed.shared.follow_new(follows_new)
-        yield True
-
-    def _find_threads(self, control: Control) -> Iterator[list[_Thread]]:
+    def _find_threads(self, control: Control, choice: Choice) -> Iterator[list[_Thread]]:
+        """All there are; those that begin in new processes and programs are followed, or not, from now on."""
         found = []
         for followed in control.processes.live:
+            followed.shared.follow_new(choice.follows_new)
             drain = followed.drain
             for slot, tid, is_followed in [] if drain is None else drain.find_threads():
-                name = read_name(Pid(followed.memory_pid), Tid(tid))
+                name = read_name(Pid(followed.memory_pid), Tid(tid)) if choice.is_by_name else ""
                 found.append(_Thread(followed.pid, slot, tid, name, is_followed))
         yield found
 
