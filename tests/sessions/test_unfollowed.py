@@ -20,6 +20,8 @@ from tests.programs.build import SOURCES, build_plain
 pytestmark = pytest.mark.usefixtures("programs")
 
 FOREVER = str(10**12)
+BUSY = str(10**10)
+"""Turns without a rest in between; they take half a minute."""
 
 
 @pytest.fixture(scope="module")
@@ -57,19 +59,22 @@ def test_only_who_is_followed_is_told_and_recorded(workers: Path) -> None:
     assert totals[tids["other"]] < 10**9
 
 
-def test_who_runs_natively_is_stopped_shown_and_goes_on(workers: Path) -> None:
-    with clew.spawn([workers, FOREVER], stdout=DEVNULL) as session:
+def test_who_runs_natively_is_stopped_shown_called_and_goes_on(workers: Path) -> None:
+    with clew.spawn([workers, "1", BUSY], stdout=PIPE) as session:
         session.follow(set(), events={"call"})
         session.resume()
-        other = thread_named(session, "other").tid
-        for _ in range(20):
+        assert session.stdout is not None
+        # Both have told who they are: the one has ended, or is about to, the other is in its loop.
+        tids = dict(session.stdout.readline().split() for _ in range(2))
+        other = int(tids[b"other"])
+        for turn in range(20):
             session.pause()
             thread = next(one for one in session.threads if one.tid == other)
             assert thread.state == "stopped"
             assert any("work" in str(frame) or "run" in str(frame) for frame in thread.backtrace())
+            assert session.call("work", turn, tid=other) == 3 * turn + 1
             session.resume()
-        assert session.statistics["native_runs"] >= 3
-        assert session.call is not None
+        assert session.statistics["native_runs"] >= 20
 
 
 def test_threads_are_followed_and_left_in_turn(workers: Path) -> None:

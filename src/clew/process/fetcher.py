@@ -12,7 +12,7 @@ import struct
 from typing import Final
 
 from clew.address import RemoteAddress, Tid
-from clew.errors import AttachError
+from clew.errors import AttachError, TargetError
 from clew.process import ptrace
 from clew.process.attach import read_labels
 from clew.process.attachable import has_own_namespace, tid_inside
@@ -90,24 +90,29 @@ class Fetcher:
         number = self.tid_inside(tid)
         for contexts in (self._contexts, self._read_contexts):
             context = contexts().get(number)
-            if context is not None and self._read_u32(context + self.labels["tid_offset"]) == number:
-                return context if self._read_u32(context + self.labels["native_offset"]) else None
+            if context is not None and self._peek_u32(context + self.labels["tid_offset"]) == number:
+                return context if self._peek_u32(context + self.labels["native_offset"]) else None
         return None
 
     def _read_contexts(self) -> dict[int, int]:
         """The contexts of all slots that were ever used, by the number of their threads."""
-        header = RemoteAddress(self._plan.shared_base + field_offset("SessionHeader", "status_offset"))
-        status = int.from_bytes(self.memory.read(header, 8), "little")
-        used = RemoteAddress(self._plan.shared_base + status + field_offset("StatusPage", "slots_used"))
-        n_told = int.from_bytes(self.memory.read(used, 8), "little")
+        status = self._peek_u32(self._plan.shared_base + field_offset("SessionHeader", "status_offset"))
+        n_told = self._peek_u32(self._plan.shared_base + status + field_offset("StatusPage", "slots_used"))
         n_slots = min(n_told, self._plan.private_bytes // THREAD_STRIDE_BYTES)
         places = [self._plan.private_base + slot * THREAD_STRIDE_BYTES for slot in range(n_slots)]
-        numbers = [self._read_u32(place + self.labels["tid_offset"]) for place in places]
+        numbers = [self._peek_u32(place + self.labels["tid_offset"]) for place in places]
         self._known_contexts = dict(zip(numbers, places, strict=True))
         return self._known_contexts
 
     def _contexts(self) -> dict[int, int]:
         return self._known_contexts
+
+    def _peek_u32(self, address: int) -> int:
+        """A number in memory that may not be there: who was to bring the runtime in may have been killed; 0 then."""
+        try:
+            return self._read_u32(address)
+        except TargetError:
+            return 0
 
     def owns_context(self, tid: Tid, registers: Registers) -> bool:
         """Whether the registers lead to its own context: one that is just starting has its parent's still."""
