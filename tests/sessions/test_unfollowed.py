@@ -108,6 +108,21 @@ def test_unfollow_leaves_some_and_keeps_the_others(workers: Path) -> None:
         assert stopped[other] == "stopped"
 
 
+def test_who_was_just_followed_again_is_left_in_the_midst_of_a_block(workers: Path, tmp_path: Path) -> None:
+    for turn in range(5):
+        output = tmp_path / f"{turn}.clew"
+        with clew.spawn([workers, BUSY], stdout=DEVNULL, output=output) as session:
+            session.follow(set(), events={"block"}, on_full="drop")
+            session.on_receive(lambda batch: None)
+            session.resume()
+            thread_named(session, "other")
+            session.follow(events={"block"}, on_full="drop")
+            session.detach()
+        os.kill(session.pid, signal.SIGKILL)
+        os.waitpid(session.pid, 0)
+        assert not clew.Trace(output).verify()
+
+
 @pytest.mark.parametrize("how", ["detach", "kill"])
 def test_who_runs_natively_is_left_and_ended(workers: Path, how: str) -> None:
     with clew.spawn([workers, FOREVER], stdout=DEVNULL) as session:

@@ -11,7 +11,7 @@ from clew.address import Pid, Tid
 from clew.dataclass import dataclass, replace
 from clew.sessions.threads import read_name
 
-__all__ = ["EVERYBODY", "Choice", "FollowedThread", "Threads", "choose"]
+__all__ = ["EVERYBODY", "Choice", "FollowedThread", "Some", "Threads", "choose"]
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,8 @@ class FollowedThread:
     name: str
 
 
-Threads = int | Iterable[int] | Callable[[FollowedThread], bool] | None
+Some = int | Iterable[int] | Callable[[FollowedThread], bool]
+Threads = Some | None
 IsChosen = Callable[[int, int, str], bool]
 """By process, number, and the name that it told when it ended; empty as long as it runs."""
 
@@ -47,10 +48,8 @@ class Choice:
             return False
         return not any(is_left_out(pid, tid, name) for is_left_out in self.left_out)
 
-    def without(self, threads: Threads) -> Choice:
+    def without(self, threads: Some) -> Choice:
         """The same but for these."""
-        if threads is None:
-            return replace(self, chosen=_is_nobody, follows_new=False)
         if callable(threads):
             return replace(self, left_out=(*self.left_out, _ask(threads)), is_by_name=True)
         return replace(self, left_out_numbers=self.left_out_numbers | _numbers(threads))
@@ -67,10 +66,6 @@ def choose(threads: Threads) -> Choice:
         return Choice(_ask(threads), is_by_name=True, follows_new=True)
     numbers = _numbers(threads)
     return Choice(lambda _pid, tid, _name: tid in numbers, is_by_name=False, follows_new=False)
-
-
-def _is_nobody(_pid: int, _tid: int, _name: str) -> bool:
-    return False
 
 
 def _numbers(threads: int | Iterable[int]) -> frozenset[int]:

@@ -6,9 +6,9 @@ use crate::cpu::sys::number;
 use crate::sys::calls::{check, syscall};
 use core::ops::Range;
 
-/// prctl(2), PR_SET_SYSCALL_USER_DISPATCH.
-const PR_SET_SYSCALL_USER_DISPATCH: u64 = 59;
-const OFF: u64 = 0;
+/// prctl's operation and what it may be asked.
+pub const PR_SET_SYSCALL_USER_DISPATCH: u64 = 59;
+pub const OFF: u64 = 0;
 const ON: u64 = 1;
 
 /// Has the kernel send the calling thread's system calls to the handler, but for those from `image`, the runtime's. `false`: it

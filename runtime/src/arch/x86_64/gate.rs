@@ -17,6 +17,16 @@ use crate::sys::calls::EFAULT;
 use core::arch::global_asm;
 use core::mem::offset_of;
 
+/// The general registers out of the context that gs holds, but rsp and r11, which leads out of a gate.
+macro_rules! load_general {
+    () => {
+        concat!(
+            "mov rax, gs:[{rax}]\n mov rcx, gs:[{rcx}]\n mov rdx, gs:[{rdx}]\n mov rbx, gs:[{rbx}]\n mov rbp, gs:[{rbp}]\n mov rsi, gs:[{rsi}]\n mov rdi, gs:[{rdi}]\n",
+            "mov r8, gs:[{r8}]\n mov r9, gs:[{r9}]\n mov r10, gs:[{r10}]\n mov r12, gs:[{r12}]\n mov r13, gs:[{r13}]\n mov r14, gs:[{r14}]\n mov r15, gs:[{r15}]\n"
+        )
+    };
+}
+
 global_asm!(
     ".pushsection .text.clew_gates,\"ax\",@progbits",
     // Default MXCSR: all exceptions masked, round to nearest.
@@ -76,21 +86,8 @@ global_asm!(
     load_xmm!(),
     "mov rsp, gs:[{stack_top}]",
     "push gs:[{rflags}]",
-    "mov rax, gs:[{rax}]",
-    "mov rcx, gs:[{rcx}]",
-    "mov rdx, gs:[{rdx}]",
-    "mov rbx, gs:[{rbx}]",
-    "mov rbp, gs:[{rbp}]",
-    "mov rsi, gs:[{rsi}]",
-    "mov rdi, gs:[{rdi}]",
-    "mov r8, gs:[{r8}]",
-    "mov r9, gs:[{r9}]",
-    "mov r10, gs:[{r10}]",
+    load_general!(),
     "mov r11, gs:[{r11}]",
-    "mov r12, gs:[{r12}]",
-    "mov r13, gs:[{r13}]",
-    "mov r14, gs:[{r14}]",
-    "mov r15, gs:[{r15}]",
     "popfq",
     "mov rsp, gs:[{rsp}]",
     "jmp gs:[{jump}]",
@@ -141,20 +138,7 @@ global_asm!(
     "push {USER_CS}",
     "push gs:[{pc}]",
     "push gs:[{r11}]",
-    "mov rax, gs:[{rax}]",
-    "mov rcx, gs:[{rcx}]",
-    "mov rdx, gs:[{rdx}]",
-    "mov rbx, gs:[{rbx}]",
-    "mov rbp, gs:[{rbp}]",
-    "mov rsi, gs:[{rsi}]",
-    "mov rdi, gs:[{rdi}]",
-    "mov r8, gs:[{r8}]",
-    "mov r9, gs:[{r9}]",
-    "mov r10, gs:[{r10}]",
-    "mov r12, gs:[{r12}]",
-    "mov r13, gs:[{r13}]",
-    "mov r14, gs:[{r14}]",
-    "mov r15, gs:[{r15}]",
+    load_general!(),
     "mov r11, gs:[{gs_base}]",
     "wrgsbase r11",
     "pop r11",

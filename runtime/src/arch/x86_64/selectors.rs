@@ -2,8 +2,10 @@
 //!
 //! Runs in the target. The selector in gs is always the program's; so are fs, ds and es, which the runtime never touches.
 
+use crate::context::addresses::AppPc;
 use crate::context::ThreadContext;
 use crate::cpu::context::Registers;
+use crate::cpu::sys::kernel::SigContext;
 use crate::cpu::sys::kernel::ARCH_GET_FS;
 use crate::cpu::sys::kernel::ARCH_GET_GS;
 use crate::cpu::sys::kernel::ARCH_SET_GS;
@@ -46,6 +48,16 @@ impl Registers {
     /// Notes the selectors that translated code left in the processor.
     pub fn note_modes(&mut self) {
         self.stack_selector = stack_selector();
+    }
+
+    /// Takes over what native code has left, as a signal's frame has it; the runtime goes on with the usual selectors.
+    pub fn take_native(&mut self, machine: &mut SigContext) {
+        self.general = machine.registers();
+        self.flags = machine.rflags;
+        self.pc = AppPc::from_raw(machine.rip);
+        self.code_selector = own_selector(machine.cs, USER_CS);
+        self.stack_selector = own_selector(machine.ss, USER_SS);
+        (machine.cs, machine.ss) = (USER_CS, USER_SS);
     }
 
     /// Loads those that translated code is to have.

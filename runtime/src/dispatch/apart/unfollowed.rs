@@ -32,6 +32,9 @@ use crate::thread::path;
 use crate::thread::registry::{write_event, writer_of};
 use core::sync::atomic::{AtomicBool, Ordering};
 
+/// The kernel does not dispatch calls.
+static CANNOT: AtomicBool = AtomicBool::new(false);
+
 /// Whether the thread runs natively, or would if nothing else were wanted of it at once.
 fn is_wanted(context: &ThreadContext, shared: Shared) -> bool {
     context.process.sharing == Sharing::Thread && shared.is_unfollowed(context.slot)
@@ -74,9 +77,6 @@ pub fn go_on(context: &mut ThreadContext, shared: Shared, link: ExitId) -> bool 
     unfollowed::run(context, mask)
 }
 
-/// The kernel does not dispatch calls.
-static CANNOT: AtomicBool = AtomicBool::new(false);
-
 /// Whether the thread can run natively: nothing is under way for which it must come by the dispatcher behind its next instructions.
 fn can_run(context: &ThreadContext, shared: Shared) -> bool {
     let stepping = &context.stepping;
@@ -106,7 +106,7 @@ fn leave(context: &mut ThreadContext, shared: Shared) {
 }
 
 /// The thread goes on in translated code, and is recorded again, if it was not.
-pub fn come_back(context: &mut ThreadContext, shared: Shared) {
+fn come_back(context: &mut ThreadContext, shared: Shared) {
     call_dispatch::end(context);
     if core::mem::take(&mut context.native.is_away) == 0 {
         return;

@@ -1,8 +1,8 @@
 //! prctl: what of it the runtime has a part in.
 
-use super::user_dispatch::PR_SET_SYSCALL_USER_DISPATCH;
 use super::{seccomp, user_dispatch};
 use crate::context::ThreadContext;
+use crate::cpu::call_dispatch::PR_SET_SYSCALL_USER_DISPATCH;
 use crate::cpu::sys::clock::{note_refusal, PR_SET_TSC, PR_TSC_SIGSEGV};
 use crate::cpu::sys::number;
 use crate::dispatch::life::dumpable;

@@ -2,7 +2,7 @@
 
 use crate::context::addresses::AppPc;
 use crate::context::ThreadContext;
-use crate::cpu::sys::calls::CALL_BYTES;
+use crate::cpu::signal::interrupt::behind_call;
 use crate::dispatch::flow::parts;
 use crate::instrument::ENGINE;
 
@@ -11,10 +11,7 @@ pub fn leave_syscall(context: &mut ThreadContext) -> AppPc {
     // SAFETY: only arenas are read, and `shared`, which is set before any thread runs and never changes.
     let engine = unsafe { ENGINE.peek() };
     engine.shared.add(crate::status_field!(entries_syscall), 1);
-    match context.native.call_pc {
-        AppPc::NOWHERE => engine.cache.exit(context.gate.exit_id).target,
-        call_pc => call_pc + CALL_BYTES,
-    }
+    behind_call(&engine.cache, context)
 }
 
 /// A system call that the gate was to make and did not: the application is in front of it again.

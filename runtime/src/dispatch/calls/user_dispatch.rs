@@ -5,6 +5,7 @@
 
 use crate::context::call::UserDispatch;
 use crate::context::ThreadContext;
+use crate::cpu::call_dispatch::OFF;
 use crate::cpu::dispatcher;
 use crate::cpu::guarded;
 use crate::cpu::sys::kernel::AUDIT_ARCH;
@@ -15,9 +16,7 @@ use crate::dispatch::signals::masks;
 use crate::sys::calls::{program_call, EFAULT};
 use crate::sys::kernel::{SigInfo, SIGSEGV, SIGSYS, SYS_USER_DISPATCH};
 
-/// prctl's operation and what it may be asked.
-pub const PR_SET_SYSCALL_USER_DISPATCH: u64 = 59;
-const OFF: u64 = 0;
+/// Calls are made inside of the range alone, not outside of it alone.
 const ON_INSIDE: u64 = 2;
 /// What the selector's byte says.
 const ALLOW: u8 = 0;

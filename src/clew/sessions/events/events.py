@@ -16,7 +16,7 @@ from clew.errors import ControlError, UsageError
 from clew.protocol._constants import Mode
 from clew.protocol.codec import FlowKind
 from clew.protocol.codec_layouts import VALUE_EVENT
-from clew.sessions.choice import EVERYBODY, Choice, Threads, choose
+from clew.sessions.choice import EVERYBODY, Choice, Some, Threads, choose
 from clew.sessions.events.decoder import Decoder
 from clew.sessions.events.event_sink import EventSink, ToldQueue
 from clew.sessions.events.event_stream import EventStream, Wanted, parse_kinds
@@ -143,7 +143,7 @@ class Events:
             self._changing_back.name, self._changing_back.daemon = "clew-unfollow", True
             self._changing_back.start()
 
-    def _leave_out(self, threads: Threads) -> None:
+    def _leave_out(self, threads: Some) -> None:
         self._native.choose(self._native.choice.without(threads))
         choice = self._choice.without(threads)
         self._want(self._wanted.kinds, choice, self._wanted.gates, reads_all=False)

@@ -1,7 +1,6 @@
 //! Signals that no instruction of the thread's causes: they wait until the thread is where they can be delivered.
 
 use crate::cache::links::UNDELIVERED;
-use crate::context::addresses::AppPc;
 use crate::context::call::RESTART_ARMED;
 use crate::context::call::RESTART_DUE;
 use crate::context::numbers::FragmentId;
@@ -17,7 +16,6 @@ use crate::cpu::signal::image::{is_in_image, program_calls, redirect};
 use crate::cpu::signal::interrupt::{self, Interruption};
 use crate::cpu::signal::leaving;
 use crate::cpu::signal::returning;
-use crate::cpu::sys::calls::CALL_BYTES;
 use crate::cpu::sys::kernel::UContext;
 use crate::instrument::indirect::pads::correct_early_counts;
 use crate::instrument::ENGINE;
@@ -85,10 +83,7 @@ pub fn hasten(context: &mut ThreadContext, ucontext: &mut UContext) {
     } else if is_in_image(pc) {
         if interrupt::is_call_restarted(&ucontext.mcontext) {
             // The kernel has been there: the instruction's marks are in the registers already.
-            context.gate.spill_rcx = match context.native.call_pc {
-                AppPc::NOWHERE => engine.cache.exit(context.gate.exit_id).target.raw(),
-                call_pc => call_pc.raw() + CALL_BYTES,
-            };
+            context.gate.spill_rcx = interrupt::behind_call(&engine.cache, context).raw();
             context.gate.spill_r11 = ucontext.mcontext.rflags;
         }
         interrupt::in_runtime(pc)

@@ -217,9 +217,7 @@ pub fn step_native(context: &mut ThreadContext, mask: u64, kind: u32) -> ! {
     context.stepping.state = STEPPING | is_already | kind;
     context.stepping.mask = mask;
     context.registers.flags |= TRAP_FLAG;
-    frame::load_state(context);
-    selectors::give_gs(context);
-    resume_natively(context, ALL_BUT_FAULTS, crate::thread::block::signal_stack(context))
+    run_native(context, ALL_BUT_FAULTS)
 }
 
 /// The thread goes on natively at the context's rip, with the mask `mask` and the runtime's handlers, until one of those takes it

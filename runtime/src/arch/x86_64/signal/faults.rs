@@ -16,7 +16,7 @@ use crate::context::ThreadContext;
 use crate::cpu::context::GENERAL_PROTECTION;
 use crate::cpu::decode::placed::ANYWHERE;
 use crate::cpu::instrument::staleness::holding_position;
-use crate::cpu::selectors::{self, own_selector, USER_CS, USER_SS};
+use crate::cpu::selectors::{self, own_selector, USER_SS};
 use crate::cpu::signal::asynchronous::handle_asynchronous;
 use crate::cpu::signal::image::{is_in_image, redirect};
 use crate::cpu::signal::interrupt;
@@ -223,13 +223,7 @@ fn is_refused_return(context: &ThreadContext, signal: u32, info: &SigInfo, ucont
 
 /// The program was let run natively (arch/x86_64/signal/deliver.rs, step_native), and is taken back. Whether that was for one instruction.
 fn end_step(context: &mut ThreadContext, ucontext: &mut UContext, is_done: bool) -> bool {
-    let machine = &mut ucontext.mcontext;
-    context.registers.general = machine.registers();
-    context.registers.flags = machine.rflags;
-    context.registers.pc = AppPc::from_raw(machine.rip);
-    context.registers.code_selector = own_selector(machine.cs, USER_CS);
-    context.registers.stack_selector = own_selector(machine.ss, USER_SS);
-    (machine.cs, machine.ss) = (USER_CS, USER_SS);
+    context.registers.take_native(&mut ucontext.mcontext);
     let stepping = core::mem::take(&mut context.stepping.state);
     context.stepping.kind = stepping;
     if stepping & STEPPING_LOCKED != 0 {

@@ -9,6 +9,7 @@ use crate::context::numbers::FragmentId;
 use crate::context::ThreadContext;
 use crate::cpu::gate;
 use crate::cpu::spill::SpillState;
+use crate::cpu::sys::calls::CALL_BYTES;
 use crate::cpu::sys::kernel::SigContext;
 use crate::protocol::exit_kind;
 
@@ -58,6 +59,14 @@ pub fn in_runtime(pc: u64) -> Interruption {
 pub fn is_call_restarted(machine: &SigContext) -> bool {
     let instruction = address_of(gate::clew_syscall_instruction);
     machine.rip == instruction && machine.rcx == instruction + 2
+}
+
+/// Where the thread goes on behind the system call under way. Reads an arena without a lock.
+pub fn behind_call(cache: &Cache, context: &ThreadContext) -> AppPc {
+    match context.native.call_pc {
+        AppPc::NOWHERE => cache.exit(context.gate.exit_id).target,
+        call_pc => call_pc + CALL_BYTES,
+    }
 }
 
 /// Decides about a signal that found the thread in the code cache.

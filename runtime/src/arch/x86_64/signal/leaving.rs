@@ -44,10 +44,14 @@ pub fn leave_for_dispatcher(context: &mut ThreadContext, signal: u32, ucontext: 
     if !is_open || nested::is_deaf(context) {
         set_signal_mask(ucontext.sigmask & !MEMORY_FAULTS);
     }
+    go_to_dispatcher(context)
+}
+
+/// Goes from the handler to the dispatcher, for `gate.reason`. The context is complete, and nothing on the runtime's stack is needed any
+/// more: the thread was in a gate, or not in the runtime.
+pub fn go_to_dispatcher(context: &ThreadContext) -> ! {
     let stack = context.gate.stack_top;
-    // SAFETY: what the gate does up to there is done: the context is complete, and MXCSR and flags are as the kernel and the
-    // handler's entry set them. The thread was in the gate, so nothing is on the runtime's stack, and nothing on this one is
-    // needed any more.
+    // SAFETY: as said; MXCSR and flags are as the kernel and the handler's entry set them, and nothing on this stack is needed any more.
     unsafe {
         asm!("mov rsp, {stack}", "jmp {dispatch}", stack = in(reg) stack, dispatch = sym gate::clew_call_dispatch,
             options(noreturn))

@@ -12,32 +12,23 @@ use crate::context::signals::{HOLDS, PENDING_LEAVE, PENDING_SIGNAL};
 use crate::context::ThreadContext;
 use crate::cpu::dispatcher::REASON_RESUME;
 use crate::cpu::gate;
-use crate::cpu::selectors::{self, own_selector, USER_CS, USER_SS};
+use crate::cpu::selectors;
 use crate::cpu::signal::blocked;
 use crate::cpu::signal::deliver;
 use crate::cpu::signal::frame;
 use crate::cpu::signal::image::{is_in_image, redirect};
+use crate::cpu::signal::leaving;
 use crate::cpu::sys::calls::CALL_BYTES;
 use crate::cpu::sys::kernel::{UContext, AUDIT_ARCH};
 use crate::signal::table::{ALL_BUT_FAULTS, ALL_BUT_MEMORY_FAULTS};
 use crate::signal::{merging, nested};
 use crate::sys::calls::set_signal_mask;
-use crate::sys::kernel::{
-    SigInfo, MEMORY_FAULTS, SIGSEGV, SIGSYS, SIGTRAP, SYS_USER_DISPATCH, TRAP_TRACE, UNDEFERRED_SIGNALS,
-};
+use crate::sys::kernel::{SigInfo, MEMORY_FAULTS, SIGSEGV, SIGSYS, SIGTRAP, SYS_USER_DISPATCH, TRAP_TRACE};
 use core::arch::asm;
 use core::sync::atomic::Ordering;
 
 /// As a mask, what must come while a thread runs natively: what its instructions and its calls cause.
-const NEEDED: u64 = {
-    let mut mask = 0;
-    let mut i = 0;
-    while i < UNDEFERRED_SIGNALS.len() {
-        mask |= 1 << (UNDEFERRED_SIGNALS[i] - 1);
-        i += 1;
-    }
-    mask
-};
+const NEEDED: u64 = !ALL_BUT_FAULTS;
 
 /// The thread goes on with the program's own code at the context's pc, until a signal comes. All signals are blocked; its mask is
 /// `mask`. Does not come back.
@@ -140,24 +131,12 @@ fn leave_for_dispatcher(context: &mut ThreadContext, signal: u32, ucontext: &UCo
     if MEMORY_FAULTS & 1 << (signal - 1) != 0 || nested::is_deaf(context) {
         set_signal_mask(ALL_BUT_MEMORY_FAULTS);
     }
-    let stack = context.gate.stack_top;
-    // SAFETY: the context is complete, and MXCSR and flags are as the kernel and the handler's entry set them. Nothing is on the
-    // runtime's stack, and nothing on this one is needed any more.
-    unsafe {
-        asm!("mov rsp, {stack}", "jmp {dispatch}", stack = in(reg) stack, dispatch = sym gate::clew_call_dispatch,
-            options(noreturn))
-    }
+    leaving::go_to_dispatcher(context)
 }
 
 /// The thread's state is that of the program's code that was interrupted.
 fn take_registers(context: &mut ThreadContext, ucontext: &mut UContext) {
-    let machine = &mut ucontext.mcontext;
-    context.registers.general = machine.registers();
-    context.registers.flags = machine.rflags;
-    context.registers.pc = AppPc::from_raw(machine.rip);
-    context.registers.code_selector = own_selector(machine.cs, USER_CS);
-    context.registers.stack_selector = own_selector(machine.ss, USER_SS);
-    (machine.cs, machine.ss) = (USER_CS, USER_SS);
+    context.registers.take_native(&mut ucontext.mcontext);
     context.gate.note_fault_fragment(FragmentId::NONE);
     selectors::take_gs(context);
 }
