@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0xfd, 0x87, 0x1c, 0x0e, 0x52, 0xf2, 0xde, 0x02, 0xb6, 0x19, 0xc1, 0xa9, 0x16, 0x44, 0x56, 0xa1, 0x84, 0xd7, 0xee,
-    0xf9, 0xa1, 0xdd, 0xb0, 0xed, 0x2e, 0xd9, 0xd6, 0x10, 0xad, 0xc2, 0x67, 0x01,
+    0xae, 0x17, 0x5d, 0x46, 0xd3, 0xa4, 0x42, 0xc4, 0x02, 0x64, 0x10, 0xf2, 0xbc, 0x04, 0x81, 0x79, 0xe2, 0xb4, 0xd7,
+    0xbc, 0xdc, 0xaa, 0x02, 0xca, 0x99, 0xd7, 0x06, 0x52, 0xa6, 0x7e, 0x9b, 0x30,
 ];
 /// the least that is mapped at once
 pub const PAGE_BYTES: u64 = 0x1000;
@@ -70,6 +70,10 @@ pub const MAX_CAPTURE_VALUES: u64 = 0xc0;
 pub const MAX_CAPTURE_TEXT: u64 = 0x1000;
 /// bytes of the values that are bytes, of all forms at one address
 pub const MAX_CAPTURE_TEXTS: u64 = 0x10000;
+/// fields of a capture that opens a call: what is kept until it returns
+pub const MAX_KEPT_VALUES: u64 = 0xa;
+/// CapturePlace.call_kind: the greatest
+pub const MAX_CALL_KINDS: u64 = 0xffff;
 /// bytes of a thread's name, as the kernel keeps it
 pub const CAPTURE_NAME_BYTES: u64 = 0x10;
 /// CaptureForm.condition: there is none
@@ -414,7 +418,8 @@ pub mod capture_type {
 /// immediate's lower half on, as many as its upper half says. convert: a, which is of type immediate. add to
 /// complement: arithmetic of type, which both operands are of. equal to less_equal: 1 or 0, an i32, of operands of
 /// type. logical_and, logical_or, logical_not: of i32; what the left one decides does not ask the right one.
-/// text_equal: 1 or 0.
+/// text_equal: 1 or 0. kept: of a call that has returned, the field that was kept when it began, of the number that the
+/// immediate's lower half is; of bytes as many as its upper half says, at most; missing elsewhere.
 pub mod capture_operation {
     pub const CONSTANT: u8 = 0;
     pub const REGISTER: u8 = 1;
@@ -445,11 +450,13 @@ pub mod capture_operation {
     pub const LOGICAL_OR: u8 = 26;
     pub const LOGICAL_NOT: u8 = 27;
     pub const TEXT_EQUAL: u8 = 28;
+    pub const KEPT: u8 = 29;
 }
 
 /// What a capture may ask about the place beside registers and memory: thread, process, processor, nanoseconds of
 /// CLOCK_MONOTONIC, how many calls are open, the thread's name; and its thread pointer, from which its thread-local
-/// variables are found: the word that it points at, which by the ABI is itself.
+/// variables are found: the word that it points at, which by the ABI is itself. duration: of a call that has returned,
+/// nanoseconds since it began; missing elsewhere, and where a thread may be refused the time stamp counter.
 pub mod capture_context {
     pub const TID: u8 = 0;
     pub const PID: u8 = 1;
@@ -458,14 +465,19 @@ pub mod capture_context {
     pub const DEPTH: u8 = 4;
     pub const COMM: u8 = 5;
     pub const THREAD_POINTER: u8 = 6;
+    pub const DURATION: u8 = 7;
 }
 
 /// What is done where a capture's condition holds: a CaptureRecord is written; or the thread stops (RequestKind.hold);
-/// or the fields are added to a row of a table: its keys, and behind them, if the table has values, what is added up.
+/// or the fields are added to a row of a table: its keys, and behind them, if the table has values, what is added up;
+/// or a call begins there, in front of the function's first instruction, and the fields are kept until it returns to
+/// where its return address says: then the capture whose place is nowhere (pc 0) and whose call_kind is the same is
+/// taken there.
 pub mod capture_action {
     pub const RECORD: u32 = 0;
     pub const STOP: u32 = 1;
     pub const AGGREGATE: u32 = 2;
+    pub const CALL: u32 = 3;
 }
 
 /// Why a thread is stopped in the dispatcher: the controller holds the process, the thread has made the one step that
@@ -691,7 +703,7 @@ const _: () = assert!(core::mem::offset_of!(CaptureInstruction, immediate) == 8)
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CapturePlace {
-    /// address of the instruction (written by: controller:live)
+    /// address of the instruction; 0: it is taken where calls of call_kind return (written by: controller:live)
     pub pc: u64,
     /// what a CaptureRecord calls it (written by: controller:live)
     pub number: u32,
@@ -713,8 +725,13 @@ pub struct CapturePlace {
     /// 1: u64\[aggregate_buckets\], filled up to a multiple of 128 bytes, are behind each row (written by:
     /// controller:live)
     pub table_has_histograms: u8,
+    /// action call: of which kind the call is; any other: 0, or the kind of the calls behind which it is taken. A
+    /// number is never used for another form (written by: controller:live)
+    pub call_kind: u32,
+    /// zero (written by: controller:live)
+    pub reserved: u32,
 }
-const _: () = assert!(core::mem::size_of::<CapturePlace>() == 32);
+const _: () = assert!(core::mem::size_of::<CapturePlace>() == 40);
 const _: () = assert!(core::mem::offset_of!(CapturePlace, pc) == 0);
 const _: () = assert!(core::mem::offset_of!(CapturePlace, number) == 8);
 const _: () = assert!(core::mem::offset_of!(CapturePlace, action) == 12);
@@ -725,6 +742,8 @@ const _: () = assert!(core::mem::offset_of!(CapturePlace, table_keys) == 28);
 const _: () = assert!(core::mem::offset_of!(CapturePlace, table_rows_log2) == 29);
 const _: () = assert!(core::mem::offset_of!(CapturePlace, table_has_values) == 30);
 const _: () = assert!(core::mem::offset_of!(CapturePlace, table_has_histograms) == 31);
+const _: () = assert!(core::mem::offset_of!(CapturePlace, call_kind) == 32);
+const _: () = assert!(core::mem::offset_of!(CapturePlace, reserved) == 36);
 
 /// In front of the rows of a table of aggregates.
 #[repr(C)]
@@ -983,7 +1002,12 @@ pub struct StatusPage {
     /// 1: threads that begin are not followed (written by: controller:live)
     pub unfollows_new: u32,
     /// zero (written by: runtime)
-    pub reserved: [u8; 836],
+    pub reserved_calls: u32,
+    /// calls whose returns were to be captured and that were forgotten: too many were open, or a signal came where
+    /// several returned at once (written by: runtime)
+    pub calls_forgotten: u64,
+    /// zero (written by: runtime)
+    pub reserved: [u8; 824],
 }
 const _: () = assert!(core::mem::size_of::<StatusPage>() == 4096);
 const _: () = assert!(core::mem::offset_of!(StatusPage, state) == 0);
@@ -1055,7 +1079,9 @@ const _: () = assert!(core::mem::offset_of!(StatusPage, prefetch_refused) == 323
 const _: () = assert!(core::mem::offset_of!(StatusPage, native_runs) == 3240);
 const _: () = assert!(core::mem::offset_of!(StatusPage, native_calls) == 3248);
 const _: () = assert!(core::mem::offset_of!(StatusPage, unfollows_new) == 3256);
-const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 3260);
+const _: () = assert!(core::mem::offset_of!(StatusPage, reserved_calls) == 3260);
+const _: () = assert!(core::mem::offset_of!(StatusPage, calls_forgotten) == 3264);
+const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 3272);
 
 /// One thread's row. The ring's bytes from ring_tail up to ring_head (both count all bytes ever, modulo ring_bytes they
 /// are places) are whole records.
@@ -1399,7 +1425,7 @@ pub struct CaptureRecord {
     pub continuations: u16,
     /// who came there (written by: runtime:thread)
     pub tid: u32,
-    /// where (written by: runtime:thread)
+    /// where; of a call that has returned, the function (written by: runtime:thread)
     pub pc: u64,
     /// time stamp counter (written by: runtime:thread)
     pub tsc: u64,

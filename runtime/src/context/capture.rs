@@ -1,9 +1,13 @@
 //! What a thread's context has for captures: what translated code works out in front of a block, and how it leaves for that.
 
 use crate::context::addresses::AppPc;
+use crate::protocol::MAX_CAPTURES_AT_PLACE;
 
 /// `Capture::outcome`: nothing was worked out yet, because the dispatcher has to do something before (`Capture::is_prepared`).
 pub const UNPREPARED: u32 = 1 << 31;
+
+/// And because it has to look for calls that return there: the rest is done afterwards.
+pub const UNFETCHED: u32 = 1 << 30;
 
 /// Of so many handlers at a time it is known what they interrupted.
 pub const N_FRAMES: usize = 4;
@@ -38,6 +42,15 @@ pub struct Capture {
     pub next_frame: u64,
     /// The program's registers that are used: by the processor (cpu::instrument::captures).
     pub spilled: [u64; 8],
+    /// By capture of the place: where in the block the call lies that has returned (instrument/captures/open_calls.rs); 0: none.
+    pub matched: [u64; MAX_CAPTURES_AT_PLACE as usize],
+    /// Not 0: the thread has room for open calls.
+    pub has_open_calls: u32,
+    /// How many open calls found no room there; not 0: those that return to the place have it (`is_fetched`).
+    pub n_other_calls: u32,
+    pub is_fetched: u32,
+    /// Not 0: only what is taken where calls return is taken once more, for another call that has returned at the same time.
+    pub is_again: u32,
     /// Where the thread's slot and its ring are, for what translated code writes by itself.
     pub slot_address: u64,
     pub ring: u64,

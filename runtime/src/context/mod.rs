@@ -13,6 +13,7 @@
 //! | `SIGNAL_STACK_OFFSET` | the kernel's alternate signal stack |
 //! | `FRAME_OFFSET` | a signal frame that the runtime builds for itself |
 //! | `CAPTURE_VALUES_OFFSET` | values of captures while they are worked out |
+//! | `OPEN_CALLS_OFFSET` | calls that are open and whose returns are captured |
 //! | `THREAD_COUNTERS_OFFSET` | the window onto this thread's counters in the shared memory |
 
 pub mod addresses;

@@ -2,8 +2,8 @@
 
 use crate::buffer::Shared;
 use crate::context::layout::{
-    BRANCH_TABLE_OFFSET, KEPT_COUNTERS_OFFSET, PRIVATE_BYTES, SHADOW_BYTES, SHADOW_OFFSET, SIGNAL_STACK_BYTES,
-    SIGNAL_STACK_OFFSET, STACK_BYTES, STACK_OFFSET,
+    BRANCH_TABLE_OFFSET, KEPT_COUNTERS_OFFSET, OPEN_CALLS_BYTES, OPEN_CALLS_OFFSET, PRIVATE_BYTES, SHADOW_BYTES,
+    SHADOW_OFFSET, SIGNAL_STACK_BYTES, SIGNAL_STACK_OFFSET, STACK_BYTES, STACK_OFFSET,
 };
 use crate::context::numbers::FragmentId;
 use crate::context::ThreadContext;
@@ -68,6 +68,15 @@ pub fn map_shadow_stack(context: &mut ThreadContext, shared: Shared) -> bool {
         context.left.has_shadow_stack = map_zeros(start, PAGE_BYTES + SHADOW_BYTES, 2, shared);
     }
     context.left.has_shadow_stack
+}
+
+/// Has the thread have room for open calls, of which there are none. `false`: reported.
+pub fn map_open_calls(context: &mut ThreadContext, shared: Shared) -> bool {
+    let start = context.self_address + OPEN_CALLS_OFFSET;
+    if context.capture.has_open_calls == 0 {
+        context.capture.has_open_calls = u32::from(map_zeros(start, OPEN_CALLS_BYTES, 4, shared));
+    }
+    context.capture.has_open_calls != 0
 }
 
 /// Has the block have what is kept of a thread's path at checkpoints, as zeros. `false`: reported.

@@ -33,7 +33,13 @@ from clew.capture.syntax import (
 from clew.capture.types import CType, common_type, data_type, find_type, is_float, is_plain, promote
 from clew.dataclass import dataclass
 from clew.errors import BinaryError, CaptureError
-from clew.protocol._constants import CaptureContext, CaptureOperation, CaptureType
+from clew.protocol._constants import (
+    CAPTURE_NAME_BYTES,
+    MAX_KEPT_VALUES,
+    CaptureContext,
+    CaptureOperation,
+    CaptureType,
+)
 
 __all__ = ["DEFAULT_STRING_BYTES", "Machine", "asks_program", "compile_capture"]
 
@@ -66,7 +72,7 @@ class Machine:
     their numbers, of which there are `n_vectors`. `arguments` are the registers of a function's first arguments,
     `result` that of what it returns, `stack_pointer` that of its stack, where further arguments are from
     `stack_arguments` bytes on. `find_symbol` gives the address of a symbol, None if there is none; `scope` knows the
-    program's variables and types.
+    program's variables and types. `entry` is what names mean where a call begins, of what is taken when it returns.
     """
 
     registers: Sequence[str]
@@ -78,6 +84,7 @@ class Machine:
     stack_arguments: int
     find_symbol: Callable[[str], int | None]
     scope: Scope | None = None
+    entry: Machine | None = None
 
 
 def compile_capture(
@@ -94,7 +101,7 @@ def compile_capture(
         asked = None if condition is None else compiler.truth_of(condition)
     except RecursionError:
         raise CaptureError(f"{compiler.builder.text!r} is nested too deeply") from None
-    form = Form(compiler.builder.instructions, numbers, asked, bytes(compiler.builder.data))
+    form = compiler.form(numbers, asked)
     check_form(form)
     return form
 
@@ -136,11 +143,29 @@ class _Compiler:
         self._add, self._convert, self._error = self.builder.add, self.builder.convert, self.builder.error
         self._constant, self._pointer = self.builder.constant, self.builder.pointer
         self._ask_number = self.builder.ask_number
+        self._entry = None if machine.entry is None else _Compiler(machine.entry)
+        self._kept: list[int] = []
+        """What the call keeps for who asks when it returns: numbers of instructions."""
 
     def compile(self, text: str, kind: CaptureType | None) -> int:
         """Add what an expression needs, as a value of a type if one is given; the number of its instruction."""
         made = self._parse(text)
         return (made if kind is None else self._as_kind(made, kind)).number
+
+    def form(self, fields: Sequence[int], condition: int | None = None) -> Form:
+        """The form that takes those values. Raises CaptureError."""
+        entry = None if self._entry is None else self._entry.form(self._entry._kept)
+        form = Form(self.builder.instructions, fields, condition, bytes(self.builder.data), entry)
+        check_form(form)
+        return form
+
+    def keep(self, node: Node, text: str) -> tuple[int, Made]:
+        """Have a value kept when the call begins: which field it is, and its type."""
+        self.builder.text = text
+        made = self._make(node)
+        if made.number not in self._kept:
+            self._kept.append(made.number)
+        return self._kept.index(made.number), made
 
     def _parse(self, text: str) -> Made:
         self.builder.text = text
@@ -196,6 +221,8 @@ class _Compiler:
                 return self._convert(self._register(machine.result, node.at), CType(_Type.I64))
             if name in _WORDS:
                 what = _WORDS[name]
+                if what == CaptureContext.DURATION and self._entry is None:
+                    raise self._error("duration is known only when a call has returned", node.at)
                 return self._add(_Op.CONTEXT, CType(CONTEXT_TYPES.get(what, _Type.U32)), immediate=what)
         if name in machine.registers or node.is_register or self._is_vector(name):
             return self._register(name, node.at)
@@ -227,10 +254,33 @@ class _Compiler:
         distance = machine.stack_arguments + 8 * (index - len(machine.arguments))
         return self.builder.load(self.builder.offset(self._register(machine.stack_pointer, at), distance), U64)
 
+    def _from_entry(self, node: Call) -> Made:
+        """What was kept when the call began that has returned."""
+        if self._entry is None:
+            raise self._error("entry(...) is what something was when a call began that has returned now", node.at)
+        if len(node.arguments) != 1:
+            raise self._error("entry takes 1 argument", node.at)
+        index, made = self._entry.keep(node.arguments[0], self.builder.text)
+        if index >= MAX_KEPT_VALUES:
+            raise self._error(f"of one call {MAX_KEPT_VALUES} values are kept at most", node.at)
+        size = max(self._entry.text_bytes(made), 1) if made.type.kind == _Type.TEXT else 0
+        return self._add(_Op.KEPT, made.type, immediate=size << 32 | index)
+
+    def text_bytes(self, made: Made) -> int:
+        """How many bytes a value that is bytes has at most."""
+        one = self.builder.instructions[made.number]
+        if one.operation == _Op.LITERAL:
+            return one.immediate >> 32
+        return CAPTURE_NAME_BYTES if one.operation == _Op.CONTEXT else one.immediate
+
     def _call(self, node: Call) -> Made:
+        if node.function == "entry":
+            return self._from_entry(node)
         wanted = {"str": (1, 2), "bytes": (2, 2)}.get(node.function)
         if wanted is None:
-            raise self._error(f"{node.function}: no such function; there is str(p[, max]) and bytes(p, n)", node.at)
+            raise self._error(
+                f"{node.function}: no such function; there is str(p[, max]), bytes(p, n), entry(x)", node.at
+            )
         least, most = wanted
         if not least <= len(node.arguments) <= most:
             raise self._error(
@@ -367,7 +417,7 @@ class _Compiler:
 
     def _is_answer(self, number: int) -> bool:
         operation = self.builder.instructions[number].operation
-        return operation >= _Op.EQUAL
+        return _Op.EQUAL <= operation <= _Op.TEXT_EQUAL
 
     def _zero(self, kind: CaptureType) -> Made:
         return self._constant(0, kind)

@@ -19,6 +19,7 @@ from clew.protocol._constants import (
     MAX_CAPTURE_TEXT,
     MAX_CAPTURE_TEXTS,
     MAX_CAPTURE_VALUES,
+    MAX_KEPT_VALUES,
     NO_CONDITION,
     CaptureContext,
     CaptureOperation,
@@ -36,6 +37,7 @@ CONTEXT_TYPES: Final = {
     CaptureContext.COMM: CaptureType.TEXT,
     CaptureContext.TIME: CaptureType.U64,
     CaptureContext.THREAD_POINTER: CaptureType.U64,
+    CaptureContext.DURATION: CaptureType.U64,
 }
 """Of what is known of a place: the types; of all else u32."""
 
@@ -43,7 +45,7 @@ _HEAD, _PACKED = row_of("CaptureForm"), row_of("CaptureInstruction")
 
 _Op = CaptureOperation
 _ARITHMETIC: Final = range(_Op.ADD, _Op.SHIFT_RIGHT + 1)
-_COMPARISONS: Final = range(_Op.EQUAL, _Op.LESS_EQUAL + 1)
+_ANSWERS: Final = range(_Op.EQUAL, _Op.TEXT_EQUAL + 1)
 _INTEGERS_ONLY: Final = (
     _Op.REMAINDER,
     _Op.BIT_AND,
@@ -68,7 +70,7 @@ class Instruction:
     @property
     def result(self) -> CaptureType:
         """The type of its value."""
-        is_answer = self.operation in _COMPARISONS or self.operation >= _Op.LOGICAL_AND
+        is_answer = self.operation in _ANSWERS
         return CaptureType.I32 if is_answer else self.kind
 
 
@@ -100,13 +102,15 @@ class Form:
     """`fields` are the instructions whose values are taken.
 
     `condition` is the one, of type i32, where which is 0 or missing nothing is taken; None: always. `data` are the
-    bytes of literals.
+    bytes of literals. Of what is taken when a call returns, `entry` is what is kept when it begins: its fields, which no
+    condition chooses.
     """
 
     instructions: Sequence[Instruction]
     fields: Sequence[int]
     condition: int | None = None
     data: bytes = b""
+    entry: Form | None = None
 
     @property
     def room(self) -> CaptureRoom:
@@ -181,6 +185,10 @@ def _find_fault(form: Form, number: int, one: Instruction) -> str:
         return "" if types == [CaptureType.TEXT] * 2 else "both operands are bytes"
     if operation == _Op.CONTEXT:
         return _find_fault_of_context(one)
+    if operation == _Op.KEPT:
+        field, size = one.immediate & 0xFFFFFFFF, one.immediate >> 32
+        is_sound = field < MAX_KEPT_VALUES and (0 < size <= MAX_BYTES if is_text else not size)
+        return "" if is_sound else "no such field is kept"
     if is_text:
         return "text has no arithmetic"
     if operation in (_Op.REGISTER, _Op.VECTOR):
@@ -211,7 +219,7 @@ def _find_fault_of_context(one: Instruction) -> str:
 
 
 def _count_operands(operation: CaptureOperation) -> int:
-    if operation in (_Op.CONSTANT, _Op.REGISTER, _Op.VECTOR, _Op.CONTEXT, _Op.LITERAL):
+    if operation in (_Op.CONSTANT, _Op.REGISTER, _Op.VECTOR, _Op.CONTEXT, _Op.LITERAL, _Op.KEPT):
         return 0
     if operation in (_Op.LOAD, _Op.STRING, _Op.CONVERT, _Op.NEGATE, _Op.COMPLEMENT, _Op.LOGICAL_NOT):
         return 1
@@ -221,4 +229,6 @@ def _count_operands(operation: CaptureOperation) -> int:
 def _count_text_bytes(one: Instruction) -> int:
     if one.operation in (_Op.STRING, _Op.BYTES):
         return one.immediate + 7 & -8
+    if one.operation == _Op.KEPT:
+        return (one.immediate >> 32) + 7 & -8
     return CAPTURE_NAME_BYTES if one.operation == _Op.CONTEXT and one.kind == CaptureType.TEXT else 0

@@ -39,6 +39,9 @@ class Place(Protocol):
     def context(self, what: CaptureContext) -> Value:
         """What is asked of the place beside that; None where it is not known."""
 
+    def kept(self, field: int) -> Value:
+        """A field that was kept when the call began that has returned; None where there is none."""
+
     def read(self, address: int, size_bytes: int) -> bytes:
         """Memory from an address on: as much of it as can be read."""
 
@@ -67,6 +70,8 @@ def _do(form: Form, one: Instruction, values: Sequence[Value], place: Place) -> 
             return None if bits is None else from_bits(bits, kind)
         case _Op.CONTEXT:
             return place.context(CaptureContext(one.immediate))
+        case _Op.KEPT:
+            return place.kept(one.immediate & 0xFFFFFFFF)
         case _Op.LITERAL:
             start = one.immediate & 0xFFFFFFFF
             return form.data[start : start + (one.immediate >> 32)]

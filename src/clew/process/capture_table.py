@@ -25,13 +25,14 @@ CAPTURE_TABLE_BYTES: Final = _PLACES_BYTES + MAX_CAPTURE_BYTES
 @dataclass(frozen=True)
 class CaptureRow:
     """What is captured in front of the instruction at `pc`: by a packed `form`, under a `number`; added up in a
-    `table`."""
+    `table`. A call that begins is of `call_kind`; what is taken where such calls return has the same, and a `pc` of 0."""
 
     pc: int
     number: int
     action: CaptureAction
     form: bytes
     table: TableShape | None = None
+    call_kind: int = 0
 
 
 class CaptureTable:
@@ -92,6 +93,7 @@ class CaptureTable:
                 action=row.action,
                 form_start=start,
                 form_bytes=len(row.form),
+                call_kind=row.call_kind,
                 **table,
             )
         self._n_written = len(self.rows)

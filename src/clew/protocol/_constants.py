@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("fd871c0e52f2de02b619c1a9164456a184d7eef9a1ddb0ed2ed9d610adc26701")
+SCHEMA_HASH: Final = bytes.fromhex("ae175d46d3a442c4026410f2bc048179e2b4d7bcdcaa02ca99d70652a67e9b30")
 
 CONTAINER_MAGIC: Final = 3544686211845344323
 """what a container begins with: CLDATA11"""
@@ -86,6 +86,10 @@ MAX_CAPTURE_TEXT: Final = 4096
 """bytes of one value that is bytes, and of the data of all forms at one address"""
 MAX_CAPTURE_TEXTS: Final = 65536
 """bytes of the values that are bytes, of all forms at one address"""
+MAX_KEPT_VALUES: Final = 10
+"""fields of a capture that opens a call: what is kept until it returns"""
+MAX_CALL_KINDS: Final = 65535
+"""CapturePlace.call_kind: the greatest"""
 CAPTURE_NAME_BYTES: Final = 16
 """bytes of a thread's name, as the kernel keeps it"""
 NO_CONDITION: Final = 65535
@@ -505,7 +509,8 @@ class CaptureOperation(IntEnum):
     immediate's lower half on, as many as its upper half says. convert: a, which is of type immediate. add to
     complement: arithmetic of type, which both operands are of. equal to less_equal: 1 or 0, an i32, of operands of
     type. logical_and, logical_or, logical_not: of i32; what the left one decides does not ask the right one.
-    text_equal: 1 or 0.
+    text_equal: 1 or 0. kept: of a call that has returned, the field that was kept when it began, of the number that
+    the immediate's lower half is; of bytes as many as its upper half says, at most; missing elsewhere.
     """
 
     CONSTANT = 0
@@ -537,12 +542,15 @@ class CaptureOperation(IntEnum):
     LOGICAL_OR = 26
     LOGICAL_NOT = 27
     TEXT_EQUAL = 28
+    KEPT = 29
 
 
 class CaptureContext(IntEnum):
     """What a capture may ask about the place beside registers and memory: thread, process, processor, nanoseconds of
     CLOCK_MONOTONIC, how many calls are open, the thread's name; and its thread pointer, from which its thread-local
-    variables are found: the word that it points at, which by the ABI is itself.
+    variables are found: the word that it points at, which by the ABI is itself. duration: of a call that has
+    returned, nanoseconds since it began; missing elsewhere, and where a thread may be refused the time stamp
+    counter.
     """
 
     TID = 0
@@ -552,17 +560,21 @@ class CaptureContext(IntEnum):
     DEPTH = 4
     COMM = 5
     THREAD_POINTER = 6
+    DURATION = 7
 
 
 class CaptureAction(IntEnum):
     """What is done where a capture's condition holds: a CaptureRecord is written; or the thread stops
     (RequestKind.hold); or the fields are added to a row of a table: its keys, and behind them, if the table has
-    values, what is added up.
+    values, what is added up; or a call begins there, in front of the function's first instruction, and the fields
+    are kept until it returns to where its return address says: then the capture whose place is nowhere (pc 0) and
+    whose call_kind is the same is taken there.
     """
 
     RECORD = 0
     STOP = 1
     AGGREGATE = 2
+    CALL = 3
 
 
 class HoldReason(IntEnum):
@@ -666,7 +678,7 @@ SESSION_HEADER_BYTES: Final = 256
 FILTER_RANGE_BYTES: Final = 24
 CAPTURE_FORM_BYTES: Final = 8
 CAPTURE_INSTRUCTION_BYTES: Final = 16
-CAPTURE_PLACE_BYTES: Final = 32
+CAPTURE_PLACE_BYTES: Final = 40
 AGGREGATE_HEAD_BYTES: Final = 128
 AGGREGATE_ROW_BYTES: Final = 128
 BLOCK_CHANGE_BYTES: Final = 4
@@ -754,7 +766,7 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
         },
     ),
     "CapturePlace": (
-        32,
+        40,
         {
             "pc": (0, "<Q"),
             "number": (8, "<I"),
@@ -766,6 +778,8 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "table_rows_log2": (29, "<B"),
             "table_has_values": (30, "<B"),
             "table_has_histograms": (31, "<B"),
+            "call_kind": (32, "<I"),
+            "reserved": (36, "<I"),
         },
     ),
     "AggregateHead": (
@@ -885,7 +899,9 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "native_runs": (3240, "<Q"),
             "native_calls": (3248, "<Q"),
             "unfollows_new": (3256, "<I"),
-            "reserved": (3260, "<836s"),
+            "reserved_calls": (3260, "<I"),
+            "calls_forgotten": (3264, "<Q"),
+            "reserved": (3272, "<824s"),
         },
     ),
     "ThreadSlot": (

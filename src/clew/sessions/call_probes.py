@@ -117,14 +117,23 @@ class CallProbes:
         """Has threads of a process waited for, if that can be (Holding.be_heard)."""
         return self._lane.hear
 
-    def log(self, sink: CaptureSink, where: str | int | None, capture: Iterable[str], condition: str | None) -> CallLog:
-        """Record calls of a function, which `sink` takes. Raises CaptureError, UsageError, ControlError."""
+    def log(
+        self,
+        sink: CaptureSink,
+        where: str | int | None,
+        capture: Iterable[str],
+        condition: str | None,
+        *,
+        has_returned: bool = False,
+    ) -> CallLog:
+        """Record calls of a function, or their returns, which `sink` takes. Raises CaptureError, UsageError,
+        ControlError."""
         from clew.sessions.call_logs import CallLog
 
         capture = [capture] if isinstance(capture, str) else list(capture)
         if len(capture) > MAX_CAPTURE_FIELDS:
             raise CaptureError(f"{len(capture)} values: a log takes {MAX_CAPTURE_FIELDS} at most")
-        place, wanted = self._read(where, capture, condition, keeps_types=True)
+        place, wanted = self._read(where, capture, condition, has_returned=has_returned, keeps_types=True)
 
         def note(number: int) -> CallLog:
             sink.watch(number)
@@ -132,12 +141,14 @@ class CallProbes:
 
         return self._target.run(lambda control: self._arm(control, place, wanted, Wish.LOG, note))
 
-    def add_up(self, room: AggregateRoom, where: str | int, wish: AggregateWish) -> Aggregate:
-        """Add up something at a function. Raises CaptureError, UsageError, ControlError."""
+    def add_up(
+        self, room: AggregateRoom, where: str | int, wish: AggregateWish, *, has_returned: bool = False
+    ) -> Aggregate:
+        """Add up something at a function, or when it returns. Raises CaptureError, UsageError, ControlError."""
         from clew.sessions.aggregates import Aggregate
 
         taken = [*wish.by, *([] if wish.value is None else [wish.value])]
-        place, wanted = self._read(where, taken, wish.condition, keeps_types=True)
+        place, wanted = self._read(where, taken, wish.condition, has_returned=has_returned, keeps_types=True)
         table = room.make(wish, wanted.kinds())
 
         def note(number: int) -> Aggregate:
@@ -235,7 +246,7 @@ class CallProbes:
             probe = self._by_number.get(number)
             if probe is None:
                 continue
-            call = Call(stop, form, probe._texts, self._target)
+            call = Call(stop, form, probe._texts, self._target, stop.kept.get(number, ()))
             if changed:
                 call.take_over(changed)
             if call.holds:

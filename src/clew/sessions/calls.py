@@ -5,18 +5,15 @@ Runs in the controller, in the thread that runs callbacks.
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping, MutableMapping, MutableSequence
+from collections.abc import Iterator, Mapping, MutableMapping, MutableSequence, Sequence
 from typing import TYPE_CHECKING, Any
 
 from clew.address import Pid
 from clew.capture.interpreter import Value, interpret
 from clew.errors import UsageError
-from clew.process.identity import read_stat
-from clew.process.linux import read_as_program
-from clew.protocol._constants import CaptureContext
 from clew.sessions.backtrace import Frame
 from clew.sessions.memory import read_memory, write_memory
+from clew.sessions.thread_place import ThreadPlace, read_comm
 from clew.sessions.threads import SessionThread
 
 if TYPE_CHECKING:
@@ -105,16 +102,17 @@ class Arguments(MutableSequence[int]):
         return values
 
 
-class Call:
+class Call(ThreadPlace):
     """A call of a function in thread `tid`, `registers` are its registers.
 
     `call[text]` is what an expression of `capture` came to: a number, bytes, or None where it could not be had.
     `number` is the same for a call and its return, 0 where nobody waits for that.
     """
 
-    def __init__(self, stop: Stop, form: Form, texts: list[str], target: SessionTarget) -> None:
-        self.pid = int(stop.pid)
-        self.tid = int(stop.thread.tid)
+    def __init__(
+        self, stop: Stop, form: Form, texts: list[str], target: SessionTarget, kept: Sequence[Value] = ()
+    ) -> None:
+        super().__init__(stop.pid, stop.memory_pid, stop.thread, kept, stop.began_ns)
         self.is_return = stop.is_return
         self.number = stop.call
         self._stop, self._target, self._texts = stop, target, texts
@@ -155,7 +153,7 @@ class Call:
     @property
     def thread(self) -> SessionThread:
         """The thread, which is stopped here."""
-        name = (_read_comm(self._stop.memory_pid, self.tid) or b"").decode("utf-8", "replace")
+        name = (read_comm(self._stop.memory_pid, self.tid) or b"").decode("utf-8", "replace")
         return SessionThread(self.tid, name, "stopped", None, self.registers, self._target.unwind)
 
     @property
@@ -242,32 +240,6 @@ class Call:
         # As a callback may have set it.
         return self.registers[self._definition.held_registers[number]]
 
-    def vector(self, number: int) -> int | None:
-        """The low 64 bits of a vector register."""
-        vectors = self._stop.thread.vectors
-        return vectors[number] if number < len(vectors) else None
-
-    def context(self, what: CaptureContext) -> Value:
-        """What is known of the thread."""
-        match what:
-            case CaptureContext.TID:
-                return self.tid
-            case CaptureContext.PID:
-                return self.pid
-            case CaptureContext.COMM:
-                return _read_comm(self._stop.memory_pid, self.tid)
-            case CaptureContext.TIME:
-                return time.monotonic_ns()
-            case CaptureContext.THREAD_POINTER:
-                return self._stop.thread.thread_pointer
-            case CaptureContext.CPU:
-                return _read_processor(self._stop.memory_pid, self.tid)
-        return None
-
-    def read(self, address: int, size_bytes: int) -> bytes:
-        """Memory, as much as the program can read."""
-        return read_as_program(self._stop.memory_pid, address, size_bytes)
-
     def _argument_place(self, index: int) -> str | int:
         registers = self._architecture.argument_registers
         if not isinstance(index, int) or index < 0:
@@ -289,17 +261,3 @@ class Call:
             self.registers[place] = value
         else:
             write_memory(Pid(self._stop.memory_pid), place, (value & _MASK).to_bytes(8, "little"))
-
-
-def _read_comm(pid: Pid, tid: int) -> bytes | None:
-    try:
-        with open(f"/proc/{pid}/task/{tid}/comm", "rb") as file:
-            return file.read(64).rstrip(b"\n")
-    except OSError:
-        return None
-
-
-def _read_processor(pid: Pid, tid: int) -> int | None:
-    """The processor that a thread ran on last (proc_pid_stat(5), field 39)."""
-    fields = read_stat(f"{pid}/task/{tid}")
-    return int(fields[36]) if len(fields) > 36 else None

@@ -7,6 +7,7 @@ function, or back from it, waits there alone; the others run on.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from enum import Enum, auto
 from itertools import count
@@ -14,12 +15,14 @@ from typing import TYPE_CHECKING, Final
 
 from clew.address import Pid, Tid
 from clew.capture.form import CaptureRoom, Form
+from clew.capture.interpreter import Value, interpret
 from clew.dataclass import dataclass, field, replace
 from clew.errors import CaptureError, ControlError
 from clew.process.capture_table import CaptureRow
 from clew.process.maps import Mapping
-from clew.protocol._constants import MAX_CAPTURES_AT_PLACE, CaptureAction
+from clew.protocol._constants import MAX_CALL_KINDS, MAX_CAPTURES_AT_PLACE, CaptureAction
 from clew.sessions.memory import Images, read_memory
+from clew.sessions.thread_place import ThreadPlace
 from clew.sessions.where import NOWHERE, Where
 
 if TYPE_CHECKING:
@@ -34,6 +37,8 @@ __all__ = ["Places", "Stop", "Wish"]
 
 _ALWAYS: Final = Form([], []).pack()
 
+WORD_BYTES: Final = 8
+
 MAX_OPEN_CALLS: Final = 4096
 """Of a thread: calls that are to be told of when they return. What never returns is forgotten by what does."""
 
@@ -44,6 +49,7 @@ class Stop:
 
     `probes` are those who want to know, by their numbers, with what each takes there; `call` numbers the calls of a
     session, from 1 on, 0 for one whose return nobody wants to know of; `function` is the address of what was called.
+    Of one that has returned, `kept` is what probes had kept when it began, at `began_ns` of CLOCK_MONOTONIC.
     """
 
     holding: Holding
@@ -52,6 +58,8 @@ class Stop:
     is_return: bool
     call: int
     function: int
+    kept: dict[int, tuple[Value, ...]]
+    began_ns: int | None
 
     def __init__(
         self,
@@ -62,11 +70,14 @@ class Stop:
         is_return: bool,
         call: int,
         function: int,
+        kept: dict[int, tuple[Value, ...]] | None = None,
+        began_ns: int | None = None,
     ) -> None:
         # The thread waits meanwhile: a third of the time that it takes for any fields.
         own = self.__dict__
         own["holding"], own["thread"], own["probes"] = holding, thread, probes
         own["is_return"], own["call"], own["function"] = is_return, call, function
+        own["kept"], own["began_ns"] = kept or {}, began_ns
 
     @property
     def pid(self) -> Pid:
@@ -91,6 +102,8 @@ class _Open:
     probes: list[int]
     call: int
     function: int
+    kept: dict[int, tuple[Value, ...]]
+    began_ns: int
 
 
 class Wish(Enum):
@@ -130,18 +143,23 @@ class _Probe:
         form = self.forms.get((pid, address))
         return form or next((one for (_, place), one in self.forms.items() if place == address), None)
 
-    def row(self, address: int, form: Form) -> CaptureRow:
-        """What is captured at one of its addresses."""
-        match self.wish:
-            case Wish.LOG:
-                return CaptureRow(address, self.number, CaptureAction.RECORD, form.pack())
-            case Wish.AGGREGATE:
-                assert self.table is not None
-                return CaptureRow(address, self.number, CaptureAction.AGGREGATE, form.pack(), self.table.shape)
-            case Wish.CALL:
-                return CaptureRow(address, 0, CaptureAction.STOP, form.pack())
-        # What the condition says of a return is not known when the call begins.
-        return _stop_always(address)
+    def rows(self, address: int, form: Form, find_kind: Callable[[int, Form], int]) -> list[CaptureRow]:
+        """What is captured for it at one of its addresses; `find_kind` numbers the calls whose returns are."""
+        if self.wish == Wish.CALL:
+            return [CaptureRow(address, 0, CaptureAction.STOP, form.pack())]
+        if self.wish == Wish.RETURN:
+            # What the condition says of a return is not known when the call begins.
+            return [_stop_always(address)]
+        action = CaptureAction.RECORD if self.table is None else CaptureAction.AGGREGATE
+        shape = None if self.table is None else self.table.shape
+        if form.entry is None:
+            return [CaptureRow(address, self.number, action, form.pack(), shape)]
+        # Who begins such a call is to know what is taken when it returns.
+        kind = find_kind(self.number, form)
+        return [
+            CaptureRow(0, self.number, action, form.pack(), shape, kind),
+            CaptureRow(address, self.number, CaptureAction.CALL, form.entry.pack(), None, kind),
+        ]
 
 
 class Places:
@@ -158,7 +176,9 @@ class Places:
         self._probes: dict[int, _Probe] = {}
         self._numbers = count(1)
         self._calls = count(1)
+        self._kinds: dict[tuple[int, bytes, bytes], int] = {}
         self._open: dict[tuple[Pid, Tid], list[_Open]] = {}
+        self._inherited: dict[Pid, list[list[_Open]]] = {}
         self._known: dict[tuple[Pid, int], tuple[list[int], dict[int, Form]]] = {}
         """By process and address, until a probe changes: who wants to know of returns from there, and what those take
         who want to know of calls."""
@@ -167,6 +187,7 @@ class Places:
         self.n_overdue = 0
         """Threads that went on by themselves, since nobody let them go in time."""
         processes.tell_code_to(self._arm_all)
+        processes.holdings.tell_birth = self._inherit
 
     def add(
         self,
@@ -235,8 +256,14 @@ class Places:
 
     def _rows_of(self, followed: FollowedProcess) -> list[CaptureRow]:
         pid = followed.pid
-        rows = [one.row(address, form) for one in self._probes.values() for address, form in one.forms_of(pid).items()]
-        open_calls = (call for (owner, _), calls in self._open.items() if owner == pid for call in calls)
+        rows = [
+            row
+            for one in self._probes.values()
+            for address, form in one.forms_of(pid).items()
+            for row in one.rows(address, form, self._kind_of)
+        ]
+        own = [calls for (owner, _), calls in self._open.items() if owner == pid] + self._inherited.get(pid, [])
+        open_calls = (call for calls in own for call in calls)
         return rows + [_stop_always(call.return_pc) for call in open_calls]
 
     def _arm_all(self, followed: FollowedProcess, mappings: list[Mapping]) -> None:
@@ -273,18 +300,46 @@ class Places:
         self._ask_for_room(followed.pid, address, probe, form)
         probe.forms[followed.pid, address] = form
         self._known.clear()
-        holding.add_capture(probe.row(address, form), self._on_visit if probe.wish.stops else None)
+        for row in probe.rows(address, form, self._kind_of):
+            holding.add_capture(row, self._on_visit if probe.wish.stops else None)
+
+    def _kind_of(self, number: int, form: Form) -> int:
+        """The number of the calls of a probe whose returns are captured by a form. Raises ControlError."""
+        key = number, form.pack(), b"" if form.entry is None else form.entry.pack()
+        with self._lock:
+            kind = self._kinds.setdefault(key, len(self._kinds) + 1)
+        if kind > MAX_CALL_KINDS:
+            raise ControlError("too many probes of returns were ever asked for in this session")
+        return kind
 
     def _ask_for_room(self, pid: Pid, address: int, probe: _Probe, form: Form) -> None:
         """Raises ControlError where a place does not hold one more capture."""
         # What comes back to there may be told of, too.
-        n, room = 2, form.room.add(CaptureRoom())
+        entry = form if form.entry is None else form.entry
+        n, room = 2, entry.room.add(CaptureRoom()) and form.room.add(CaptureRoom()) and entry.room
         for other in self._probes.values():
             there = other.forms.get((pid, address)) if other is not probe else None
             if there is not None:
-                n, room = n + 1, room and room.add(there.room)
+                n, room = n + 1, room and room.add((there.entry or there).room)
         if n > MAX_CAPTURES_AT_PLACE or room is None:
             raise ControlError(f"{probe.where.text}: there is no room for one more capture at this place")
+
+    def _inherit(self, child: FollowedProcess, parent: FollowedProcess) -> None:
+        """A child begins, which returns from what one of its parent's threads has called."""
+        with self._lock:
+            calls = [list(open_calls) for (pid, _), open_calls in self._open.items() if pid == parent.pid and open_calls]
+            if calls:
+                self._inherited[child.pid] = calls
+
+    def _calls_of(self, followed: FollowedProcess, thread: StoppedThread) -> list[_Open]:
+        """The calls of a thread that are to be told of when they return, the latest last."""
+        key = followed.pid, thread.tid
+        if key not in self._open:
+            inherited = self._inherited.pop(followed.pid, []) if int(thread.tid) == int(followed.pid) else []
+            above = [calls for calls in inherited if calls[-1].stack_pointer >= thread.stack_pointer - WORD_BYTES]
+            # The thread that forked is the one whose stack this is.
+            self._open[key] = min(above, key=lambda calls: int(calls[-1].stack_pointer), default=[])
+        return self._open[key]
 
     def note_overdue(self) -> None:
         """A thread went on by itself."""
@@ -304,7 +359,16 @@ class Places:
         returned = self._find_return(followed, thread)
         if returned is not None and returned.probes:
             forms = self._forms_at(followed.pid, returned.function, returned.probes)
-            return Stop(holding, thread, forms, is_return=True, call=returned.call, function=returned.function)
+            return Stop(
+                holding,
+                thread,
+                forms,
+                is_return=True,
+                call=returned.call,
+                function=returned.function,
+                kept=returned.kept,
+                began_ns=returned.began_ns,
+            )
         where = followed.pid, thread.pc
         if where not in self._known:
             returns = self._forms_at(*where, self._numbers_of(Wish.RETURN))
@@ -323,12 +387,14 @@ class Places:
 
     def _find_return(self, followed: FollowedProcess, thread: StoppedThread) -> _Open | None:
         """The call that a thread has come back from; what it called and left otherwise is forgotten."""
-        calls = self._open.get((followed.pid, thread.tid)) if self._open else None
+        if not self._open:
+            return None
+        calls = self._calls_of(followed, thread)
         while calls and calls[-1].stack_pointer < thread.stack_pointer:
             call = calls.pop()
             if call.return_pc == thread.pc and (not calls or calls[-1].stack_pointer >= thread.stack_pointer):
                 still = [number for number in call.probes if number in self._probes]
-                return _Open(call.return_pc, call.stack_pointer, still, call.call, call.function)
+                return replace(call, probes=still)
         return None
 
     def _expect_return(
@@ -337,7 +403,7 @@ class Places:
         """Have the thread stop when the call returns, in front of whose first instruction it is; the call's number."""
         word = read_memory(followed.memory_pid, thread.stack_pointer, 8)
         return_pc = int.from_bytes(word, "little")
-        calls = self._open.setdefault((followed.pid, thread.tid), [])
+        calls = self._calls_of(followed, thread)
         if len(word) < 8 or len(calls) >= MAX_OPEN_CALLS:
             self.n_missed += len(probes)
             return 0
@@ -349,8 +415,21 @@ class Places:
             self.n_missed += len(probes)
             return 0
         number = next(self._calls)
-        calls.append(_Open(return_pc, thread.stack_pointer, probes, number, int(thread.pc)))
+        kept = self._keep(followed, thread, probes)
+        calls.append(_Open(return_pc, thread.stack_pointer, probes, number, int(thread.pc), kept, time.monotonic_ns()))
         return number
+
+    def _keep(
+        self, followed: FollowedProcess, thread: StoppedThread, probes: list[int]
+    ) -> dict[int, tuple[Value, ...]]:
+        """What probes want to know of a call when it returns, by their numbers."""
+        kept: dict[int, tuple[Value, ...]] = {}
+        for number in probes:
+            form = self._probes[number].form_at(followed.pid, thread.pc)
+            if form is not None and form.entry is not None and form.entry.fields:
+                place = ThreadPlace(followed.pid, followed.memory_pid, thread)
+                kept[number] = interpret(form.entry, place) or ()
+        return kept
 
 
 def _stop_always(address: int) -> CaptureRow:

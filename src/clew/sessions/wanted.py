@@ -6,7 +6,7 @@ Runs in the controller, in any thread.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from clew.address import Pid
@@ -18,6 +18,7 @@ from clew.sessions.scopes import ProgramScope, UnloadedScope
 if TYPE_CHECKING:
     from clew.capture.compiler import Machine
     from clew.capture.form import Form
+    from clew.capture.scope import Scope
     from clew.protocol._constants import CaptureType
     from clew.sessions.memory import Images
 
@@ -44,14 +45,16 @@ class Wanted:
     ) -> None:
         self.texts = [capture] if isinstance(capture, str) else list(capture)
         self._condition, self._machine, self._images = condition, machine, images
-        self._has_returned, self._keeps_types = has_returned, keeps_types
+        self.has_returned, self._keeps_types = has_returned, keeps_types
         self._prepared: dict[tuple[Pid, int], Form] = {}
         self._kinds: list[CaptureType] | None = None
         conditions = [] if condition is None else [condition]
         is_placed = [asks_program(text) for text in (*self.texts, *conditions)]
         self.is_placed = any(is_placed)
         """Whether it has a form for each place."""
-        self._common = None if self.is_placed else self._compile(machine)
+        self._common = (
+            None if self.is_placed else self._compile(replace(machine, entry=machine if has_returned else None))
+        )
 
     def prepare(self, pid: Pid, address: int) -> None:
         """Make the form at an address of process `pid`, which will be asked for. Raises CaptureError."""
@@ -70,33 +73,40 @@ class Wanted:
         if prepared is not None:
             return prepared
         with self._images.lock:
-            scope = self._scope(memory_pid, address)
+            scopes = self._scopes(memory_pid, address)
             try:
-                return self._compile(replace(self._machine, scope=scope))
+                return self._compile(self._machine_of(scopes))
             except CaptureError:
-                if not scope.is_waiting:
+                if not any(scope.is_waiting for scope in scopes):
                     raise
                 self._sketch(memory_pid, address)
                 return None
 
-    def _scope(self, pid: Pid, address: int, *, is_sketch: bool = False) -> ProgramScope:
+    def _scopes(self, pid: Pid, address: int, *, is_sketch: bool = False) -> list[ProgramScope]:
+        """What names mean there; and, of what is taken when a call has returned, what they meant when it began."""
         from clew.process.processors.chosen import native_processor
 
         architecture = native_processor().architecture
-        return ProgramScope(
-            self._images, pid, address, architecture, has_returned=self._has_returned, is_sketch=is_sketch
-        )
+        return [
+            ProgramScope(self._images, pid, address, architecture, has_returned=has_returned, is_sketch=is_sketch)
+            for has_returned in ([True, False] if self.has_returned else [False])
+        ]
+
+    def _machine_of(self, scopes: Sequence[Scope]) -> Machine:
+        own, *before = (replace(self._machine, scope=scope) for scope in scopes)
+        return replace(own, entry=before[0]) if before else own
 
     def _sketch(self, pid: Pid, address: int) -> None:
         """Find out of which types the values will be, before all is loaded that they name."""
         if self._keeps_types and self._kinds is None:
             with contextlib.suppress(CaptureError):
-                self._compile(replace(self._machine, scope=self._scope(pid, address, is_sketch=True)))
+                self._compile(self._machine_of(self._scopes(pid, address, is_sketch=True)))
 
     def kinds(self) -> list[CaptureType]:
         """Of which types the values are. Raises CaptureError where that is not known yet."""
         if self._kinds is None:
-            self._note(self._common or self._compile(replace(self._machine, scope=UnloadedScope())))
+            scopes = [UnloadedScope() for _ in range(1 + self.has_returned)]
+            self._note(self._common or self._compile(self._machine_of(scopes)))
         assert self._kinds is not None
         return self._kinds
 

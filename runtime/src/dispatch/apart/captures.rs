@@ -8,23 +8,24 @@ extern crate alloc;
 use crate::buffer::RingWriter;
 use crate::cache::exit::{Exit, ExitType};
 use crate::context::addresses::{AppPc, CachePc};
-use crate::context::capture::{N_FRAMES, UNPREPARED};
+use crate::context::capture::{N_FRAMES, UNFETCHED, UNPREPARED};
 use crate::context::layout::{CAPTURE_MISSING_OFFSET, CAPTURE_TEXTS_OFFSET, CAPTURE_VALUES_OFFSET};
 use crate::context::numbers::{CounterId, ExitId, FragmentId};
 use crate::context::ThreadContext;
 use crate::cpu::signal::asynchronous::TAKEN_BACK;
 use crate::cpu::sys::clock::ticks;
+use crate::dispatch::apart::captured_calls;
 use crate::dispatch::life::detach;
 use crate::dispatch::signals::masks;
 use crate::instrument::captures::aggregates::Table;
 use crate::instrument::captures::form::Kind;
 use crate::instrument::captures::layout::{Action, Program};
-use crate::instrument::captures::places::{are_any, Guarded};
+use crate::instrument::captures::places::{are_any, Guarded, Place};
 use crate::instrument::indirect::pads::add_to_counter;
 use crate::instrument::{Engine, ENGINE};
 use crate::protocol::{
     capture_context, capture_operation as op, record_kind, CaptureRecord, CAPTURE_RECORD_VALUES,
-    CONTINUATION_PAYLOAD_BYTES,
+    CONTINUATION_PAYLOAD_BYTES, MAX_CAPTURES_AT_PLACE,
 };
 use crate::sys::calls::{getpid, monotonic_ns, set_signal_mask};
 use crate::sys::kernel::SIGTRAP;
@@ -38,7 +39,7 @@ pub fn take_alone(context: &mut ThreadContext) -> Option<CachePc> {
     if !are_any() {
         return None;
     }
-    let engine = ENGINE.lock();
+    let mut engine = ENGINE.lock();
     let exit = *engine.cache.exit(context.gate.exit_id);
     let is_alone = exit.kind == ExitType::Capture
         && context.pending_word().load(Ordering::Relaxed) == 0
@@ -50,6 +51,11 @@ pub fn take_alone(context: &mut ThreadContext) -> Option<CachePc> {
     }
     context.registers.pc = exit.target;
     let guarded = engine.captures.of_fragment(exit.fragment)?.clone();
+    if context.capture.outcome == UNFETCHED {
+        context.capture.outcome = 0;
+        captured_calls::fetch(&mut engine, context);
+        return Some(guarded.start);
+    }
     if context.capture.outcome == UNPREPARED {
         context.capture.outcome = 0;
         drop(engine);
@@ -58,8 +64,23 @@ pub fn take_alone(context: &mut ThreadContext) -> Option<CachePc> {
     }
     let goes_on = goes_on(&engine, context);
     note(engine, context, &guarded);
-    (goes_on && context.capture.stops == 0 && context.pending_word().load(Ordering::Relaxed) == 0)
-        .then_some(guarded.behind)
+    let goes_on = goes_on && context.capture.stops == 0 && context.pending_word().load(Ordering::Relaxed) == 0;
+    if goes_on && guarded.place.has_returns() && captured_calls::are_more(context, &guarded.place) {
+        context.capture.is_again = 1;
+        context.capture.passed_pc = AppPc::NOWHERE;
+        return Some(guarded.start);
+    }
+    forget_more(context, &guarded.place);
+    goes_on.then_some(guarded.behind)
+}
+
+/// Everything that is captured at the place is, but for what returns as well and is not looked for.
+fn forget_more(context: &mut ThreadContext, place: &Place) {
+    context.capture.is_again = 0;
+    if place.has_returns() {
+        // SAFETY: `shared` is set before any thread runs and never changes.
+        captured_calls::forget_more(context, place, unsafe { ENGINE.peek() }.shared);
+    }
 }
 
 /// Deals with it where something else waits as well: what waits to be delivered comes first, and everything is worked out again behind it.
@@ -76,12 +97,19 @@ pub fn take(context: &mut ThreadContext, exit: &Exit) {
             context.capture.outcome = 0;
             prepare(context, &guarded);
         }
-        outcome if comes_first || outcome == UNPREPARED => {
+        outcome if comes_first || outcome == UNPREPARED || outcome == UNFETCHED => {
             drop(engine);
-            context.capture.outcome = 0;
+            (context.capture.outcome, context.capture.is_fetched) = (0, 0);
+            if core::mem::take(&mut context.capture.is_again) != 0 {
+                // All else was captured already.
+                forget_more(context, &guarded.place);
+            }
             end_preparation(context);
         }
-        _ => note(engine, context, &guarded),
+        _ => {
+            note(engine, context, &guarded);
+            forget_more(context, &guarded.place);
+        }
     }
 }
 
@@ -188,17 +216,27 @@ fn count_entry(engine: &Engine, context: &ThreadContext, id: FragmentId) {
 }
 
 /// Writes what was captured, or has the thread stop.
-fn note(engine: Guard<Engine>, context: &mut ThreadContext, guarded: &Guarded) {
+fn note(mut engine: Guard<Engine>, context: &mut ThreadContext, guarded: &Guarded) {
     let outcome = context.capture.take_outcome();
     let writer = writer_of(context, engine.shared);
+    let taken = || guarded.place.programs.iter().enumerate().filter(|(index, _)| outcome >> index & 1 != 0);
+    let mut functions = [context.registers.pc; MAX_CAPTURES_AT_PLACE as usize];
+    for (index, program) in taken() {
+        if let Action::Open(kind) = program.action {
+            captured_calls::begin(&mut engine, &writer, context, program, kind);
+        } else if program.returned != 0 {
+            functions[index] = captured_calls::end(&mut engine, context, index);
+        }
+    }
     drop(engine);
     let tsc = ticks();
-    for (_, program) in guarded.place.programs.iter().enumerate().filter(|(index, _)| outcome >> index & 1 != 0) {
-        let values = Values { base: context.self_address };
+    for (index, program) in taken() {
+        let values = Values::of(context);
         match program.action {
             Action::Stop => context.capture.stops = 1,
             Action::Aggregate(table) => add_up(&values, program, &table, writer.shared.outlets().aggregates),
-            Action::Record => record(&writer, context.registers.pc, tsc, program, values.take(program)),
+            Action::Record => record(&writer, functions[index], tsc, program, values.take(program)),
+            Action::Open(_) => {}
         }
     }
     writer.shared.stamp_now_and_then(tsc);
@@ -252,9 +290,10 @@ fn prepare(context: &mut ThreadContext, guarded: &Guarded) {
         context.capture.is_mask_held = 1;
         masks::hold_mask(context);
     }
-    let values = Values { base: context.self_address };
+    captured_calls::prepare(context, &guarded.place);
+    let values = Values::of(context);
     for program in &guarded.place.programs {
-        for (index, one) in program.told() {
+        for (index, one) in program.told().filter(|(_, one)| !one.is_kept()) {
             match one.immediate as u8 {
                 capture_context::PID => values.set(program, index, u64::from(getpid())),
                 capture_context::TIME => values.set(program, index, monotonic_ns()),
@@ -276,11 +315,15 @@ fn end_preparation(context: &mut ThreadContext) {
 }
 
 /// The values of a thread's captures, in its private block at `base` (instrument/captures/layout.rs).
-struct Values {
+pub struct Values {
     base: u64,
 }
 
 impl Values {
+    pub fn of(context: &ThreadContext) -> Values {
+        Values { base: context.self_address }
+    }
+
     fn slot(&self, program: &Program, operation: usize) -> *mut u64 {
         (self.base + CAPTURE_VALUES_OFFSET + 8 * u64::from(program.slot(operation))) as *mut u64
     }
@@ -294,20 +337,28 @@ impl Values {
         unsafe { self.slot(program, operation).write(value) };
     }
 
-    fn set_text(&self, program: &Program, operation: usize, bytes: &[u8]) {
+    pub fn set_text(&self, program: &Program, operation: usize, bytes: &[u8]) {
         // SAFETY: as above; the operation has room for as many bytes.
         unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), self.text(program, operation), bytes.len()) };
         self.set(program, operation, bytes.len() as u64);
     }
 
-    fn is_missing(&self, program: &Program, operation: usize) -> bool {
-        let place = self.base + CAPTURE_MISSING_OFFSET + u64::from(program.slot(operation));
+    fn missing(&self, program: &Program, operation: usize) -> *mut u8 {
+        (self.base + CAPTURE_MISSING_OFFSET + u64::from(program.slot(operation))) as *mut u8
+    }
+
+    pub fn set_missing(&self, program: &Program, operation: usize, is_missing: bool) {
         // SAFETY: as above.
-        program.may_miss[operation] && unsafe { (place as *const u8).read() } != 0
+        unsafe { self.missing(program, operation).write(u8::from(is_missing)) };
+    }
+
+    fn is_missing(&self, program: &Program, operation: usize) -> bool {
+        // SAFETY: as above.
+        program.may_miss[operation] && unsafe { self.missing(program, operation).read() } != 0
     }
 
     /// A capture's fields, as a record has them.
-    fn take(&self, program: &Program) -> Taken {
+    pub fn take(&self, program: &Program) -> Taken {
         let mut taken = Taken::default();
         for (index, operation) in program.form.fields.iter().map(|field| usize::from(*field)).enumerate() {
             if self.is_missing(program, operation) {
@@ -337,10 +388,10 @@ impl Values {
 
 /// The fields of a capture: which are missing, a word for each, and the bytes of those that are bytes.
 #[derive(Default)]
-struct Taken {
-    missing: u32,
-    words: Vec<u64>,
-    bytes: Vec<u8>,
+pub struct Taken {
+    pub missing: u32,
+    pub words: Vec<u64>,
+    pub bytes: Vec<u8>,
 }
 
 impl Taken {

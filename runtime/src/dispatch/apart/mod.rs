@@ -3,6 +3,7 @@
 pub mod ahead;
 pub mod away;
 pub mod breakpoints;
+pub mod captured_calls;
 pub mod captures;
 pub mod hardware;
 pub mod hold;

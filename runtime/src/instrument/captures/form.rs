@@ -6,7 +6,7 @@
 extern crate alloc;
 use crate::protocol::{
     capture_context, capture_operation as op, capture_type, CaptureForm, CaptureInstruction, MAX_CAPTURE_OPERATIONS,
-    MAX_CAPTURE_TEXT, NO_CONDITION,
+    MAX_CAPTURE_TEXT, MAX_KEPT_VALUES, NO_CONDITION,
 };
 use alloc::vec::Vec;
 
@@ -63,7 +63,7 @@ pub struct Operation {
 impl Operation {
     /// The type of its value.
     pub fn result(&self) -> Kind {
-        let is_answer = (op::EQUAL..=op::LESS_EQUAL).contains(&self.code) || self.code >= op::LOGICAL_AND;
+        let is_answer = (op::EQUAL..=op::TEXT_EQUAL).contains(&self.code);
         if is_answer {
             Kind::I32
         } else {
@@ -73,7 +73,7 @@ impl Operation {
 
     pub fn n_operands(&self) -> usize {
         match self.code {
-            op::CONSTANT | op::REGISTER | op::VECTOR | op::CONTEXT | op::LITERAL => 0,
+            op::CONSTANT | op::REGISTER | op::VECTOR | op::CONTEXT | op::LITERAL | op::KEPT => 0,
             op::LOAD | op::STRING | op::CONVERT | op::NEGATE | op::COMPLEMENT | op::LOGICAL_NOT => 1,
             _ => 2,
         }
@@ -82,6 +82,16 @@ impl Operation {
     /// The operands that it has.
     pub fn operands(&self) -> impl Iterator<Item = usize> {
         [self.a, self.b].into_iter().take(self.n_operands()).map(usize::from)
+    }
+
+    /// Whether it is what was kept when the call began.
+    pub fn is_kept(&self) -> bool {
+        self.code == op::KEPT
+    }
+
+    /// Of what was kept when the call began: the field, and of bytes how many there are at most.
+    pub fn kept(&self) -> (usize, usize) {
+        ((self.immediate & 0xffff_ffff) as usize, (self.immediate >> 32) as usize)
     }
 
     /// A literal's first byte among the form's data, and how many it has.
@@ -160,10 +170,19 @@ impl Form {
                 kind == Kind::TEXT && are(Kind::U64) && (1..=MAX_CAPTURE_TEXT).contains(&one.immediate)
             }
             op::TEXT_EQUAL => are(Kind::TEXT),
+            op::KEPT => {
+                let (field, size) = one.kept();
+                let is_size_sound = match kind {
+                    Kind::TEXT => (1..=MAX_CAPTURE_TEXT).contains(&(size as u64)),
+                    _ => size == 0,
+                };
+                (field as u64) < MAX_KEPT_VALUES && is_size_sound
+            }
             op::CONTEXT => match one.immediate {
                 what if what == u64::from(capture_context::COMM) => kind == Kind::TEXT,
                 what if what == u64::from(capture_context::TIME) => kind == Kind::U64,
                 what if what == u64::from(capture_context::THREAD_POINTER) => kind == Kind::U64,
+                what if what == u64::from(capture_context::DURATION) => kind == Kind::U64,
                 what => what < u64::from(capture_context::COMM) && kind == Kind::U32,
             },
             _ if kind == Kind::TEXT => false,

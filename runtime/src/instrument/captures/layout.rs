@@ -8,8 +8,8 @@ use super::aggregates::Table;
 use super::form::{Form, Kind, Operation};
 use crate::cpu::captured::{N_REGISTERS, N_VECTORS};
 use crate::protocol::{
-    capture_action, capture_context, capture_operation as op, CapturePlace, CAPTURE_NAME_BYTES, MAX_CAPTURE_FIELDS,
-    MAX_CAPTURE_TEXT, MAX_CAPTURE_TEXTS, MAX_CAPTURE_VALUES,
+    capture_action, capture_context, capture_operation as op, CapturePlace, CAPTURE_NAME_BYTES, MAX_CALL_KINDS,
+    MAX_CAPTURE_FIELDS, MAX_CAPTURE_TEXT, MAX_CAPTURE_TEXTS, MAX_CAPTURE_VALUES, MAX_KEPT_VALUES,
 };
 use alloc::vec::Vec;
 
@@ -22,12 +22,19 @@ pub enum Action {
     Stop,
     /// Its fields are added to a row: keys, then a value, if the table has some.
     Aggregate(Table),
+    /// A call of that kind begins: its fields are kept until it returns.
+    Open(u32),
 }
 
 impl Action {
     /// What a place asks for, of such a form; `None`: there is no such action.
     fn of(place: &CapturePlace, form: &Form) -> Option<Action> {
+        let n_fields = form.fields.len() as u64;
         match place.action {
+            capture_action::CALL => {
+                let is_kind = (1..=MAX_CALL_KINDS).contains(&u64::from(place.call_kind));
+                (is_kind && n_fields <= MAX_KEPT_VALUES).then_some(Action::Open(place.call_kind))
+            }
             capture_action::STOP => Some(Action::Stop),
             capture_action::AGGREGATE => {
                 let table = Table::of(place)?;
@@ -36,7 +43,7 @@ impl Action {
                 let is_sound = has_fields && (!table.has_values || value != Some(Kind::TEXT));
                 is_sound.then_some(Action::Aggregate(table))
             }
-            _ => (form.fields.len() as u64 <= MAX_CAPTURE_FIELDS).then_some(Action::Record),
+            _ => (n_fields <= MAX_CAPTURE_FIELDS).then_some(Action::Record),
         }
     }
 }
@@ -46,6 +53,8 @@ impl Action {
 pub struct Program {
     pub number: u32,
     pub action: Action,
+    /// Of which kind the calls are behind which it is taken; 0: it is taken in front of an instruction.
+    pub returned: u32,
     pub form: Form,
     /// The slot of its first operation.
     pub first_slot: u32,
@@ -88,7 +97,8 @@ impl Program {
             return None;
         }
         *room = end;
-        Some(Program { number: asked.number, action, form, first_slot, texts, is_needed, may_miss })
+        let returned = if matches!(action, Action::Open(_)) { 0 } else { asked.call_kind };
+        Some(Program { number: asked.number, action, returned, form, first_slot, texts, is_needed, may_miss })
     }
 
     /// The slot of an operation's value.
@@ -106,6 +116,11 @@ impl Program {
         text_bytes(&self.form.operations[operation]) as usize
     }
 
+    /// Whether a field is bytes.
+    pub fn is_text_field(&self, field: usize) -> bool {
+        self.form.fields.get(field).is_some_and(|operation| self.form.kind_of((*operation).into()) == Kind::TEXT)
+    }
+
     /// Whether it reads the program's memory.
     pub fn reads_memory(&self) -> bool {
         self.needed().any(|(_, one)| matches!(one.code, op::LOAD | op::STRING | op::BYTES) || is_thread_pointer(one))
@@ -117,10 +132,15 @@ impl Program {
     }
 }
 
-/// Whether an operation is what the kernel is asked for: the thread's name, the process, the time.
+/// Whether an operation is what the dispatcher has to find out: the thread's name, the process, the time, bytes that were kept.
 pub fn is_told(one: &Operation) -> bool {
     let what = [capture_context::COMM, capture_context::PID, capture_context::TIME];
-    one.code == op::CONTEXT && what.map(u64::from).contains(&one.immediate)
+    one.code == op::CONTEXT && what.map(u64::from).contains(&one.immediate) || one.is_kept() && one.kind == Kind::TEXT
+}
+
+/// Whether an operation is how long a call took.
+pub fn is_duration(one: &Operation) -> bool {
+    one.code == op::CONTEXT && one.immediate == u64::from(capture_context::DURATION)
 }
 
 /// Whether an operation is the thread pointer, which is read out of the program's memory.
@@ -134,6 +154,7 @@ fn text_bytes(one: &Operation) -> u32 {
         // Words of it are compared, and the program may have alignment checks on.
         op::STRING | op::BYTES => (one.immediate as u32).next_multiple_of(8),
         op::CONTEXT if one.kind == Kind::TEXT => CAPTURE_NAME_BYTES as u32,
+        op::KEPT => (one.kept().1 as u32).next_multiple_of(8),
         _ => 0,
     }
 }
@@ -160,11 +181,13 @@ fn find_missing(form: &Form) -> Vec<bool> {
     for one in &form.operations {
         let is_of_missing = one.operands().any(|operand| may_miss[operand]);
         let is_itself = match one.code {
-            op::LOAD | op::STRING | op::BYTES => true,
+            op::LOAD | op::STRING | op::BYTES | op::KEPT => true,
             op::REGISTER => one.immediate >= u64::from(N_REGISTERS),
             op::VECTOR => one.immediate >= u64::from(N_VECTORS),
             op::DIVIDE | op::REMAINDER => !one.kind.is_float(),
-            op::CONTEXT => one.immediate == u64::from(capture_context::DEPTH) || is_thread_pointer(one),
+            op::CONTEXT => {
+                one.immediate == u64::from(capture_context::DEPTH) || is_thread_pointer(one) || is_duration(one)
+            }
             _ => false,
         };
         may_miss.push(is_itself || is_of_missing);

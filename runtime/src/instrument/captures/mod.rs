@@ -3,4 +3,5 @@
 pub mod aggregates;
 pub mod form;
 pub mod layout;
+pub mod open_calls;
 pub mod places;

@@ -6,12 +6,13 @@ extern crate alloc;
 use super::aggregates::Table;
 use super::form::{Form, Kind};
 use super::layout::{Action, Program, Room};
+use super::open_calls::{forget_armed, OtherCalls, ARMED, TICK_NS};
 use crate::buffer::Shared;
 use crate::context::addresses::{AppPc, CachePc};
 use crate::context::numbers::FragmentId;
 use crate::instrument::Engine;
 use crate::protocol::{CapturePlace, StatusPage, MAX_CAPTURES, MAX_CAPTURES_AT_PLACE, MAX_CAPTURE_BYTES};
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::mem::offset_of;
@@ -30,10 +31,37 @@ pub fn are_any() -> bool {
 pub struct Place {
     pub programs: Vec<Program>,
     /// How it was asked for, which tells whether it is still the same.
-    asked: Vec<(u32, Action, Vec<u8>)>,
+    asked: Vec<(u32, Action, u32, Vec<u8>)>,
 }
 
 impl Place {
+    /// That of some rows, with the bytes of their forms; and how many are none, or find no room.
+    fn of<'a>(rows: impl IntoIterator<Item = &'a (CapturePlace, Vec<u8>)>) -> (Place, u32) {
+        let (mut place, mut room, mut n_refused) = (Place::default(), Room::default(), 0);
+        for (one, bytes) in rows {
+            let has_room = (place.programs.len() as u64) < MAX_CAPTURES_AT_PLACE;
+            let form = Some(bytes).filter(|_| has_room).and_then(|bytes| Form::parse(bytes));
+            match form.and_then(|form| Program::lay_out(one, form, &mut room)) {
+                Some(program) => {
+                    place.asked.push((one.number, program.action, program.returned, bytes.clone()));
+                    place.programs.push(program);
+                }
+                None => n_refused += 1,
+            }
+        }
+        (place, n_refused)
+    }
+
+    /// Whether anything is taken there behind calls that return.
+    pub fn has_returns(&self) -> bool {
+        self.programs.iter().any(|one| one.returned != 0)
+    }
+
+    /// Whether all that is taken there is.
+    pub fn is_of_returns(&self) -> bool {
+        self.programs.iter().all(|one| one.returned != 0)
+    }
+
     /// Whether anything there reads the program's memory.
     pub fn reads_memory(&self) -> bool {
         self.programs.iter().any(Program::reads_memory)
@@ -41,7 +69,16 @@ impl Place {
 
     /// Whether translated code writes down by itself what is taken: numbers only, and no thread stops.
     pub fn is_written_there(&self) -> bool {
-        !self.is_told() && self.programs.iter().all(|one| one.action == Action::Record && takes_numbers(one))
+        let is_alone = self.programs.len() == 1 || !self.has_returns();
+        let is_written = |one: &Program| one.action == Action::Record && takes_numbers(one);
+        is_alone && !self.is_told() && self.programs.iter().all(is_written)
+    }
+
+    /// The call that begins there, and its kind, if translated code takes note of it by itself: nothing else is captured there.
+    pub fn opened_there(&self) -> Option<(&Program, u32)> {
+        let [program] = &self.programs[..] else { return None };
+        let Action::Open(kind) = program.action else { return None };
+        (!self.is_told() && takes_numbers(program)).then_some((program, kind))
     }
 
     /// What is captured there and added up, if translated code does that by itself: it is the only one, and of integers.
@@ -71,6 +108,9 @@ pub struct Outlets {
     /// Where the tables of aggregates are, and when the clock was kept last, by the time stamp counter.
     pub aggregates: u64,
     pub clock: u64,
+    /// Where it is what a tick of the counter takes, and which returns are armed (`open_calls`).
+    pub tick_ns: u64,
+    pub armed: u64,
 }
 
 /// What a fragment does in front of its block for a place.
@@ -83,15 +123,32 @@ pub struct Guarded {
 }
 
 /// All captures of the process.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Captures {
     by_pc: BTreeMap<AppPc, Arc<Place>>,
     by_fragment: BTreeMap<FragmentId, Guarded>,
+    /// By kind of call: what is taken where such calls return.
+    returned: BTreeMap<u32, (CapturePlace, Vec<u8>)>,
+    /// By address: of which kinds calls return there. What is taken in front of it besides.
+    armed: BTreeMap<AppPc, BTreeSet<u32>>,
+    asked: BTreeMap<AppPc, Vec<(CapturePlace, Vec<u8>)>>,
+    /// By kinds: the place of all addresses where nothing is captured but where calls of these return.
+    shared: BTreeMap<Vec<u32>, Arc<Place>>,
+    /// Open calls, as far as they are not in threads' tables.
+    pub other_calls: OtherCalls,
 }
 
 impl Captures {
     pub const fn new() -> Captures {
-        Captures { by_pc: BTreeMap::new(), by_fragment: BTreeMap::new() }
+        Captures {
+            by_pc: BTreeMap::new(),
+            by_fragment: BTreeMap::new(),
+            returned: BTreeMap::new(),
+            armed: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            shared: BTreeMap::new(),
+            other_calls: OtherCalls::new(),
+        }
     }
 
     /// What is captured at an address.
@@ -111,37 +168,91 @@ impl Captures {
 
     /// Takes over what the controller asks for now, by the bytes of all forms: the addresses where that is other than before, and how many entries are none.
     pub fn replace(&mut self, asked: &[CapturePlace], heap: &[u8]) -> (Vec<AppPc>, u32) {
-        let mut places: BTreeMap<AppPc, (Place, Room)> = BTreeMap::new();
         let mut n_refused = 0;
+        let mut by_pc: BTreeMap<AppPc, Vec<(CapturePlace, Vec<u8>)>> = BTreeMap::new();
+        let mut returned = BTreeMap::new();
         for one in asked {
-            let (place, room) = places.entry(AppPc::from_raw(one.pc)).or_default();
             let bytes = heap.get(one.form_start as usize..).and_then(|rest| rest.get(..one.form_bytes as usize));
-            let has_room = (place.programs.len() as u64) < MAX_CAPTURES_AT_PLACE;
-            let form = bytes.filter(|_| has_room).and_then(Form::parse);
-            match form.and_then(|form| Program::lay_out(one, form, room)) {
-                Some(program) => {
-                    place.asked.push((one.number, program.action, bytes.unwrap_or_default().to_vec()));
-                    place.programs.push(program);
-                }
-                None => n_refused += 1,
+            let row = (*one, bytes.unwrap_or_default().to_vec());
+            if one.pc != 0 {
+                by_pc.entry(AppPc::from_raw(one.pc)).or_default().push(row);
+                continue;
+            }
+            let is_sound = Place::of([&row]).0.is_of_returns() && !Place::of([&row]).0.programs.is_empty();
+            n_refused += u32::from(!is_sound);
+            if is_sound {
+                returned.insert(one.call_kind, row);
             }
         }
-        places.retain(|_, (place, _)| !place.programs.is_empty());
-        let is_same = |pc: &AppPc| match (self.by_pc.get(pc), places.get(pc)) {
-            (Some(before), Some((now, _))) => before.asked == now.asked,
-            (before, now) => before.is_none() && now.is_none(),
-        };
-        let mut changed: Vec<AppPc> =
-            self.by_pc.keys().chain(places.keys()).copied().filter(|pc| !is_same(pc)).collect();
-        changed.sort_unstable();
-        changed.dedup();
-        for pc in &changed {
-            match places.remove(pc) {
-                Some((place, _)) => self.by_pc.insert(*pc, Arc::new(place)),
-                None => self.by_pc.remove(pc),
-            };
+        self.take_over_returned(returned);
+        let mut pcs: Vec<AppPc> = self.by_pc.keys().chain(by_pc.keys()).chain(self.armed.keys()).copied().collect();
+        pcs.sort_unstable();
+        pcs.dedup();
+        self.asked = by_pc;
+        let mut changed = Vec::new();
+        for pc in pcs {
+            let (place, n) = self.place_at(pc);
+            n_refused += n;
+            if self.set_place(pc, place) {
+                changed.push(pc);
+            }
         }
         (changed, n_refused)
+    }
+
+    /// Takes over what is taken where calls return; kinds that are gone return nowhere any more.
+    fn take_over_returned(&mut self, returned: BTreeMap<u32, (CapturePlace, Vec<u8>)>) {
+        self.returned = returned;
+        for kinds in self.armed.values_mut() {
+            kinds.retain(|kind| self.returned.contains_key(kind));
+        }
+        self.armed.retain(|_, kinds| !kinds.is_empty());
+        self.shared.retain(|kinds, _| kinds.iter().all(|kind| self.returned.contains_key(kind)));
+        forget_armed();
+    }
+
+    /// Has it captured that calls of a kind return to an address. Whether that is new; `None`: it can't be captured there.
+    pub fn arm(&mut self, return_pc: AppPc, kind: u32) -> Option<bool> {
+        let is_new = self.returned.contains_key(&kind) && self.armed.entry(return_pc).or_default().insert(kind);
+        if is_new {
+            let (place, _) = self.place_at(return_pc);
+            self.set_place(return_pc, place);
+        }
+        let is_there = |place: &Arc<Place>| place.programs.iter().any(|one| one.returned == kind);
+        self.at(return_pc).is_some_and(is_there).then_some(is_new)
+    }
+
+    /// What is captured at an address by now, and how much of that there is no room for.
+    fn place_at(&mut self, pc: AppPc) -> (Option<Arc<Place>>, u32) {
+        let own = self.asked.get(&pc).map_or(&[][..], |rows| &rows[..]);
+        let kinds: Vec<u32> = self.armed.get(&pc).into_iter().flatten().copied().collect();
+        if own.is_empty() {
+            if let Some(place) = self.shared.get(&kinds) {
+                return (Some(place.clone()), 0);
+            }
+        }
+        let rows = own.iter().chain(kinds.iter().filter_map(|kind| self.returned.get(kind)));
+        let (place, n_refused) = Place::of(rows);
+        let place = (!place.programs.is_empty()).then(|| Arc::new(place));
+        if let Some(place) = place.as_ref().filter(|_| own.is_empty()) {
+            self.shared.insert(kinds, place.clone());
+        }
+        (place, n_refused)
+    }
+
+    /// Whether that is another place than there was.
+    fn set_place(&mut self, pc: AppPc, place: Option<Arc<Place>>) -> bool {
+        let is_same = match (self.by_pc.get(&pc), &place) {
+            (Some(before), Some(now)) => before.asked == now.asked,
+            (before, now) => before.is_none() && now.is_none(),
+        };
+        if !is_same {
+            match place {
+                Some(place) => self.by_pc.insert(pc, place),
+                None => self.by_pc.remove(&pc),
+            };
+        }
+        !is_same
     }
 }
 
@@ -163,6 +274,8 @@ impl Shared {
             ring_bytes: header.ring_bytes,
             aggregates: self.base() + header.aggregates_offset,
             clock: self.status() as u64 + offset_of!(StatusPage, last_tsc) as u64,
+            tick_ns: TICK_NS.as_ptr() as u64,
+            armed: ARMED.as_ptr() as u64,
         }
     }
 

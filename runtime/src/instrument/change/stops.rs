@@ -140,6 +140,11 @@ impl Engine {
         true
     }
 
+    /// Has what is captured at an address translated anew, for it is other than before.
+    pub fn renew_at(&mut self, writer: &RingWriter, pc: AppPc) {
+        self.retire_at(writer, pc);
+    }
+
     /// Has everything that is captured translated anew.
     pub fn renew_captures(&mut self, writer: &RingWriter) {
         let places: Vec<AppPc> = self.captures.places().collect();

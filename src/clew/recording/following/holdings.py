@@ -27,6 +27,8 @@ class Holdings:
     def __init__(self, bring_in: Callable[[FollowedProcess], None]) -> None:
         self._bring_in = bring_in
         self._by_process: dict[FollowedProcess, Holding] = {}
+        self.tell_birth: Callable[[FollowedProcess, FollowedProcess], None] = lambda child, parent: None
+        """Is told of each child of a process that is held, and of its parent, before the child runs."""
 
     def of(self, followed: FollowedProcess) -> Holding:
         """Which of its threads are stopped, and how to have them do so."""
@@ -51,6 +53,7 @@ class Holdings:
             holding.visits.note_overdue = of_parent.visits.note_overdue
             if of_parent.visits.hear is not None:
                 holding.be_heard(of_parent.visits.hear)
+            self.tell_birth(child, parent)
 
     def advance(self, live: Collection[FollowedProcess]) -> None:
         """Do what came up while the rings were emptied, of those that are followed still."""

@@ -14,7 +14,7 @@ ADDED: Final = (
     *("excursions", "uncounted_instructions"),
     *("waits", "unanswered", "counters_used", "thinned", "blocks_refused"),
     *("fragments", "instructions_translated", "cache_bytes", "slabs", "heap_bytes"),
-    *("prefetched", "prefetch_refused", "native_runs", "native_calls"),
+    *("prefetched", "prefetch_refused", "native_runs", "native_calls", "calls_forgotten"),
     *("links", "unlinks", "invalidated", "relaid", "trusted_pages", "trust_ends", "dynamic_edges"),
     *("table_misses", "entries_exit", "entries_indirect", "entries_syscall", "entries_signal"),
 )

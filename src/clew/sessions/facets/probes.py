@@ -6,8 +6,9 @@ Runs in the controller, in whatever threads the caller has.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Literal, overload
 
+from clew.errors import UsageError
 from clew.sessions.aggregate_table import AggregateRoom, AggregateWish
 from clew.sessions.call_probes import Callback, CallProbe, CallProbes
 
@@ -91,10 +92,19 @@ class ProbesFacet:
         """
         return self._probes.log(self._captures, where, capture, condition)
 
+    def log_returns(self, where: str | int, *, capture: Iterable[str] = (), condition: str | None = None) -> CallLog:
+        """As `log_calls`, when a call of the function returns: a row a call, with the function as `pc`.
+
+        `retval` is its result, `duration` how many nanoseconds it took, `entry(x)` what the expression `x` came to when
+        it began. A call that is left otherwise has no row.
+        """
+        return self._probes.log(self._captures, where, capture, condition, has_returned=True)
+
     def aggregate(
         self,
         where: str | int,
         *,
+        at: Literal["call", "return"] = "call",
         by: Iterable[str] = (),
         value: str | None = None,
         condition: str | None = None,
@@ -104,11 +114,13 @@ class ProbesFacet:
         """Count the calls of the function `where`, by the values of expressions, and add up `value`: in the target, no
         thread stops and nothing is written down.
 
-        With `histogram` there are quantiles of `value`. Calls where `condition` is 0 or can't be had do not count. Of
+        `at` its return there are `retval`, `duration` and `entry(x)`, as for `log_returns`. With `histogram` there are quantiles of `value`. Calls where `condition` is 0 or can't be had do not count. Of
         more than `max_keys` keys some are left out, and counted; those that are bytes have 64 bytes less eight for each
         key, together, and are cut to that. What nothing that is loaded has is looked for in what will be loaded. Raises
         CaptureError, UsageError.
         """
         keys = [by] if isinstance(by, str) else list(by)
         wish = AggregateWish(keys, value, condition, max_keys, histogram)
-        return self._probes.add_up(self._aggregate_room, where, wish)
+        if at not in ("call", "return"):
+            raise UsageError(f"at {at!r}: a call, or a return")
+        return self._probes.add_up(self._aggregate_room, where, wish, has_returned=at == "return")

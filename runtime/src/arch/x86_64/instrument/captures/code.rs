@@ -9,6 +9,7 @@ use super::super::super::{Gpr, RAX, RCX};
 use crate::context::addresses::{AppPc, CachePc};
 use crate::instrument::captures::form::Operation;
 use crate::instrument::captures::layout::Program;
+use crate::instrument::captures::places::Outlets;
 use crate::protocol::capture_operation as op;
 use alloc::vec::Vec;
 
@@ -57,10 +58,13 @@ pub fn vector(index: usize) -> u32 {
 pub struct Code<'e, 'a> {
     pub emitter: &'e mut Emitter<'a>,
     pub program: &'e Program,
+    /// Which of the place's captures it is.
+    pub number: usize,
     /// Vector registers were put aside.
     pub uses_floats: bool,
     /// Where the block is.
     pub pc: AppPc,
+    pub outlets: Outlets,
 }
 
 impl Code<'_, '_> {

@@ -11,6 +11,7 @@
 mod aggregated;
 #[cfg(test)]
 mod aggregated_tests;
+mod calls;
 mod code;
 mod floats;
 mod integers;
@@ -33,7 +34,7 @@ use crate::context::capture::UNPREPARED;
 use crate::context::numbers::ExitId;
 use crate::cpu::sys::clock::may_be_refused;
 use crate::instrument::captures::form::{Kind, Operation};
-use crate::instrument::captures::layout::{is_thread_pointer, is_told, Program};
+use crate::instrument::captures::layout::{is_duration, is_thread_pointer, is_told, Program};
 use crate::instrument::captures::places::{Outlets, Place};
 use crate::instrument::exits::ExitList;
 use crate::protocol::{capture_context, capture_operation as op};
@@ -59,8 +60,13 @@ pub fn emit(emitter: &mut Emitter, place: &Place, pc: AppPc, exit: ExitId, outle
     let asks_flags = place.programs.iter().flat_map(Program::needed).any(|(_, one)| is_register(one, FLAGS));
     let is_asked = place.reads_memory() || place.is_told();
     put_aside(emitter, uses_floats, asks_flags);
-    emitter.store_gs_immediate(GS_CAPTURE_OUTCOME, 0);
     let mut leaving = Vec::new();
+    let start = emitter.address();
+    if place.has_returns() {
+        calls::emit_fetch(emitter, &mut leaving);
+    }
+    let nothing = if place.is_of_returns() { calls::emit_quick_look(emitter) } else { Vec::new() };
+    emitter.store_gs_immediate(GS_CAPTURE_OUTCOME, 0);
     if is_asked {
         emitter.compare_gs_zero(GS_CAPTURE_PREPARED);
         let is_prepared = emitter.jump_condition(NOT_ZERO);
@@ -78,23 +84,22 @@ pub fn emit(emitter: &mut Emitter, place: &Place, pc: AppPc, exit: ExitId, outle
         }
     }
     for (index, program) in place.programs.iter().enumerate() {
-        emit_program(&mut Code { emitter, program, uses_floats, pc }, 1 << index);
+        let over = (program.returned == 0 && place.has_returns()).then(|| calls::emit_unless_again(emitter));
+        emit_program(&mut Code { emitter, program, number: index, uses_floats, pc, outlets });
+        if let Some(over) = over {
+            emitter.bind(over);
+        }
     }
     if is_asked {
         emitter.compare_gs_zero(GS_CAPTURE_PREPARED);
         leaving.push(emitter.jump_condition(NOT_ZERO));
     }
-    emitter.compare_gs_zero(GS_CAPTURE_OUTCOME);
-    if let Some((program, table)) = place.added_there() {
-        let is_nothing = emitter.jump_condition(ZERO);
-        aggregated::emit(emitter, program, table, outlets.aggregates, &mut leaving);
-        emitter.bind(is_nothing);
-    } else if records::can_write(place, outlets.ring_bytes) {
-        let is_nothing = emitter.jump_condition(ZERO);
-        records::emit(emitter, place, pc, outlets, &mut leaving);
-        emitter.bind(is_nothing);
-    } else {
-        leaving.push(emitter.jump_condition(NOT_ZERO));
+    emit_outcome(emitter, place, pc, outlets, &mut leaving);
+    if place.has_returns() {
+        calls::emit_rest(emitter, place, start);
+    }
+    for place in nothing {
+        emitter.bind(place);
     }
     put_back(emitter, uses_floats);
     let behind = emitter.address();
@@ -106,6 +111,32 @@ pub fn emit(emitter: &mut Emitter, place: &Place, pc: AppPc, exit: ExitId, outle
     ExitList::emit_stub_jump(emitter, exit);
     emitter.set_cold(false);
     behind
+}
+
+/// Emits what is done with what was found, as far as translated code does that; `leaving` get where the dispatcher is to do it.
+fn emit_outcome(emitter: &mut Emitter, place: &Place, pc: AppPc, outlets: Outlets, leaving: &mut Vec<CachePc>) {
+    emitter.compare_gs_zero(GS_CAPTURE_OUTCOME);
+    if let Some((program, table)) = place.added_there() {
+        let is_nothing = emitter.jump_condition(ZERO);
+        aggregated::emit(emitter, program, table, outlets.aggregates, leaving);
+        if program.returned != 0 {
+            calls::emit_close(emitter, 0);
+        }
+        emitter.bind(is_nothing);
+    } else if let Some((program, kind)) = place.opened_there().filter(|_| !may_be_refused()) {
+        let is_nothing = emitter.jump_condition(ZERO);
+        calls::emit_open(&mut Code { emitter, program, number: 0, uses_floats: false, pc, outlets }, kind, leaving);
+        emitter.bind(is_nothing);
+    } else if records::can_write(place, outlets.ring_bytes) {
+        let is_nothing = emitter.jump_condition(ZERO);
+        records::emit(emitter, place, pc, outlets, leaving);
+        if place.has_returns() {
+            calls::emit_close(emitter, 0);
+        }
+        emitter.bind(is_nothing);
+    } else {
+        leaving.push(emitter.jump_condition(NOT_ZERO));
+    }
 }
 
 fn put_aside(emitter: &mut Emitter, uses_floats: bool, asks_flags: bool) {
@@ -158,9 +189,10 @@ fn is_register(one: &Operation, number: u64) -> bool {
     one.code == op::REGISTER && one.immediate == number
 }
 
-/// Emits a capture's operations, and its condition: where that holds `bit` is set in the outcome.
-fn emit_program(code: &mut Code, bit: u32) {
-    let program = code.program;
+/// Emits a capture's operations, and its condition: where that holds its bit is set in the outcome.
+fn emit_program(code: &mut Code) {
+    let (program, number) = (code.program, code.number);
+    let unmatched = if program.returned != 0 { calls::emit_match(code) } else { Vec::new() };
     for (index, one) in program.needed() {
         if is_told(one) || one.code == op::LITERAL {
             continue;
@@ -169,8 +201,17 @@ fn emit_program(code: &mut Code, bit: u32) {
         emit_operation(code, index, one, ends);
     }
     let over = program.form.condition.map(|condition| code.jump_unless(usize::from(condition)));
-    code.emitter.or_gs(GS_CAPTURE_OUTCOME, bit);
+    code.emitter.or_gs(GS_CAPTURE_OUTCOME, 1 << number);
+    let is_taken = (program.returned != 0 && over.is_some()).then(|| code.emitter.jump());
     for place in over.into_iter().flatten() {
+        code.emitter.bind(place);
+    }
+    if let Some(is_taken) = is_taken {
+        // It has returned, whether that is of interest or not.
+        calls::emit_close(code.emitter, number);
+        code.emitter.bind(is_taken);
+    }
+    for place in unmatched {
         code.emitter.bind(place);
     }
 }
@@ -188,6 +229,7 @@ fn emit_operation(code: &mut Code, index: usize, one: &Operation, mut ends: Vec<
             integers::emit_thread_pointer(code, &mut ends);
             true
         }
+        op::CONTEXT if is_duration(one) => calls::emit_duration(code),
         op::CONTEXT => emit_context(code, one.immediate),
         _ => {
             emit_value(code, index, one, &mut ends);
@@ -210,6 +252,7 @@ fn emit_value(code: &mut Code, index: usize, one: &Operation, ends: &mut Vec<Cac
     let (a, b) = (usize::from(one.a), usize::from(one.b));
     let is_float = one.kind.is_float();
     match one.code {
+        op::KEPT => calls::emit_kept(code, one, ends),
         op::CONSTANT => code.emitter.load_immediate(RAX, integers::constant(one.immediate, one.kind)),
         op::LOAD => integers::emit_load(code, a, one.kind, ends),
         op::STRING => texts::emit_string(code, index, one, ends),

@@ -10,6 +10,7 @@ use crate::context::numbers::ExitId;
 use crate::context::ThreadContext;
 use crate::cpu::sys::clock::ticks;
 use crate::instrument::captures::form::{Form, Kind};
+use crate::instrument::captures::open_calls::{ARMED, TICK_NS};
 use crate::instrument::captures::places::{Captures, Outlets, Place};
 use crate::protocol::{capture_operation as op, CapturePlace, ThreadSlot};
 use core::arch::global_asm;
@@ -258,7 +259,13 @@ pub fn run_beside(aggregates: u64, place: &Place, machine: &Machine, set_up: imp
         let (hot, cold) = whole.split_at_mut(CODE_BYTES - 0x1000);
         let cold_base = cold.as_ptr() as u64;
         let mut emitter = Emitter::new(hot, ground.code, cold, cold_base);
-        let outlets = Outlets { ring_bytes: RING_BYTES, aggregates, clock: CLOCK.as_ptr() as u64 };
+        let outlets = Outlets {
+            ring_bytes: RING_BYTES,
+            aggregates,
+            clock: CLOCK.as_ptr() as u64,
+            tick_ns: TICK_NS.as_ptr() as u64,
+            armed: ARMED.as_ptr() as u64,
+        };
         let behind = emit(&mut emitter, place, AppPc::from_raw(0x1000), ExitId::from_raw(7), outlets);
         assert_eq!(behind, emitter.address());
         let code_bytes = emitter.position();

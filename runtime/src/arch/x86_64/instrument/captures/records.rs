@@ -9,7 +9,7 @@ use super::super::super::displacements::{GS_CAPTURE_OUTCOME, GS_CAPTURE_RING, GS
 use super::super::super::emit::Emitter;
 use super::super::super::{Gpr, RAX, RCX, RDX};
 use super::code::{missing, slot, spilled, ABOVE, GREATER, ZERO};
-use super::TIME;
+use super::{calls, TIME};
 use crate::context::addresses::{AppPc, CachePc};
 use crate::cpu::sys::clock::may_be_refused;
 use crate::instrument::captures::layout::Program;
@@ -65,7 +65,7 @@ pub fn emit(emitter: &mut Emitter, place: &Place, pc: AppPc, outlets: Outlets, l
             emitter.test_gs(GS_CAPTURE_OUTCOME, 1 << index);
             emitter.jump_condition(ZERO)
         });
-        emit_record(emitter, program, pc, ring_bytes);
+        emit_record(emitter, program, index, pc, ring_bytes);
         if let Some(over) = over {
             emitter.bind(over);
         }
@@ -75,14 +75,18 @@ pub fn emit(emitter: &mut Emitter, place: &Place, pc: AppPc, outlets: Outlets, l
 }
 
 /// Emits one capture's record where rcx counts to, and moves that behind it.
-fn emit_record(emitter: &mut Emitter, program: &Program, pc: AppPc, ring_bytes: u32) {
+fn emit_record(emitter: &mut Emitter, program: &Program, number: usize, pc: AppPc, ring_bytes: u32) {
     let n_parts = record_bytes(program) / RECORD_SIZE - 1;
     let fields: Vec<usize> = program.form.fields.iter().map(|field| usize::from(*field)).collect();
     emit_place(emitter, ring_bytes);
     emitter.store_dword_at(offset_of!(CaptureRecord, kind) as u8, head(record_kind::CAPTURE, n_parts));
     emitter.load_gs32(RDX, GS_TID);
     emitter.store_low(offset_of!(CaptureRecord, tid));
-    emitter.load_immediate(RDX, pc.raw());
+    if program.returned == 0 {
+        emitter.load_immediate(RDX, pc.raw());
+    } else {
+        calls::emit_function(emitter, number);
+    }
     emitter.store_at(RAX, offset_of!(CaptureRecord, pc) as u8, RDX);
     emitter.load_gs(RDX, spilled(TIME));
     emitter.store_at(RAX, offset_of!(CaptureRecord, tsc) as u8, RDX);
@@ -143,7 +147,7 @@ fn emit_place(emitter: &mut Emitter, ring_bytes: u32) {
 
 impl Emitter<'_> {
     /// rdtsc; shl rdx, 32; or rax, rdx
-    fn read_time_stamp(&mut self) {
+    pub fn read_time_stamp(&mut self) {
         self.bytes(&[0x0f, 0x31, 0x48, 0xc1, 0xe2, 32, 0x48, 0x09, 0xd0]);
     }
 

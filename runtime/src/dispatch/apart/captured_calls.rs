@@ -1,0 +1,178 @@
+//! Calls whose returns are captured, as far as translated code leaves them to the dispatcher: the first at each place, and those that keep bytes.
+//!
+//! Where a call returns to is read off the stack when it begins. From then on that is a place, whose code is translated anew, with what is
+//! taken there in front. What such a call keeps lies in the thread's table (instrument/captures/open_calls.rs).
+
+extern crate alloc;
+use super::captures::{Taken, Values};
+use crate::buffer::{RingWriter, Shared};
+use crate::context::addresses::AppPc;
+use crate::context::layout::{OPEN_CALLS_BYTES, OPEN_CALLS_OFFSET};
+use crate::context::ThreadContext;
+use crate::cpu::guarded;
+use crate::cpu::sys::clock::ticks;
+use crate::instrument::captures::form::Operation;
+use crate::instrument::captures::layout::Program;
+use crate::instrument::captures::open_calls::{
+    is_armed, note_armed, OpenCall, OpenCalls, OPEN_CALL_BYTES, RETURN_ADDRESS_BYTES, TICK_NS,
+};
+use crate::instrument::captures::places::Place;
+use crate::instrument::{Engine, ENGINE};
+use crate::protocol::StatusPage;
+use crate::sys::calls::monotonic_ns;
+use crate::thread::block;
+use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
+
+/// The table of the thread's open calls; `None`: there are none.
+fn table_of(context: &ThreadContext) -> Option<OpenCalls> {
+    // SAFETY: the block is the calling thread's, and the table is mapped from then on.
+    (context.capture.has_open_calls != 0).then(|| unsafe { OpenCalls::of(context.self_address) })
+}
+
+/// A call begins whose return is to be captured, at the thread's place; its values are those of `program`.
+pub fn begin(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadContext, program: &Program, kind: u32) {
+    let stack_pointer = context.registers.sp();
+    let mut word = [0; RETURN_ADDRESS_BYTES as usize];
+    let is_first = context.capture.has_open_calls == 0;
+    if guarded::read_program(&mut word, stack_pointer) < word.len() || !block::map_open_calls(context, writer.shared) {
+        return;
+    }
+    let Some(table) = table_of(context) else { return };
+    if is_first {
+        engine.captures.other_calls.forget(table);
+    }
+    let return_pc = u64::from_le_bytes(word);
+    if !is_armed(return_pc, kind) {
+        let Some(is_new) = engine.captures.arm(AppPc::from_raw(return_pc), kind) else {
+            writer.shared.add(crate::status_field!(calls_forgotten), 1);
+            return;
+        };
+        if is_new {
+            engine.renew_at(writer, AppPc::from_raw(return_pc));
+        }
+        note_armed(return_pc, kind);
+        measure_ticks(writer.shared);
+    }
+    let taken = Values::of(context).take(program);
+    let mut call = OpenCall {
+        stack_pointer,
+        return_pc,
+        function: context.registers.pc.raw(),
+        kind,
+        missing: taken.missing,
+        ..OpenCall::default()
+    };
+    call.values.iter_mut().zip(&taken.words).for_each(|(kept, word)| *kept = *word);
+    call.texts = engine.captures.other_calls.keep_texts(table, texts_of(program, &taken));
+    call.tsc = ticks();
+    engine.captures.other_calls.open(table, call);
+    note_others(engine, context, table);
+}
+
+/// The fields that are bytes.
+fn texts_of(program: &Program, taken: &Taken) -> Vec<(usize, Vec<u8>)> {
+    let mut texts = Vec::new();
+    let mut rest = &taken.bytes[..];
+    for (field, size) in taken.words.iter().enumerate().filter(|(field, _)| program.is_text_field(*field)) {
+        let (own, behind) = rest.split_at((*size as usize).min(rest.len()));
+        texts.push((field, own.to_vec()));
+        rest = behind;
+    }
+    texts
+}
+
+/// Has translated code know whether calls are beside the thread's table.
+fn note_others(engine: &Engine, context: &mut ThreadContext, table: OpenCalls) {
+    context.capture.n_other_calls = engine.captures.other_calls.count(table) as u32;
+}
+
+/// Has the calls in the thread's table that return to where it is.
+pub fn fetch(engine: &mut Engine, context: &mut ThreadContext) {
+    if let Some(table) = table_of(context) {
+        engine.captures.other_calls.fetch(table, context.registers.sp(), context.registers.pc);
+        note_others(engine, context, table);
+    }
+    context.capture.is_fetched = 1;
+}
+
+/// Gives the captures of a place the bytes that were kept of calls which return there now.
+pub fn prepare(context: &ThreadContext, place: &Place) {
+    let (values, engine) = (Values::of(context), ENGINE.lock());
+    for program in place.programs.iter().filter(|one| one.returned != 0) {
+        let found = find(context, |kind| kind == program.returned);
+        for (index, one) in program.told().filter(|(_, one)| one.is_kept()) {
+            let bytes = found.and_then(|at| kept_text(&engine, context, at, one));
+            values.set_missing(program, index, bytes.is_none());
+            if let Some(bytes) = bytes {
+                values.set_text(program, index, &bytes[..bytes.len().min(program.text_room(index))]);
+            }
+        }
+    }
+}
+
+/// The bytes that an operation asks for of a call; `None`: they could not be had when it began.
+fn kept_text<'e>(engine: &'e Engine, context: &ThreadContext, at: u64, one: &Operation) -> Option<&'e [u8]> {
+    let (field, _) = one.kept();
+    let table = table_of(context)?;
+    let call = table.read(at);
+    engine.captures.other_calls.text(table, &call, field).filter(|_| call.missing >> field & 1 == 0)
+}
+
+/// The call that returns now to where the thread is, of a kind that is asked for.
+fn find(context: &ThreadContext, is_asked: impl Fn(u32) -> bool) -> Option<u64> {
+    table_of(context)?.find(context.registers.sp(), context.registers.pc, is_asked)
+}
+
+/// The call that capture `index` of the place was taken for is open no more; the function that it was of.
+pub fn end(engine: &mut Engine, context: &ThreadContext, index: usize) -> AppPc {
+    let at = context.capture.matched[index];
+    let is_place = at.wrapping_sub(OPEN_CALLS_OFFSET) < OPEN_CALLS_BYTES && at % OPEN_CALL_BYTES == 0;
+    let Some(table) = table_of(context).filter(|_| is_place) else {
+        return AppPc::NOWHERE;
+    };
+    let call = table.read(at);
+    table.close(at);
+    engine.captures.other_calls.drop_texts(table, call.texts);
+    AppPc::from_raw(call.function)
+}
+
+/// Whether more calls return to the place now that are to be captured.
+pub fn are_more(context: &ThreadContext, place: &Place) -> bool {
+    find(context, |kind| place.programs.iter().any(|one| one.returned == kind)).is_some()
+}
+
+/// They are not captured: something else is to be done first.
+pub fn forget_more(context: &ThreadContext, place: &Place, shared: Shared) {
+    while let Some(at) = find(context, |kind| place.programs.iter().any(|one| one.returned == kind)) {
+        if let Some(table) = table_of(context) {
+            table.close(at);
+        }
+        shared.add(crate::status_field!(calls_forgotten), 1);
+    }
+}
+
+/// The thread goes where nothing is captured: none of its calls is open any more.
+pub fn forget_all(context: &mut ThreadContext) {
+    (context.capture.has_open_calls, context.capture.n_other_calls) = (0, 0);
+}
+
+/// Finds out how long ticks take, as well as can be by now.
+fn measure_ticks(shared: Shared) {
+    const MOMENT_NS: u64 = 1 << 20;
+    // SAFETY: the status page is mapped; both were written when the runtime began.
+    let (start_tsc, start_ns) = unsafe {
+        let status: *const StatusPage = shared.status();
+        ((&raw const (*status).start_tsc).read_volatile(), (&raw const (*status).start_ns).read_volatile())
+    };
+    loop {
+        let (now_ns, now_tsc) = (monotonic_ns(), ticks());
+        let (took_ns, took) = (now_ns.saturating_sub(start_ns), now_tsc.saturating_sub(start_tsc));
+        // What says that time went backwards was written by the program.
+        if took_ns >= MOMENT_NS || now_ns < start_ns {
+            let tick = (u128::from(took_ns) << 32).checked_div(u128::from(took)).unwrap_or(0);
+            TICK_NS.store(tick as u64, Ordering::Relaxed);
+            return;
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! Calls whose returns are to be captured, while they are open: a table in each thread's private block.
+//!
+//! A call is known by where the stack pointer is when its function begins: just below where it is when the call has returned. So it does not
+//! matter what is between: other stacks, exceptions, longjmp. A call that was left otherwise stays until another one of the function begins
+//! at the same place. Translated code looks a few places up that the stack pointer tells (cpu::instrument::captures). What finds no room
+//! there is kept aside; as long as there is any of that the thread comes to the dispatcher for every call and return that is captured.
+
+extern crate alloc;
+use crate::context::addresses::AppPc;
+use crate::context::layout::{OPEN_CALLS_BYTES, OPEN_CALLS_OFFSET};
+use crate::protocol::MAX_KEPT_VALUES;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+/// Where a call may be: so many next to each other.
+pub const WAYS: u64 = 4;
+pub const SETS: u64 = OPEN_CALLS_BYTES / (WAYS * OPEN_CALL_BYTES);
+pub const OPEN_CALL_BYTES: u64 = size_of::<OpenCall>() as u64;
+/// What the stack pointer is shifted by to tell the set, and once more.
+pub const SET_SHIFTS: (u8, u8) = (4, 10);
+/// A function's return address lies so far below where the stack pointer is behind the call.
+pub const RETURN_ADDRESS_BYTES: u64 = 8;
+
+/// A call that is open; a stack pointer of 0: none.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct OpenCall {
+    /// The stack pointer in front of the function's first instruction; 0: no call is here.
+    pub stack_pointer: u64,
+    /// Where it returns to.
+    pub return_pc: u64,
+    pub function: u64,
+    /// The time stamp counter when it began.
+    pub tsc: u64,
+    pub kind: u32,
+    /// A bit for each value: it is missing.
+    pub missing: u32,
+    /// What is kept: of bytes how many there are, the bytes elsewhere (`OtherCalls::texts`) by a number; 0: there are none.
+    pub values: [u64; MAX_KEPT_VALUES as usize],
+    pub texts: u64,
+}
+
+impl OpenCall {
+    /// Whether this one and another can't both be open.
+    pub fn is_same(&self, other: &OpenCall) -> bool {
+        (self.stack_pointer, self.kind, self.function) == (other.stack_pointer, other.kind, other.function)
+    }
+}
+
+/// The table of the thread whose private block begins at an address.
+#[derive(Clone, Copy)]
+pub struct OpenCalls {
+    block: u64,
+}
+
+impl OpenCalls {
+    /// # Safety
+    /// The table of the block is mapped, and the calling thread's.
+    pub unsafe fn of(block: u64) -> OpenCalls {
+        OpenCalls { block }
+    }
+
+    fn get(self, place: u64) -> *mut OpenCall {
+        (self.block + place) as *mut OpenCall
+    }
+
+    /// The call at a place that was given.
+    pub fn read(self, place: u64) -> OpenCall {
+        // SAFETY: places are inside the table, which is this thread's.
+        unsafe { self.get(place).read_volatile() }
+    }
+
+    /// Has a call open, and says what had to make room for it: one that was left otherwise, or the oldest that may be at its places.
+    pub fn open(self, call: OpenCall) -> Option<OpenCall> {
+        let places = || places_of(call.stack_pointer);
+        let is_same = |place: &u64| self.read(*place).is_same(&call);
+        // From the last one on, so that inner calls are found first.
+        let free = || places().filter(|place| self.read(*place).stack_pointer == 0).last();
+        let oldest = || places().min_by_key(|place| self.read(*place).tsc);
+        let place = places().find(is_same).or_else(free).or_else(oldest)?;
+        let before = self.read(place);
+        // SAFETY: as above.
+        unsafe { self.get(place).write_volatile(call) };
+        (before.stack_pointer != 0).then_some(before)
+    }
+
+    /// A call that returns to `pc` with that stack pointer, of a kind that is asked for: the one that translated code finds.
+    pub fn find(self, stack_pointer: u64, pc: AppPc, is_asked: impl Fn(u32) -> bool) -> Option<u64> {
+        let below = stack_pointer.wrapping_sub(RETURN_ADDRESS_BYTES);
+        let is_it = |place: &u64| {
+            let call = self.read(*place);
+            call.stack_pointer == below && call.return_pc == pc.raw() && is_asked(call.kind)
+        };
+        places_of(below).find(is_it)
+    }
+
+    /// The call there is open no more.
+    pub fn close(self, place: u64) {
+        // SAFETY: as above.
+        unsafe { (&raw mut (*self.get(place)).stack_pointer).write_volatile(0) };
+    }
+}
+
+/// Calls that found no room in their threads' tables, and what calls keep that is bytes.
+#[derive(Default)]
+pub struct OtherCalls {
+    /// By private block and stack pointer.
+    calls: BTreeMap<(u64, u64), Vec<OpenCall>>,
+    /// By private block and number, in the order of fields.
+    texts: BTreeMap<(u64, u64), Vec<(usize, Vec<u8>)>>,
+    n_texts: u64,
+}
+
+impl OtherCalls {
+    pub const fn new() -> OtherCalls {
+        OtherCalls { calls: BTreeMap::new(), texts: BTreeMap::new(), n_texts: 0 }
+    }
+
+    /// Has a call open in a thread's table, or beside it.
+    pub fn open(&mut self, table: OpenCalls, call: OpenCall) {
+        let key = (table.block, call.stack_pointer);
+        if let Some(same) = self.calls.get_mut(&key) {
+            same.retain(|other| !other.is_same(&call));
+        }
+        if let Some(before) = table.open(call) {
+            if before.is_same(&call) {
+                self.drop_texts(table, before.texts);
+            } else {
+                self.calls.entry((table.block, before.stack_pointer)).or_default().push(before);
+            }
+        }
+        self.calls.retain(|_, calls| !calls.is_empty());
+    }
+
+    /// Has those calls in the thread's table that return to `pc` with that stack pointer.
+    pub fn fetch(&mut self, table: OpenCalls, stack_pointer: u64, pc: AppPc) {
+        let key = (table.block, stack_pointer.wrapping_sub(RETURN_ADDRESS_BYTES));
+        let Some(calls) = self.calls.remove(&key) else { return };
+        let (wanted, others): (Vec<_>, Vec<_>) = calls.into_iter().partition(|call| call.return_pc == pc.raw());
+        if !others.is_empty() {
+            self.calls.insert(key, others);
+        }
+        wanted.into_iter().for_each(|call| self.open(table, call));
+    }
+
+    /// How many of a thread's are beside its table.
+    pub fn count(&self, table: OpenCalls) -> usize {
+        self.calls.range((table.block, 0)..=(table.block, u64::MAX)).count()
+    }
+
+    /// Keeps bytes of a call; the number of these.
+    pub fn keep_texts(&mut self, table: OpenCalls, texts: Vec<(usize, Vec<u8>)>) -> u64 {
+        if texts.is_empty() {
+            return 0;
+        }
+        self.n_texts += 1;
+        self.texts.insert((table.block, self.n_texts), texts);
+        self.n_texts
+    }
+
+    /// The bytes that a call keeps of a field.
+    pub fn text(&self, table: OpenCalls, call: &OpenCall, field: usize) -> Option<&[u8]> {
+        let texts = self.texts.get(&(table.block, call.texts))?;
+        texts.iter().find(|(own, _)| *own == field).map(|(_, bytes)| &bytes[..])
+    }
+
+    /// A call is open no more.
+    pub fn drop_texts(&mut self, table: OpenCalls, texts: u64) {
+        self.texts.remove(&(table.block, texts));
+    }
+
+    /// None of a thread's is.
+    pub fn forget(&mut self, table: OpenCalls) {
+        self.calls.retain(|(block, _), _| *block != table.block);
+        self.texts.retain(|(block, _), _| *block != table.block);
+    }
+}
+
+/// Where in a block calls may be that begin with a stack pointer.
+fn places_of(stack_pointer: u64) -> impl Iterator<Item = u64> {
+    let hash = stack_pointer >> SET_SHIFTS.0;
+    let set = (hash ^ hash >> SET_SHIFTS.1) % SETS;
+    let first = OPEN_CALLS_OFFSET + set * WAYS * OPEN_CALL_BYTES;
+    (0..WAYS).map(move |way| first + way * OPEN_CALL_BYTES)
+}
+
+/// Return addresses where calls of a kind are known to be captured when they return: one of those whose cell it is.
+pub static ARMED: [AtomicU64; ARMED_CELLS] = [const { AtomicU64::new(0) }; ARMED_CELLS];
+pub const ARMED_CELLS: usize = 256;
+/// A cell has the kind above the address.
+pub const KIND_SHIFT: u32 = 48;
+
+/// The cell of a return address and a kind, and what it holds where they are the ones.
+pub fn armed_cell(return_pc: u64, kind: u32) -> (usize, u64) {
+    ((return_pc as u8).wrapping_add(kind as u8).into(), return_pc ^ u64::from(kind) << KIND_SHIFT)
+}
+
+pub fn is_armed(return_pc: u64, kind: u32) -> bool {
+    let (cell, held) = armed_cell(return_pc, kind);
+    ARMED[cell].load(Ordering::Relaxed) == held
+}
+
+pub fn note_armed(return_pc: u64, kind: u32) {
+    let (cell, held) = armed_cell(return_pc, kind);
+    ARMED[cell].store(held, Ordering::Relaxed);
+}
+
+/// Nothing is known to be armed.
+pub fn forget_armed() {
+    ARMED.iter().for_each(|cell| cell.store(0, Ordering::Relaxed));
+}
+
+/// Nanoseconds of a tick of the time stamp counter, times 2 to the 32nd; 0: not known yet.
+pub static TICK_NS: AtomicU64 = AtomicU64::new(0);
+
+/// How long so many ticks take.
+pub fn to_ns(ticks: u64) -> u64 {
+    (u128::from(ticks) * u128::from(TICK_NS.load(Ordering::Relaxed)) >> 32) as u64
+}
+
+const _: () = assert!(OPEN_CALL_BYTES == 128 && SETS.is_power_of_two());
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A block that has nothing but a table.
+    fn with_table(test: impl FnOnce(OpenCalls)) {
+        let mut memory: Vec<OpenCall> = alloc::vec![OpenCall::default(); (SETS * WAYS) as usize];
+        // SAFETY: places of the block are in `memory`, which nobody else uses.
+        test(unsafe { OpenCalls::of(memory.as_mut_ptr() as u64 - OPEN_CALLS_OFFSET) });
+    }
+
+    fn call(stack_pointer: u64, function: u64, tsc: u64) -> OpenCall {
+        OpenCall { stack_pointer, return_pc: 0x500, function, tsc, kind: 1, ..OpenCall::default() }
+    }
+
+    fn find(table: OpenCalls, stack_pointer: u64) -> Option<u64> {
+        table.find(stack_pointer, AppPc::from_raw(0x500), |kind| kind == 1)
+    }
+
+    #[test]
+    fn calls_return_in_any_order() {
+        with_table(|table| {
+            let stacks: Vec<u64> = (0..200).map(|number| 0x7fff_0008 - 80 * number).collect();
+            for (number, stack) in stacks.iter().enumerate() {
+                assert_eq!(table.open(call(*stack, 0x1000, number as u64)), None);
+            }
+            for stack in stacks.iter().step_by(2).chain(stacks.iter().skip(1).step_by(2)) {
+                let place = find(table, stack + 8).unwrap();
+                assert_eq!(table.read(place).stack_pointer, *stack);
+                table.close(place);
+                assert_eq!(find(table, stack + 8), None);
+            }
+        });
+    }
+
+    #[test]
+    fn a_call_takes_the_place_of_one_that_was_left_otherwise() {
+        with_table(|table| {
+            assert_eq!(table.open(call(0x7008, 0x1000, 1)), None);
+            assert_eq!(table.open(call(0x7008, 0x1000, 2)).map(|before| before.tsc), Some(1));
+            let place = find(table, 0x7010).unwrap();
+            assert_eq!(table.read(place).tsc, 2);
+            table.close(place);
+            assert_eq!(find(table, 0x7010), None);
+        });
+    }
+
+    #[test]
+    fn of_two_that_return_at_once_the_inner_one_comes_first() {
+        with_table(|table| {
+            table.open(call(0x7008, 0x1000, 1));
+            table.open(call(0x7008, 0x2000, 2));
+            for function in [0x2000, 0x1000] {
+                let place = find(table, 0x7010).unwrap();
+                assert_eq!(table.read(place).function, function);
+                table.close(place);
+            }
+        });
+    }
+
+    #[test]
+    fn the_oldest_makes_room() {
+        with_table(|table| {
+            for function in 0..WAYS {
+                assert_eq!(table.open(call(0x7008, 0x1000 + function, function)), None);
+            }
+            assert_eq!(table.open(call(0x7008, 0x2000, WAYS)).map(|before| before.function), Some(0x1000));
+        });
+    }
+
+    #[test]
+    fn what_found_no_room_is_found_again() {
+        let mut others = OtherCalls::new();
+        with_table(|table| {
+            let depth = 5000;
+            let stacks: Vec<u64> = (0..depth).map(|number| 0x7fff_0008 - 48 * number).collect();
+            for (number, stack) in stacks.iter().enumerate() {
+                others.open(table, call(*stack, 0x1000, number as u64));
+            }
+            assert!(others.count(table) > 0);
+            for stack in stacks.iter().rev() {
+                others.fetch(table, stack + 8, AppPc::from_raw(0x500));
+                let place = find(table, stack + 8).unwrap();
+                assert_eq!(table.read(place).stack_pointer, *stack);
+                table.close(place);
+            }
+            assert_eq!(others.count(table), 0);
+        });
+    }
+}
