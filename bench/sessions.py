@@ -53,6 +53,16 @@ def main(arguments: list[str]) -> int:
     def add_up(session: clew.Session) -> Callable[[], object]:
         return session.aggregate("probed", by=["arg1 & 255"], value="arg2", histogram=True).read
 
+    def log_returns(session: clew.Session) -> Callable[[], object]:
+        return session.log_returns("probed", capture=["entry(arg1)", "retval", "duration"]).read
+
+    def time_calls_by_key(session: clew.Session) -> Callable[[], object]:
+        times = session.aggregate("probed", at="return", by=["entry(arg1) & 255"], value="duration", histogram=True)
+        return times.read
+
+    def log_texts(session: clew.Session) -> Callable[[], object]:
+        return session.log_returns("probed", capture=["entry(comm)", "retval"]).read
+
     def callback(session: clew.Session) -> Callable[[], object]:
         session.on_call("probed", lambda call: times.append(time.perf_counter()), capture=["arg1", "arg2"])
         return lambda: None
@@ -62,12 +72,15 @@ def main(arguments: list[str]) -> int:
         ("a condition that does not hold", chosen.calls, condition),
         ("counted", chosen.calls, count),
         ("added up by a key, with a histogram", chosen.calls, add_up),
+        ("how long it takes, by a key, with a histogram", chosen.calls, time_calls_by_key),
         ("recorded in a log", chosen.calls // 10, log),
+        ("result, argument and duration in a log", chosen.calls // 10, log_returns),
+        ("its result and a string in a log", chosen.calls // 100, log_texts),
         ("a callback", chosen.callbacks, callback),
     ]
     for name, n_calls, prepare in rows:
         seconds = time_calls(program, n_calls, prepare)
-        print(f"{name:32} {1e9 * seconds / n_calls:12,.1f} ns a call, of {n_calls:,}")
+        print(f"{name:46} {1e9 * seconds / n_calls:12,.1f} ns a call, of {n_calls:,}")
     trips = [1e6 * (after - before) for before, after in pairwise(times)]
     print(f"round trip of a callback: median {statistics.median(trips):.0f} us, ", end="")
     print(f"99 of 100 within {statistics.quantiles(trips, n=100)[98]:.0f} us")

@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0xae, 0x17, 0x5d, 0x46, 0xd3, 0xa4, 0x42, 0xc4, 0x02, 0x64, 0x10, 0xf2, 0xbc, 0x04, 0x81, 0x79, 0xe2, 0xb4, 0xd7,
-    0xbc, 0xdc, 0xaa, 0x02, 0xca, 0x99, 0xd7, 0x06, 0x52, 0xa6, 0x7e, 0x9b, 0x30,
+    0x12, 0x0b, 0x31, 0xe6, 0xbe, 0x8b, 0x13, 0x54, 0xd9, 0x95, 0x14, 0xd8, 0x60, 0x3d, 0x72, 0x99, 0xe7, 0xc2, 0xbe,
+    0x03, 0x54, 0x14, 0xd4, 0x65, 0x95, 0x48, 0x09, 0x4e, 0x1a, 0xfd, 0xe0, 0x30,
 ];
 /// the least that is mapped at once
 pub const PAGE_BYTES: u64 = 0x1000;
@@ -456,7 +456,8 @@ pub mod capture_operation {
 /// What a capture may ask about the place beside registers and memory: thread, process, processor, nanoseconds of
 /// CLOCK_MONOTONIC, how many calls are open, the thread's name; and its thread pointer, from which its thread-local
 /// variables are found: the word that it points at, which by the ABI is itself. duration: of a call that has returned,
-/// nanoseconds since it began; missing elsewhere, and where a thread may be refused the time stamp counter.
+/// nanoseconds since it began; missing elsewhere, and where a thread may be refused the time stamp counter. behind: the
+/// mark of the instruction that the thread comes from (PieceKind), if it has one, or something else.
 pub mod capture_context {
     pub const TID: u8 = 0;
     pub const PID: u8 = 1;
@@ -466,6 +467,7 @@ pub mod capture_context {
     pub const COMM: u8 = 5;
     pub const THREAD_POINTER: u8 = 6;
     pub const DURATION: u8 = 7;
+    pub const BEHIND: u8 = 8;
 }
 
 /// What is done where a capture's condition holds: a CaptureRecord is written; or the thread stops (RequestKind.hold);
@@ -516,11 +518,13 @@ pub mod piece_place {
 /// What is added: instructions of the program's kind, as if they were at the instruction's address, or right behind it;
 /// or machine code that means the same everywhere and is executed as it is: verbatim keeps what the program needs, and
 /// runs on the runtime's stack, the program's stack pointer on top; inline uses no stack, and what it changes is kept
-/// by the runtime (InlinePiece).
+/// by the runtime (InlinePiece). mark: no code, but a u32; the thread has that for CaptureContext.behind until
+/// something is captured.
 pub mod piece_kind {
     pub const CODE: u8 = 0;
     pub const VERBATIM: u8 = 1;
     pub const INLINE: u8 = 2;
+    pub const MARK: u8 = 3;
 }
 
 /// Numbered errors on the status page; error_detail says more as each one tells.
@@ -1136,8 +1140,10 @@ pub struct ThreadSlot {
     pub held_vectors: [u64; 8],
     /// request hold: the thread pointer, from which thread-local variables are found (written by: runtime:thread)
     pub held_thread_pointer: u64,
+    /// request hold: CaptureContext.behind (written by: runtime:thread)
+    pub held_behind: u64,
     /// zero (written by: runtime:thread)
-    pub reserved_more: [u8; 40],
+    pub reserved_more: [u8; 32],
 }
 const _: () = assert!(core::mem::size_of::<ThreadSlot>() == 512);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, state) == 0);
@@ -1162,7 +1168,8 @@ const _: () = assert!(core::mem::offset_of!(ThreadSlot, reserved) == 176);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, held_registers) == 256);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, held_vectors) == 400);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, held_thread_pointer) == 464);
-const _: () = assert!(core::mem::offset_of!(ThreadSlot, reserved_more) == 472);
+const _: () = assert!(core::mem::offset_of!(ThreadSlot, held_behind) == 472);
+const _: () = assert!(core::mem::offset_of!(ThreadSlot, reserved_more) == 480);
 
 /// Written by the controller into the target's private memory before the runtime runs; its address is in rdi at the
 /// image's entry.

@@ -169,14 +169,21 @@ impl Shared {
 
 impl RingWriter {
     /// Tells the controller that the thread is stopped, its own `registers` then pc and flags, the low halves of its first vector
-    /// registers, its thread pointer, and waits for as long as the controller is there to say how to go on.
-    pub fn wait_stopped(&self, reason: u32, registers: [u64; 18], vectors: [u64; 8], thread_pointer: u64) -> u32 {
+    /// registers, its thread pointer and the mark that it comes from, and waits for as long as the controller is there to say how to go on.
+    pub fn wait_stopped(
+        &self,
+        reason: u32,
+        registers: [u64; 18],
+        vectors: [u64; 8],
+        [thread_pointer, behind]: [u64; 2],
+    ) -> u32 {
         let slot = self.slot_pointer();
         // SAFETY: the slot is mapped and this thread's own; the fields are aligned.
         unsafe {
             (&raw mut (*slot).held_registers).write_volatile(registers);
             (&raw mut (*slot).held_vectors).write_volatile(vectors);
             (&raw mut (*slot).held_thread_pointer).write_volatile(thread_pointer);
+            (&raw mut (*slot).held_behind).write_volatile(behind);
         }
         let bell = if reason == protocol::hold_reason::CAPTURE { Bell::Visit } else { Bell::Door };
         let answer = self.ask_for(protocol::request_kind::HOLD, [u64::from(reason), 0, 0, 0], true, bell);

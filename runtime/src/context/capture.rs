@@ -36,9 +36,15 @@ pub struct Capture {
     pub passed_pc: AppPc,
     /// Where it was left after everything had been captured in front of it, before it was executed; or nowhere.
     pub left_pc: AppPc,
-    /// That of code whose handlers are under way, by the addresses of their frames; the one that is overwritten next.
+    /// Where handlers that are under way came, by the addresses of their frames, and whether that was left so; the one that is overwritten
+    /// next.
     pub left_frames: [u64; N_FRAMES],
     pub left_pcs: [AppPc; N_FRAMES],
+    pub are_left: [bool; N_FRAMES],
+    pub left_behinds: [u32; N_FRAMES],
+    /// The mark of the instruction that was executed last, if it has one and nothing was captured since; and as it was when something was.
+    pub behind: u32,
+    pub shown_behind: u32,
     pub next_frame: u64,
     /// The program's registers that are used: by the processor (cpu::instrument::captures).
     pub spilled: [u64; 8],

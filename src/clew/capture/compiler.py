@@ -48,7 +48,8 @@ DEFAULT_STRING_BYTES: Final = 256
 
 _Op, _Type = CaptureOperation, CaptureType
 _ARGUMENT: Final = re.compile(r"(f?)arg([1-9][0-9]?)")
-_WORDS: Final = {what.name.lower(): what for what in CaptureContext if what != CaptureContext.THREAD_POINTER}
+_UNNAMED: Final = (CaptureContext.THREAD_POINTER, CaptureContext.BEHIND)
+_WORDS: Final = {what.name.lower(): what for what in CaptureContext if what not in _UNNAMED}
 _ARITHMETIC: Final = {
     "+": _Op.ADD,
     "-": _Op.SUBTRACT,

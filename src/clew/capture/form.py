@@ -102,8 +102,8 @@ class Form:
     """`fields` are the instructions whose values are taken.
 
     `condition` is the one, of type i32, where which is 0 or missing nothing is taken; None: always. `data` are the
-    bytes of literals. Of what is taken when a call returns, `entry` is what is kept when it begins: its fields, which no
-    condition chooses.
+    bytes of literals. Of what is taken when a call returns, `entry` is what is kept when it begins: its fields, which
+    no condition chooses.
     """
 
     instructions: Sequence[Instruction]
@@ -116,6 +116,20 @@ class Form:
     def room(self) -> CaptureRoom:
         """How much of a place's room it takes at most."""
         return CaptureRoom(len(self.instructions), sum(map(_count_text_bytes, self.instructions)), len(self.data))
+
+    def only_behind(self, mark: int) -> Form:
+        """The same, only where the thread comes from an instruction of that mark (PieceKind.MARK). Raises
+        CaptureError."""
+        made = list(self.instructions)
+        made.append(Instruction(_Op.CONTEXT, CaptureType.U32, immediate=CaptureContext.BEHIND))
+        made.append(Instruction(_Op.CONSTANT, CaptureType.U32, immediate=mark))
+        made.append(Instruction(_Op.EQUAL, CaptureType.U32, len(made) - 2, len(made) - 1))
+        if self.condition is not None:
+            # First where it comes from: what the condition asks for may not be there elsewhere.
+            made.append(Instruction(_Op.LOGICAL_AND, CaptureType.I32, len(made) - 1, self.condition))
+        form = Form(made, self.fields, len(made) - 1, self.data)
+        check_form(form)
+        return form
 
     def pack(self) -> bytes:
         """As the runtime gets it."""

@@ -25,7 +25,8 @@ CAPTURE_TABLE_BYTES: Final = _PLACES_BYTES + MAX_CAPTURE_BYTES
 @dataclass(frozen=True)
 class CaptureRow:
     """What is captured in front of the instruction at `pc`: by a packed `form`, under a `number`; added up in a
-    `table`. A call that begins is of `call_kind`; what is taken where such calls return has the same, and a `pc` of 0."""
+    `table`. A call that begins is of `call_kind`; what is taken where such calls return has the same, and a `pc` of
+    0."""
 
     pc: int
     number: int

@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("ae175d46d3a442c4026410f2bc048179e2b4d7bcdcaa02ca99d70652a67e9b30")
+SCHEMA_HASH: Final = bytes.fromhex("120b31e6be8b1354d99514d8603d7299e7c2be035414d4659548094e1afde030")
 
 CONTAINER_MAGIC: Final = 3544686211845344323
 """what a container begins with: CLDATA11"""
@@ -550,7 +550,8 @@ class CaptureContext(IntEnum):
     CLOCK_MONOTONIC, how many calls are open, the thread's name; and its thread pointer, from which its thread-local
     variables are found: the word that it points at, which by the ABI is itself. duration: of a call that has
     returned, nanoseconds since it began; missing elsewhere, and where a thread may be refused the time stamp
-    counter.
+    counter. behind: the mark of the instruction that the thread comes from (PieceKind), if it has one, or something
+    else.
     """
 
     TID = 0
@@ -561,6 +562,7 @@ class CaptureContext(IntEnum):
     COMM = 5
     THREAD_POINTER = 6
     DURATION = 7
+    BEHIND = 8
 
 
 class CaptureAction(IntEnum):
@@ -619,12 +621,14 @@ class PieceKind(IntEnum):
     """What is added: instructions of the program's kind, as if they were at the instruction's address, or right behind
     it; or machine code that means the same everywhere and is executed as it is: verbatim keeps what the program
     needs, and runs on the runtime's stack, the program's stack pointer on top; inline uses no stack, and what it
-    changes is kept by the runtime (InlinePiece).
+    changes is kept by the runtime (InlinePiece). mark: no code, but a u32; the thread has that for
+    CaptureContext.behind until something is captured.
     """
 
     CODE = 0
     VERBATIM = 1
     INLINE = 2
+    MARK = 3
 
 
 class ErrorCode(IntEnum):
@@ -929,7 +933,8 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "held_registers": (256, "<18Q"),
             "held_vectors": (400, "<8Q"),
             "held_thread_pointer": (464, "<Q"),
-            "reserved_more": (472, "<40s"),
+            "held_behind": (472, "<Q"),
+            "reserved_more": (480, "<32s"),
         },
     ),
     "StartBlock": (

@@ -88,21 +88,28 @@ class CallProbes:
         return make
 
     def add_here(
-        self, followed: FollowedProcess, address: int, capture: Iterable[str], condition: str | None, callback: Callback
+        self,
+        followed: FollowedProcess,
+        address: int,
+        capture: Iterable[str],
+        condition: str | None,
+        callback: Callback,
+        mark: int = 0,
     ) -> int:
-        """Call back in front of one instruction, from now on; the probe's number. Raises CaptureError, ControlError."""
+        """Call back in front of one instruction, from now on, only where the thread comes from a `mark`, if there is
+        one; the probe's number. Raises CaptureError, ControlError."""
         text = f"{address:#x}"
         wanted = Wanted(capture, condition, self._target.machine(), self._target.images)
         assert self._places is not None
-        number = self._places.add_here(followed, address, wanted, Wish.CALL, text)
+        number = self._places.add_here(followed, address, wanted, Wish.CALL, text, mark)
         # Before the thread goes on that waits for this.
         self._by_number[number] = CallProbe(self, number, text, callback, wanted.texts)
         return number
 
-    def record_here(self, followed: FollowedProcess, address: int, log: CallLog) -> None:
-        """Record in a log what comes to one more instruction. Raises ControlError."""
+    def record_here(self, followed: FollowedProcess, address: int, log: CallLog, mark: int = 0) -> None:
+        """Record in a log what comes to one more instruction, from a `mark`. Raises ControlError."""
         assert self._places is not None
-        self._places.extend(log.number, followed, address)
+        self._places.extend(log.number, followed, address, mark)
 
     def answer_blocks(self, answer: Callable[[Asking], None]) -> None:
         """Have `answer` called for each thread that asks about a block, where callbacks are called."""

@@ -128,20 +128,24 @@ class _Probe:
     wanted: Wanted
     wish: Wish
     table: AggregateTable | None = None
-    forms: dict[tuple[Pid, int], Form] = field(default_factory=dict)
-    """By process and address: what is taken there."""
-    waiting: set[tuple[Pid, int]] = field(default_factory=set)
+    forms: dict[tuple[Pid, int, int], Form] = field(default_factory=dict)
+    """By process, address and mark: what is taken there."""
+    waiting: set[tuple[Pid, int, int]] = field(default_factory=set)
     """Where it names what is not loaded yet."""
 
-    def forms_of(self, pid: Pid) -> dict[int, Form]:
-        """By address what it takes in a process: a child has its parent's places, at the same addresses."""
-        own = {address: form for (owner, address), form in self.forms.items() if owner == pid}
-        return {address: form for (_, address), form in self.forms.items()} | own
+    def forms_of(self, pid: Pid) -> dict[tuple[int, int], Form]:
+        """By address and mark what it takes in a process: a child has its parent's places, at the same addresses."""
+        own = {(address, mark): form for (owner, address, mark), form in self.forms.items() if owner == pid}
+        return {(address, mark): form for (_, address, mark), form in self.forms.items()} | own
+
+    def forms_at(self, pid: Pid, address: int) -> list[Form]:
+        """All that it takes at one of a process."""
+        return [form for (owner, place, _), form in self.forms.items() if (owner, place) == (pid, address)]
 
     def form_at(self, pid: Pid, address: int) -> Form | None:
         """What it takes at one of them."""
-        form = self.forms.get((pid, address))
-        return form or next((one for (_, place), one in self.forms.items() if place == address), None)
+        known = [(owner, form) for (owner, place, _), form in self.forms.items() if place == address]
+        return next((form for owner, form in known if owner == pid), known[0][1] if known else None)
 
     def rows(self, address: int, form: Form, find_kind: Callable[[int, Form], int]) -> list[CaptureRow]:
         """What is captured for it at one of its addresses; `find_kind` numbers the calls whose returns are."""
@@ -217,7 +221,9 @@ class Places:
                 raise
         return number
 
-    def add_here(self, followed: FollowedProcess, address: int, wanted: Wanted, wish: Wish, text: str) -> int:
+    def add_here(
+        self, followed: FollowedProcess, address: int, wanted: Wanted, wish: Wish, text: str, mark: int = 0
+    ) -> int:
         """Do something at one address of a process, and of its children; the probe's number.
 
         The thread that is told of now may come there next; others see to it as they come. Raises ControlError where
@@ -228,18 +234,19 @@ class Places:
             self._known.clear()
             self._probes[number] = _Probe(number, replace(NOWHERE, text=text), wanted, wish)
             try:
-                self.extend(number, followed, address)
+                self.extend(number, followed, address, mark)
             except (ControlError, CaptureError):
                 del self._probes[number]
                 raise
         return number
 
-    def extend(self, number: int, followed: FollowedProcess, address: int) -> None:
-        """Have a probe at one more address. Raises ControlError where there is no room, CaptureError."""
+    def extend(self, number: int, followed: FollowedProcess, address: int, mark: int = 0) -> None:
+        """Have a probe at one more address, where threads come from a `mark`, if there is one. Raises ControlError
+        where there is no room, CaptureError."""
         with self._lock:
             probe = self._probes.get(number)
             if probe is not None:
-                self._arm_at(followed, probe, address)
+                self._arm_at(followed, probe, address, mark)
 
     def count(self, number: int) -> int:
         """At how many places a probe is."""
@@ -259,7 +266,7 @@ class Places:
         rows = [
             row
             for one in self._probes.values()
-            for address, form in one.forms_of(pid).items()
+            for (address, _), form in one.forms_of(pid).items()
             for row in one.rows(address, form, self._kind_of)
         ]
         own = [calls for (owner, _), calls in self._open.items() if owner == pid] + self._inherited.get(pid, [])
@@ -283,14 +290,16 @@ class Places:
         """What a probe names may have been loaded by now."""
         waiting = [place for place in probe.waiting if place[0] == followed.pid]
         probe.waiting.difference_update(waiting)
-        for _, address in sorted(waiting):
-            self._arm_at(followed, probe, address)
+        for _, address, mark in sorted(waiting):
+            self._arm_at(followed, probe, address, mark)
 
-    def _arm_at(self, followed: FollowedProcess, probe: _Probe, address: int) -> None:
+    def _arm_at(self, followed: FollowedProcess, probe: _Probe, address: int, mark: int = 0) -> None:
         form = probe.wanted.form_at(followed.pid, followed.memory_pid, address)
         if form is None:
-            probe.waiting.add((followed.pid, address))
+            probe.waiting.add((followed.pid, address, mark))
             return
+        if mark:
+            form = form.only_behind(mark)
         holding = self._processes.holdings.of(followed)
         if probe.wish.stops:
             holding.be_heard(self._hear)
@@ -298,7 +307,7 @@ class Places:
             probe.table.have_in(followed.shared.aggregates)
         holding.visits.note_overdue = self.note_overdue
         self._ask_for_room(followed.pid, address, probe, form)
-        probe.forms[followed.pid, address] = form
+        probe.forms[followed.pid, address, mark] = form
         self._known.clear()
         for row in probe.rows(address, form, self._kind_of):
             holding.add_capture(row, self._on_visit if probe.wish.stops else None)
@@ -318,8 +327,7 @@ class Places:
         entry = form if form.entry is None else form.entry
         n, room = 2, entry.room.add(CaptureRoom()) and form.room.add(CaptureRoom()) and entry.room
         for other in self._probes.values():
-            there = other.forms.get((pid, address)) if other is not probe else None
-            if there is not None:
+            for there in other.forms_at(pid, address) if other is not probe else ():
                 n, room = n + 1, room and room.add((there.entry or there).room)
         if n > MAX_CAPTURES_AT_PLACE or room is None:
             raise ControlError(f"{probe.where.text}: there is no room for one more capture at this place")
@@ -327,7 +335,9 @@ class Places:
     def _inherit(self, child: FollowedProcess, parent: FollowedProcess) -> None:
         """A child begins, which returns from what one of its parent's threads has called."""
         with self._lock:
-            calls = [list(open_calls) for (pid, _), open_calls in self._open.items() if pid == parent.pid and open_calls]
+            calls = [
+                list(open_calls) for (pid, _), open_calls in self._open.items() if pid == parent.pid and open_calls
+            ]
             if calls:
                 self._inherited[child.pid] = calls
 

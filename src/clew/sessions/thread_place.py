@@ -61,6 +61,8 @@ class ThreadPlace:
                 return time.monotonic_ns()
             case CaptureContext.THREAD_POINTER:
                 return self._thread.thread_pointer
+            case CaptureContext.BEHIND:
+                return self._thread.behind
             case CaptureContext.CPU:
                 return _read_processor(self._memory_pid, self.tid)
             case CaptureContext.DURATION:

@@ -207,7 +207,7 @@ def test_code_is_decoded_and_calls_are_named_by_the_architecture() -> None:
 
 
 def test_a_stopped_thread_shows_registers_by_their_names() -> None:
-    thread = StoppedThread(TID, HoldReason.ASKED, (1, 2, 3, 4, 5, 6), (), 0, DEFINITION)
+    thread = StoppedThread(TID, HoldReason.ASKED, (1, 2, 3, 4, 5, 6), (), 0, 0, DEFINITION)
     assert thread.by_name == {"one": 1, "two": 2, "three": 3, "four": 4, "where": 5, "carry": 6}
     assert (thread.pc, thread.stack_pointer) == (5, 4)
 

@@ -66,6 +66,10 @@ impl Added {
         Added(bytes.to_vec())
     }
 
+    pub fn mark(_: u32) -> Added {
+        Added::verbatim(&[])
+    }
+
     pub fn inline(_: InlinePiece, bytes: &[u8]) -> Option<Added> {
         Some(Added::verbatim(bytes))
     }

@@ -49,6 +49,7 @@ pub const GS_CAPTURE_HAS_OPEN_CALLS: u32 = gs_offset!(capture.has_open_calls);
 pub const GS_CAPTURE_OTHER_CALLS: u32 = gs_offset!(capture.n_other_calls);
 pub const GS_CAPTURE_IS_FETCHED: u32 = gs_offset!(capture.is_fetched);
 pub const GS_CAPTURE_IS_AGAIN: u32 = gs_offset!(capture.is_again);
+pub const GS_CAPTURE_BEHIND: u32 = gs_offset!(capture.behind);
 pub const GS_CAPTURE_SLOT: u32 = gs_offset!(capture.slot_address);
 pub const GS_CAPTURE_RING: u32 = gs_offset!(capture.ring);
 pub const GS_CAPTURE_VECTORS: u32 = gs_offset!(capture.vectors);

@@ -152,17 +152,19 @@ pub fn note_fault(context: &mut ThreadContext) {
     }
 }
 
-/// Takes note of the frame of a handler that the thread is about to run, and of where the thread had left code so, if it had.
-pub fn keep_left(context: &mut ThreadContext, frame: u64, left: Option<AppPc>) {
+/// Takes note of the frame of a handler that the thread is about to run: it was in front of `pc`, and had left code so, or came from a mark.
+pub fn keep_left(context: &mut ThreadContext, frame: u64, pc: AppPc, is_left: bool) {
     let capture = &mut context.capture;
     capture.left_pc = AppPc::NOWHERE;
     for known in &mut capture.left_frames {
         // One that was there before is gone.
         *known = if *known == frame { 0 } else { *known };
     }
-    if let Some(pc) = left {
+    let behind = core::mem::take(&mut capture.behind);
+    if is_left || behind != 0 {
         let index = capture.next_frame as usize % N_FRAMES;
-        (capture.left_frames[index], capture.left_pcs[index]) = (frame, pc);
+        capture.left_frames[index] = frame;
+        (capture.left_pcs[index], capture.are_left[index], capture.left_behinds[index]) = (pc, is_left, behind);
         capture.next_frame = capture.next_frame.wrapping_add(1);
     }
 }
@@ -173,7 +175,8 @@ pub fn come_back(context: &mut ThreadContext, frame: u64, pc: AppPc) {
     if let Some(index) = (0..N_FRAMES).find(|index| capture.left_frames[*index] == frame) {
         capture.left_frames[index] = 0;
         if capture.left_pcs[index] == pc {
-            capture.left_pc = pc;
+            capture.left_pc = if capture.are_left[index] { pc } else { capture.left_pc };
+            capture.behind = capture.left_behinds[index];
         }
     }
 }
@@ -218,6 +221,10 @@ fn count_entry(engine: &Engine, context: &ThreadContext, id: FragmentId) {
 /// Writes what was captured, or has the thread stop.
 fn note(mut engine: Guard<Engine>, context: &mut ThreadContext, guarded: &Guarded) {
     let outcome = context.capture.take_outcome();
+    let behind = core::mem::take(&mut context.capture.behind);
+    if outcome != 0 {
+        context.capture.shown_behind = behind;
+    }
     let writer = writer_of(context, engine.shared);
     let taken = || guarded.place.programs.iter().enumerate().filter(|(index, _)| outcome >> index & 1 != 0);
     let mut functions = [context.registers.pc; MAX_CAPTURES_AT_PLACE as usize];

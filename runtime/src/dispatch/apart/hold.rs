@@ -56,7 +56,8 @@ pub fn stop(context: &mut ThreadContext, shared: Shared, reason: u32) {
     crate::dispatch::flow::rseq::settle(context);
     let writer = writer_of(context, shared);
     let wait = |context: &ThreadContext| {
-        writer.wait_stopped(reason, context.registers.held(), context.vector.held(), thread_pointer())
+        let others = [thread_pointer(), u64::from(context.capture.shown_behind)];
+        writer.wait_stopped(reason, context.registers.held(), context.vector.held(), others)
     };
     let mut reply = wait(context);
     while reply == hold_reply::CALL && !calling::begin(context, &writer) {

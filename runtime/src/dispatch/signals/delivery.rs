@@ -111,7 +111,7 @@ fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
     }
     // What an instruction causes and the program blocks ends it (kernel/signal.c, force_sig_info_to_task).
     let is_fatal = is_fault && mask & 1 << (info.signo - 1) != 0;
-    let left = captures::is_left(context).then_some(context.registers.pc);
+    let (pc, is_left) = (context.registers.pc, captures::is_left(context));
     let delivery = if is_fatal { Delivery::Default } else { deliver::deliver(context, info, mask, details) };
     if !matches!(delivery, Delivery::Handler(_)) {
         frame::load_state(context);
@@ -122,7 +122,7 @@ fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
                 true => (edge_kind::FAULT, context.gate.fault_fragment()),
                 false => (edge_kind::SIGNAL, FragmentId::NONE),
             };
-            captures::keep_left(context, context.registers.sp(), left);
+            captures::keep_left(context, context.registers.sp(), pc, is_left);
             note_handler(context, kind, fault, interrupted_pc);
             new_mask
         }

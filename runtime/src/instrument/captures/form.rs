@@ -183,6 +183,7 @@ impl Form {
                 what if what == u64::from(capture_context::TIME) => kind == Kind::U64,
                 what if what == u64::from(capture_context::THREAD_POINTER) => kind == Kind::U64,
                 what if what == u64::from(capture_context::DURATION) => kind == Kind::U64,
+                what if what == u64::from(capture_context::BEHIND) => kind == Kind::U32,
                 what => what < u64::from(capture_context::COMM) && kind == Kind::U32,
             },
             _ if kind == Kind::TEXT => false,

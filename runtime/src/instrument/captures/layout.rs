@@ -138,6 +138,11 @@ pub fn is_told(one: &Operation) -> bool {
     one.code == op::CONTEXT && what.map(u64::from).contains(&one.immediate) || one.is_kept() && one.kind == Kind::TEXT
 }
 
+/// Whether an operation is whether the thread comes from an instruction that is marked.
+pub fn is_behind(one: &Operation) -> bool {
+    one.code == op::CONTEXT && one.immediate == u64::from(capture_context::BEHIND)
+}
+
 /// Whether an operation is how long a call took.
 pub fn is_duration(one: &Operation) -> bool {
     one.code == op::CONTEXT && one.immediate == u64::from(capture_context::DURATION)

@@ -5,7 +5,7 @@
 extern crate alloc;
 use super::aggregates::Table;
 use super::form::{Form, Kind};
-use super::layout::{Action, Program, Room};
+use super::layout::{is_behind, Action, Program, Room};
 use super::open_calls::{forget_armed, OtherCalls, ARMED, TICK_NS};
 use crate::buffer::Shared;
 use crate::context::addresses::{AppPc, CachePc};
@@ -60,6 +60,11 @@ impl Place {
     /// Whether all that is taken there is.
     pub fn is_of_returns(&self) -> bool {
         self.programs.iter().all(|one| one.returned != 0)
+    }
+
+    /// Whether anything is taken there behind an instruction that is marked.
+    pub fn has_marks(&self) -> bool {
+        self.programs.iter().flat_map(Program::needed).any(|(_, one)| is_behind(one))
     }
 
     /// Whether anything there reads the program's memory.

@@ -65,12 +65,17 @@ impl Changes {
                         let head: InlinePiece = unsafe { take(&mut code) }?;
                         Added::inline(head, code)?
                     }
+                    piece_kind::MARK => {
+                        let mut code = code;
+                        // SAFETY: as above.
+                        Added::mark(unsafe { take(&mut code) }?)
+                    }
                     _ => return None,
                 };
                 keeps_code &= piece.kind != piece_kind::CODE;
                 size += match piece.kind {
                     piece_kind::CODE => code.len() * GROWTH,
-                    piece_kind::INLINE => code.len() + KEEPING_BYTES,
+                    piece_kind::INLINE | piece_kind::MARK => code.len() + KEEPING_BYTES,
                     _ => code.len(),
                 };
                 match piece.place {

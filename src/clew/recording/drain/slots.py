@@ -40,10 +40,10 @@ _TID_PLACE, _KIND_PLACE, _REPLY_PLACE, _ARGUMENTS_PLACE = (
     field_offset("ThreadSlot", name) for name in ("tid", "request_kind", "request_reply", "request_arguments")
 )
 _N_REGISTERS, _N_VECTORS = (THREAD_SLOT[name].shape[0] for name in ("held_registers", "held_vectors"))
-_HELD: Final = struct.Struct(f"<{_N_REGISTERS + _N_VECTORS + 1}Q")
+_HELD: Final = struct.Struct(f"<{_N_REGISTERS + _N_VECTORS + 2}Q")
 _HELD_PLACE: Final = field_offset("ThreadSlot", "held_registers")
-"""What a stopped thread shows: registers, vector registers and its thread pointer, one behind the other."""
-assert field_offset("ThreadSlot", "held_thread_pointer") == _HELD_PLACE + _HELD.size - 8
+"""What a stopped thread shows: registers, vector registers, its thread pointer and where it comes from."""
+assert field_offset("ThreadSlot", "held_behind") == _HELD_PLACE + _HELD.size - 8
 
 _FEW: Final = 16
 """So many slots are looked through one by one: that is quicker than an array of them."""
@@ -206,11 +206,11 @@ class Slots:
         """What the request of a slot is answered beside a number."""
         self.rows["request_answer"][slot] = words
 
-    def read_held(self, slot: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    def read_held(self, slot: int) -> tuple[tuple[int, ...], tuple[int, ...], int, int]:
         """What the thread of a slot showed of itself when it was stopped (RequestKind.HOLD): its registers, the low
-        halves of its first vector registers, its thread pointer."""
+        halves of its first vector registers, its thread pointer, and the mark that it comes from."""
         words = _HELD.unpack_from(self.view, self._start + slot * THREAD_SLOT_BYTES + _HELD_PLACE)
-        return words[:_N_REGISTERS], words[_N_REGISTERS:-1], words[-1]
+        return words[:_N_REGISTERS], words[_N_REGISTERS:-2], words[-2], words[-1]
 
     def write_held_registers(self, slot: int, registers: Sequence[int]) -> None:
         """What the thread of a slot is to go on with (HoldReply.GO_ON_CHANGED)."""

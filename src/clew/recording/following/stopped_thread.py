@@ -23,7 +23,7 @@ class StoppedThread:
     """A thread that is stopped: why (HoldReason), and its registers in the order that its architecture has.
 
     `vectors` are the low halves of its first vector registers; `thread_pointer` is where its thread-local variables are
-    found from.
+    found from; `behind` is CaptureContext.BEHIND.
     """
 
     tid: Tid
@@ -31,6 +31,7 @@ class StoppedThread:
     registers: tuple[int, ...]
     vectors: tuple[int, ...]
     thread_pointer: int
+    behind: int
     definition: ArchitectureDefinition
 
     def __init__(
@@ -40,12 +41,13 @@ class StoppedThread:
         registers: tuple[int, ...],
         vectors: tuple[int, ...],
         thread_pointer: int,
+        behind: int,
         definition: ArchitectureDefinition,
     ) -> None:
         # The thread waits meanwhile: a third of the time that it takes for any fields.
         own = self.__dict__
         own["tid"], own["reason"], own["registers"], own["vectors"] = tid, reason, registers, vectors
-        own["thread_pointer"], own["definition"] = thread_pointer, definition
+        own["thread_pointer"], own["behind"], own["definition"] = thread_pointer, behind, definition
 
     @property
     def by_name(self) -> dict[str, int]:

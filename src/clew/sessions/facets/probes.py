@@ -114,10 +114,11 @@ class ProbesFacet:
         """Count the calls of the function `where`, by the values of expressions, and add up `value`: in the target, no
         thread stops and nothing is written down.
 
-        `at` its return there are `retval`, `duration` and `entry(x)`, as for `log_returns`. With `histogram` there are quantiles of `value`. Calls where `condition` is 0 or can't be had do not count. Of
-        more than `max_keys` keys some are left out, and counted; those that are bytes have 64 bytes less eight for each
-        key, together, and are cut to that. What nothing that is loaded has is looked for in what will be loaded. Raises
-        CaptureError, UsageError.
+        `at` its return there are `retval`, `duration` and `entry(x)`, as for `log_returns`. With `histogram` there are
+        quantiles of `value`. Calls where `condition` is 0 or can't be had do not count. Of more than `max_keys` keys
+        some are left out, and counted; those that are bytes have 64 bytes less eight for each key, together, and are
+        cut to that. What nothing that is loaded has is looked for in what will be loaded. Raises CaptureError,
+        UsageError.
         """
         keys = [by] if isinstance(by, str) else list(by)
         wish = AggregateWish(keys, value, condition, max_keys, histogram)

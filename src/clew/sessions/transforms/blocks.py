@@ -6,6 +6,7 @@ Runs in the controller, in the thread that runs callbacks; the thread that came 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from clew.binary.architectures.details import InstructionDetails, MemoryAccess
@@ -25,17 +26,25 @@ if TYPE_CHECKING:
 __all__ = ["Callout", "CodeBlock", "CodeInstruction"]
 
 _MAX_PIECES = 255
+_marks = count(1)
 
 
 @dataclass(frozen=True)
 class Callout:
-    """Something that is told of each execution of an instruction, at `address`: a callback, or a log."""
+    """Something that is told of each execution of an instruction: a callback, or a log, at `address`; with a `mark`
+    behind the instruction that has it, and `address` is the one behind that."""
 
     address: int
     callback: Callable[[Call], object] | None
     log: CallLog | None
     capture: Sequence[str] = ()
     condition: str | None = None
+    mark: int = 0
+
+
+class _Mark(NamedTuple):
+    place: PiecePlace
+    number: int
 
 
 class _Piece(NamedTuple):
@@ -57,7 +66,7 @@ class CodeInstruction:
 
     def __init__(self, block: CodeBlock, details: InstructionDetails, *, is_last: bool) -> None:
         self._block, self._details = block, details
-        self._pieces: list[_Piece | _NativeCall] = []
+        self._pieces: list[_Piece | _NativeCall | _Mark] = []
         self._is_dropped = False
         self.address = details.address
         self.code = details.code
@@ -140,14 +149,32 @@ class CodeInstruction:
         *,
         capture: Iterable[str] = (),
         condition: str | None = None,
+        after: bool = False,
     ) -> None:
-        """Call `callback` in front of it each time, as `on_call` does: the thread waits meanwhile. It comes first,
-        whatever else stands in front. Raises TransformError, CaptureError."""
-        self._block.callouts.append(Callout(self.address, callback, None, tuple(capture), condition))
+        """Call `callback` in front of it each time, or behind it, as `on_call` does: the thread waits meanwhile.
 
-    def record(self, log: CallLog) -> None:
-        """Have each execution recorded in a log (`Session.log`), while no thread stops."""
-        self._block.callouts.append(Callout(self.address, None, log))
+        In front it comes first, behind it last, whatever else stands there. Raises TransformError, CaptureError."""
+        address, mark = self._place_of(after=after)
+        self._block.callouts.append(Callout(address, callback, None, tuple(capture), condition, mark))
+
+    def record(self, log: CallLog, *, after: bool = False) -> None:
+        """Have each execution recorded in a log (`Session.log`), in front of it or behind it; no thread stops."""
+        address, mark = self._place_of(after=after)
+        self._block.callouts.append(Callout(address, None, log, mark=mark))
+
+    def _place_of(self, *, after: bool) -> tuple[int, int]:
+        """Where something is captured that is to be in front of it or behind it, and by which mark there."""
+        if not after:
+            return self.address, 0
+        self._refuse_at_end("have something behind it")
+        address = self.address + self.size_bytes
+        # Of its own, for the instruction may be in other blocks as well.
+        mark = next((one for one in self._pieces if isinstance(one, _Mark)), None)
+        if mark is None:
+            self._make_room()
+            mark = _Mark(PiecePlace.AFTER, next(_marks))
+            self._pieces.append(mark)
+        return address, mark.number
 
     def call(self, native: NativeCode, function: str, *, after: bool = False) -> None:
         """Call a function of compiled C (`Session.compile`) in front of it, or behind it, each time: no thread stops
@@ -209,10 +236,12 @@ class CodeInstruction:
         )
         return head + b"".join(self._pack_piece(one, followed) for one in self._pieces)
 
-    def _pack_piece(self, one: _Piece | _NativeCall, followed: FollowedProcess | None) -> bytes:
+    def _pack_piece(self, one: _Piece | _NativeCall | _Mark, followed: FollowedProcess | None) -> bytes:
         kind, code = PieceKind.CODE, b""
         if isinstance(one, _Piece):
             code = one.code
+        elif isinstance(one, _Mark):
+            kind, code = PieceKind.MARK, one.number.to_bytes(4, "little")
         else:
             assert followed is not None
             keeps_flags = self._block.needs_flags(self, is_behind=one.place == PiecePlace.AFTER)

@@ -190,10 +190,10 @@ class Transformers:
 
     def _call_out(self, followed: FollowedProcess, one: Transformer, callout: Callout) -> None:
         if callout.log is not None:
-            self._probes.record_here(followed, callout.address, callout.log)
+            self._probes.record_here(followed, callout.address, callout.log, callout.mark)
         if callout.callback is not None:
             number = self._probes.add_here(
-                followed, callout.address, callout.capture, callout.condition, callout.callback
+                followed, callout.address, callout.capture, callout.condition, callout.callback, callout.mark
             )
             one._probes.append(number)
 

@@ -6,7 +6,7 @@ use super::{Mangler, Spare};
 use crate::context::addresses::AppPc;
 use crate::cpu::decode::block::decoder_options;
 use crate::cpu::decode::in_place::{is_in_place, uses_gs_memory};
-use crate::cpu::displacements::{GS_CAPTURE_SPILLED, GS_SPILL_OTHER, GS_STACK_TOP};
+use crate::cpu::displacements::{GS_CAPTURE_BEHIND, GS_CAPTURE_SPILLED, GS_SPILL_OTHER, GS_STACK_TOP};
 use crate::cpu::emit::Emitter;
 use crate::cpu::spill::SpillState;
 use crate::cpu::{Gpr, RAX, RSP};
@@ -19,6 +19,7 @@ pub enum Added {
     Instructions(Vec<AddedInstruction>),
     Verbatim(Vec<u8>),
     Inline(Inline),
+    Mark(u32),
 }
 
 /// Bytes that use no stack, and the registers that they change.
@@ -113,10 +114,16 @@ impl Added {
         can_be_kept.then(|| Added::Inline(Inline { registers, keeps_flags, bytes: bytes.to_vec() }))
     }
 
+    /// What the thread is to have for where it comes from (Capture::behind).
+    pub fn mark(number: u32) -> Added {
+        Added::Mark(number)
+    }
+
     /// Emits it where no register is lent. What it may consist of can all be emitted.
     pub fn emit(&self, mangler: &mut Mangler, emitter: &mut Emitter, mark: &mut dyn FnMut(usize, SpillState)) {
         match self {
             Added::Inline(inline) => inline.emit(emitter),
+            Added::Mark(number) => emitter.store_gs_immediate(GS_CAPTURE_BEHIND, *number),
             Added::Verbatim(bytes) => {
                 // Nobody else is on that stack while translated code runs; signals come on another one.
                 emitter.store_gs(GS_SPILL_OTHER, RSP);

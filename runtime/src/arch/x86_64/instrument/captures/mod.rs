@@ -24,8 +24,8 @@ mod texts;
 
 extern crate alloc;
 use super::super::displacements::{
-    GS_BLOCKS_FAULTS, GS_CAPTURE_FLOAT_STATE, GS_CAPTURE_OUTCOME, GS_CAPTURE_OWN_FLOAT_STATE, GS_CAPTURE_PREPARED,
-    GS_STACK_TOP, GS_TID,
+    GS_BLOCKS_FAULTS, GS_CAPTURE_BEHIND, GS_CAPTURE_FLOAT_STATE, GS_CAPTURE_OUTCOME, GS_CAPTURE_OWN_FLOAT_STATE,
+    GS_CAPTURE_PREPARED, GS_STACK_TOP, GS_TID,
 };
 use super::super::emit::Emitter;
 use super::super::{Gpr, RAX, RCX, RDX, RSP};
@@ -100,6 +100,9 @@ pub fn emit(emitter: &mut Emitter, place: &Place, pc: AppPc, exit: ExitId, outle
     }
     for place in nothing {
         emitter.bind(place);
+    }
+    if place.has_marks() {
+        emitter.store_gs_immediate(GS_CAPTURE_BEHIND, 0);
     }
     put_back(emitter, uses_floats);
     let behind = emitter.address();
@@ -285,6 +288,7 @@ fn emit_register(code: &mut Code, number: u64) -> bool {
 /// Emits what is known of the place to rax; `false`: nothing is.
 fn emit_context(code: &mut Code, what: u64) -> bool {
     match what as u8 {
+        capture_context::BEHIND => code.emitter.load_gs32(RAX, GS_CAPTURE_BEHIND),
         capture_context::TID => code.emitter.load_gs32(RAX, GS_TID),
         capture_context::CPU if !may_be_refused() => code.emitter.read_processor(CPU_MASK),
         _ => return false,
