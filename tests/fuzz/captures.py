@@ -1,7 +1,7 @@
 """Captures that the engine works out are held against the plain interpreter, with random forms, where threads stop.
 
-Each call of a function is captured in both ways: the thread stops, and its registers and memory are given to
-`interpret`; and the engine writes what its own code came to.
+Each call of a function, and each return, is captured in both ways: the thread stops, and its registers and memory are
+given to `interpret`; and the engine writes what its own code came to.
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ import clew
 from clew.capture.form import Form
 from clew.capture.interpreter import Value, interpret
 from clew.sessions.calls import Call
-from tests.fuzz.random_forms import make_form
+from tests.fuzz.random_forms import make_form, make_returned
 from tests.programs.build import SOURCES, build_plain
 
 N_PLACES = 4
 FORMS_AT_PLACE = 5
+RETURNS_AT_PLACE = 2
 TURNS = 25
 OPERATIONS = 25
 
@@ -40,12 +41,23 @@ def build() -> Path:
 def run_batch(program: Path, folder: Path, seed: int) -> list[str]:
     """Where the engine and the interpreter come to other values, or to other calls."""
     dice = random.Random(seed)
-    forms = {place: [make_form(dice, OPERATIONS) for _ in range(FORMS_AT_PLACE)] for place in range(N_PLACES)}
+    begun = {place: [make_form(dice, OPERATIONS) for _ in range(FORMS_AT_PLACE)] for place in range(N_PLACES)}
+    returned = {place: [make_returned(dice, OPERATIONS) for _ in range(RETURNS_AT_PLACE)] for place in begun}
+    forms = {place: begun[place] + returned[place] for place in begun}
     expected: dict[int, list[list[tuple[Value, ...]]]] = {place: [[] for _ in forms[place]] for place in forms}
+    kept: list[tuple[Value, ...]] = []
 
     def note(place: int, call: Call) -> None:
-        for form, rows in zip(forms[place], expected[place], strict=True):
+        kept[:] = [interpret(form.entry, call) or () for form in returned[place] if form.entry is not None]
+        for form, rows in zip(begun[place], expected[place], strict=False):
             values = interpret(form, call)
+            if values is not None:
+                rows.append(values)
+
+    def note_return(place: int, call: Call) -> None:
+        for form, rows, own in zip(returned[place], expected[place][FORMS_AT_PLACE:], kept, strict=True):
+            with mock.patch.object(call, "kept", own.__getitem__):
+                values = interpret(form, call)
             if values is not None:
                 rows.append(values)
 
@@ -55,6 +67,7 @@ def run_batch(program: Path, folder: Path, seed: int) -> list[str]:
         logs = {place: [_log(session, place, form) for form in forms[place]] for place in forms}
         for place in forms:
             session.on_call(f"place_{place}", partial(note, place))
+            session.on_return(f"place_{place}", partial(note_return, place))
         session.resume()
         session.wait(120)
         found = {place: [_rows(log.read()) for log in logs[place]] for place in forms}
@@ -70,7 +83,8 @@ def run_batch(program: Path, folder: Path, seed: int) -> list[str]:
 def _log(session: clew.Session, place: int, form: Form) -> Any:
     """A log of a form that no text says."""
     with mock.patch("clew.sessions.wanted.compile_capture", return_value=form):
-        return session.log_calls(f"place_{place}", capture=[str(number) for number in range(len(form.fields))])
+        log = session.log_calls if form.entry is None else session.log_returns
+        return log(f"place_{place}", capture=[str(number) for number in range(len(form.fields))])
 
 
 def _rows(table: Any) -> list[tuple[Value, ...]]:
@@ -114,7 +128,7 @@ def main() -> int:
             break
         with tempfile.TemporaryDirectory(prefix="clew-fuzz-") as folder:
             differences = run_batch(program, Path(folder), seed)
-        n_run += N_PLACES * FORMS_AT_PLACE
+        n_run += N_PLACES * (FORMS_AT_PLACE + RETURNS_AT_PLACE)
         n_failures += len(differences)
         for line in differences:
             print(line, flush=True)

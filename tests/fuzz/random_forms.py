@@ -8,9 +8,17 @@ from collections.abc import Callable
 
 from clew.capture.form import Form, Instruction, check_form
 from clew.capture.types import SIZES, is_float
-from clew.protocol._constants import CaptureContext, CaptureOperation, CaptureType
+from clew.dataclass import replace
+from clew.protocol._constants import (
+    CAPTURE_NAME_BYTES,
+    MAX_CAPTURE_FIELDS,
+    MAX_KEPT_VALUES,
+    CaptureContext,
+    CaptureOperation,
+    CaptureType,
+)
 
-__all__ = ["TURN_REGISTER", "make_form"]
+__all__ = ["TURN_REGISTER", "make_form", "make_returned"]
 
 _Op, _T = CaptureOperation, CaptureType
 TURN_REGISTER = 7
@@ -23,9 +31,11 @@ _CORNERS = (0, 1, 2, 7, 0x7F, 0x80, 0xFF, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFF,
 
 
 class _Maker:
-    def __init__(self, dice: random.Random) -> None:
+    def __init__(self, dice: random.Random, entry: Form | None = None) -> None:
         self.dice = dice
-        self.made: list[Instruction] = [Instruction(_Op.REGISTER, _T.U64, immediate=TURN_REGISTER)]
+        self.kept = [] if entry is None else [_keep(entry, index) for index in range(len(entry.fields))]
+        turn = Instruction(_Op.REGISTER, _T.U64, immediate=TURN_REGISTER)
+        self.made: list[Instruction] = [turn] if entry is None else [self.kept[0]]
 
     def add(self, operation: CaptureOperation, kind: CaptureType, a: int = 0, b: int = 0, immediate: int = 0) -> int:
         self.made.append(Instruction(operation, kind, a, b, immediate))
@@ -55,6 +65,9 @@ class _Maker:
 
     def source(self) -> int:
         dice = self.dice
+        if self.kept and dice.random() < 0.5:
+            self.made.append(dice.choice(self.kept))
+            return len(self.made) - 1
         choice = dice.randrange(4)
         if choice == 0:
             return self.add(_Op.VECTOR, dice.choice([_T.F32, _T.F64]), immediate=dice.choice([0, 1, 2, 7, 20]))
@@ -124,9 +137,29 @@ class _Maker:
         return self.add(_Op.TEXT_EQUAL, _T.TEXT, self.pick(_T.TEXT), self.pick(_T.TEXT))
 
 
-def make_form(dice: random.Random, n_operations: int) -> Form:
-    """A form of so many operations or a few more, all of whose values are taken: the first is `TURN_REGISTER`."""
-    maker = _Maker(dice)
+def _keep(entry: Form, index: int) -> Instruction:
+    """What a call keeps of one of the fields of its beginning, where it has returned."""
+    one = entry.instructions[entry.fields[index]]
+    size = 0
+    if one.result == _T.TEXT:
+        size = one.immediate >> 32 if one.operation == _Op.LITERAL else one.immediate
+        size = CAPTURE_NAME_BYTES if one.operation == _Op.CONTEXT else max(size, 1)
+    return Instruction(_Op.KEPT, one.result, immediate=size << 32 | index)
+
+
+def make_returned(dice: random.Random, n_operations: int) -> Form:
+    """The same of what is taken when a call has returned: the first is what `TURN_REGISTER` was when it began."""
+    begun = make_form(dice, n_operations // 2)
+    others = dice.sample(range(1, len(begun.instructions)), min(MAX_KEPT_VALUES, len(begun.instructions)) - 1)
+    return make_form(dice, n_operations, replace(begun, fields=[0, *others], condition=None))
+
+
+def make_form(dice: random.Random, n_operations: int, entry: Form | None = None) -> Form:
+    """A form of so many operations or a few more, all of whose values are taken: the first is `TURN_REGISTER`.
+
+    With `entry` it is taken when a call has returned, for which that form was taken when it began.
+    """
+    maker = _Maker(dice, entry)
     makers: list[Callable[[], int]] = [
         maker.source,
         maker.load,
@@ -142,6 +175,7 @@ def make_form(dice: random.Random, n_operations: int) -> Form:
         dice.choice(makers)()
     answers = [number for number, one in enumerate(maker.made) if one.result == _T.I32]
     condition = dice.choice(answers) if answers and dice.random() < 0.4 else None
-    form = Form(maker.made, list(range(len(maker.made))), condition, _DATA)
+    fields = range(min(len(maker.made), MAX_CAPTURE_FIELDS))
+    form = Form(maker.made, list(fields), condition, _DATA, entry)
     check_form(form)
     return form

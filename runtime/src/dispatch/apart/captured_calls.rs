@@ -14,7 +14,7 @@ use crate::cpu::sys::clock::ticks;
 use crate::instrument::captures::form::Operation;
 use crate::instrument::captures::layout::Program;
 use crate::instrument::captures::open_calls::{
-    is_armed, note_armed, OpenCall, OpenCalls, OPEN_CALL_BYTES, RETURN_ADDRESS_BYTES, TICK_NS,
+    is_armed, note_armed, KeptText, OpenCall, OpenCalls, OPEN_CALL_BYTES, RETURN_ADDRESS_BYTES, TICK_NS,
 };
 use crate::instrument::captures::places::Place;
 use crate::instrument::{Engine, ENGINE};
@@ -71,7 +71,7 @@ pub fn begin(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadConte
 }
 
 /// The fields that are bytes.
-fn texts_of(program: &Program, taken: &Taken) -> Vec<(usize, Vec<u8>)> {
+fn texts_of(program: &Program, taken: &Taken) -> Vec<KeptText> {
     let mut texts = Vec::new();
     let mut rest = &taken.bytes[..];
     for (field, size) in taken.words.iter().enumerate().filter(|(field, _)| program.is_text_field(*field)) {
@@ -127,7 +127,7 @@ fn find(context: &ThreadContext, is_asked: impl Fn(u32) -> bool) -> Option<u64> 
 /// The call that capture `index` of the place was taken for is open no more; the function that it was of.
 pub fn end(engine: &mut Engine, context: &ThreadContext, index: usize) -> AppPc {
     let at = context.capture.matched[index];
-    let is_place = at.wrapping_sub(OPEN_CALLS_OFFSET) < OPEN_CALLS_BYTES && at % OPEN_CALL_BYTES == 0;
+    let is_place = at.wrapping_sub(OPEN_CALLS_OFFSET) < OPEN_CALLS_BYTES && at.is_multiple_of(OPEN_CALL_BYTES);
     let Some(table) = table_of(context).filter(|_| is_place) else {
         return AppPc::NOWHERE;
     };

@@ -102,13 +102,16 @@ impl OpenCalls {
     }
 }
 
+/// A field of a call, and its bytes.
+pub type KeptText = (usize, Vec<u8>);
+
 /// Calls that found no room in their threads' tables, and what calls keep that is bytes.
 #[derive(Default)]
 pub struct OtherCalls {
     /// By private block and stack pointer.
     calls: BTreeMap<(u64, u64), Vec<OpenCall>>,
     /// By private block and number, in the order of fields.
-    texts: BTreeMap<(u64, u64), Vec<(usize, Vec<u8>)>>,
+    texts: BTreeMap<(u64, u64), Vec<KeptText>>,
     n_texts: u64,
 }
 
@@ -150,7 +153,7 @@ impl OtherCalls {
     }
 
     /// Keeps bytes of a call; the number of these.
-    pub fn keep_texts(&mut self, table: OpenCalls, texts: Vec<(usize, Vec<u8>)>) -> u64 {
+    pub fn keep_texts(&mut self, table: OpenCalls, texts: Vec<KeptText>) -> u64 {
         if texts.is_empty() {
             return 0;
         }
@@ -180,7 +183,7 @@ impl OtherCalls {
 /// Where in a block calls may be that begin with a stack pointer.
 fn places_of(stack_pointer: u64) -> impl Iterator<Item = u64> {
     let hash = stack_pointer >> SET_SHIFTS.0;
-    let set = (hash ^ hash >> SET_SHIFTS.1) % SETS;
+    let set = (hash ^ (hash >> SET_SHIFTS.1)) % SETS;
     let first = OPEN_CALLS_OFFSET + set * WAYS * OPEN_CALL_BYTES;
     (0..WAYS).map(move |way| first + way * OPEN_CALL_BYTES)
 }
@@ -213,11 +216,6 @@ pub fn forget_armed() {
 
 /// Nanoseconds of a tick of the time stamp counter, times 2 to the 32nd; 0: not known yet.
 pub static TICK_NS: AtomicU64 = AtomicU64::new(0);
-
-/// How long so many ticks take.
-pub fn to_ns(ticks: u64) -> u64 {
-    (u128::from(ticks) * u128::from(TICK_NS.load(Ordering::Relaxed)) >> 32) as u64
-}
 
 const _: () = assert!(OPEN_CALL_BYTES == 128 && SETS.is_power_of_two());
 
