@@ -93,7 +93,7 @@ def test_each_execution_calls_back_and_may_change_what_it_left(behind: Path, tmp
     seen: list[int] = []
 
     def change(call: Call) -> None:
-        seen.append(call["rax"] if call["arg2"] == 0 else -1)
+        seen.append(int(call["rax"] or 0) if call["arg2"] == 0 else -1)
         call.registers["rax"] += 2
 
     with clew.spawn(run(behind, tmp_path / "out", n_calls, often_us)) as session:

@@ -1,4 +1,4 @@
-"""What is captured when calls return, by the engine, while no thread stops: held against what the program says itself."""
+"""What is captured when calls return, by the engine, while no thread stops: held against what programs say themselves."""
 
 from __future__ import annotations
 
@@ -65,7 +65,15 @@ def test_every_return_is_recorded_with_what_the_call_began_with(tmp_path: Path, 
 
 
 def test_what_is_captured_is_what_a_thread_that_stops_shows(returning: Path, tmp_path: Path) -> None:
-    capture = ["retval", "entry(arg1) * 2", "entry(str(arg1))", "str(retval)", "*(char*)entry(arg1)", "entry(rip)", "tid"]
+    capture = [
+        "retval",
+        "entry(arg1) * 2",
+        "entry(str(arg1))",
+        "str(retval)",
+        "*(char*)entry(arg1)",
+        "entry(rip)",
+        "tid",
+    ]
     seen: list[dict[str, Any]] = []
     with clew.spawn([returning, tmp_path / "told", "3"]) as session:
         logs = [session.log_returns(name, capture=capture) for name in ("name_of", "outer", "parting")]

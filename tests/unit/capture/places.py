@@ -26,6 +26,7 @@ class MadeUpPlace:
 
     def __init__(self, memory: bytes = b"", **registers: int) -> None:
         self.memory = memory
+        self.of_entry: tuple[Value, ...] = ()
         self.registers = registers
 
     def register(self, number: int) -> int:
@@ -35,8 +36,15 @@ class MadeUpPlace:
         return self.registers.get(f"xmm{number}")
 
     def context(self, what: CaptureContext) -> Value:
-        known: dict[CaptureContext, Value] = {CaptureContext.TID: 7, CaptureContext.COMM: b"worker"}
+        known: dict[CaptureContext, Value] = {
+            CaptureContext.TID: 7,
+            CaptureContext.COMM: b"worker",
+            CaptureContext.DURATION: 1500,
+        }
         return known.get(what)
+
+    def kept(self, field: int) -> Value:
+        return self.of_entry[field] if field < len(self.of_entry) else None
 
     def read(self, address: int, size_bytes: int) -> bytes:
         start = address - MEMORY_START

@@ -9,6 +9,7 @@ import pytest
 from clew.capture.compiler import compile_capture
 from clew.capture.form import Form
 from clew.capture.interpreter import Value, interpret
+from clew.dataclass import replace
 from clew.errors import CaptureError
 from tests.unit.capture.places import MACHINE, MEMORY_START, MadeUpPlace
 
@@ -136,6 +137,26 @@ def test_what_is_asked_for_twice_is_taken_once() -> None:
     loads = [one for one in form.instructions if one.operation.name == "LOAD"]
     assert len(loads) == 1
     assert interpret(form, PLACE) == (MEMORY_START + 0x20, MEMORY_START + 0x21)
+
+
+def test_what_a_call_began_with_is_kept() -> None:
+    machine = replace(MACHINE, entry=MACHINE)
+    texts = ["retval - entry(rsi)", 'entry(str(rdi)) == "abc"', "entry(rsi) * 2", "entry(comm)", "duration / 3", "rsi"]
+    form = compile_capture(texts, machine, "entry(rsi) > 2")
+    assert form.entry is not None and len(form.entry.fields) == 3
+    begun = MadeUpPlace(b"abc\0", rdi=MEMORY_START, rsi=3)
+    place = MadeUpPlace(rax=10, rsi=77)
+    place.of_entry = interpret(form.entry, begun) or ()
+    assert interpret(form, place) == (7, 1, 6, b"worker", 500, 77)
+    place.of_entry = (2, *place.of_entry[1:])
+    assert interpret(form, place) is None, "the condition is of what was kept"
+    assert Form.unpack(form.pack()).instructions == form.instructions
+
+
+@pytest.mark.parametrize(("text", "why"), [("entry(rsi)", "when a call began"), ("duration", "has returned")])
+def test_what_only_returns_have_is_refused_elsewhere(text: str, why: str) -> None:
+    with pytest.raises(CaptureError, match=why):
+        compile_capture([text], MACHINE)
 
 
 @pytest.mark.parametrize(("condition", "holds"), [("rsi", True), ("rsi - 3", False), ("*(u8*)1", False)])

@@ -4,7 +4,7 @@
 //! taken there in front. What such a call keeps lies in the thread's table (instrument/captures/open_calls.rs).
 
 extern crate alloc;
-use super::captures::{Taken, Values};
+use super::captured_values::{Taken, Values};
 use crate::buffer::{RingWriter, Shared};
 use crate::context::addresses::AppPc;
 use crate::context::layout::{OPEN_CALLS_BYTES, OPEN_CALLS_OFFSET};

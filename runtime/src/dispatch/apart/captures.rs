@@ -9,23 +9,22 @@ use crate::buffer::RingWriter;
 use crate::cache::exit::{Exit, ExitType};
 use crate::context::addresses::{AppPc, CachePc};
 use crate::context::capture::{N_FRAMES, UNFETCHED, UNPREPARED};
-use crate::context::layout::{CAPTURE_MISSING_OFFSET, CAPTURE_TEXTS_OFFSET, CAPTURE_VALUES_OFFSET};
 use crate::context::numbers::{CounterId, ExitId, FragmentId};
 use crate::context::ThreadContext;
 use crate::cpu::signal::asynchronous::TAKEN_BACK;
 use crate::cpu::sys::clock::ticks;
 use crate::dispatch::apart::captured_calls;
+use crate::dispatch::apart::captured_values::{Taken, Values};
 use crate::dispatch::life::detach;
 use crate::dispatch::signals::masks;
 use crate::instrument::captures::aggregates::Table;
-use crate::instrument::captures::form::Kind;
 use crate::instrument::captures::layout::{Action, Program};
 use crate::instrument::captures::places::{are_any, Guarded, Place};
 use crate::instrument::indirect::pads::add_to_counter;
 use crate::instrument::{Engine, ENGINE};
 use crate::protocol::{
-    capture_context, capture_operation as op, record_kind, CaptureRecord, CAPTURE_RECORD_VALUES,
-    CONTINUATION_PAYLOAD_BYTES, MAX_CAPTURES_AT_PLACE,
+    capture_context, record_kind, CaptureRecord, CAPTURE_RECORD_VALUES, CONTINUATION_PAYLOAD_BYTES,
+    MAX_CAPTURES_AT_PLACE,
 };
 use crate::sys::calls::{getpid, monotonic_ns, set_signal_mask};
 use crate::sys::kernel::SIGTRAP;
@@ -318,92 +317,5 @@ fn end_preparation(context: &mut ThreadContext) {
     context.capture.is_prepared = 0;
     if core::mem::take(&mut context.capture.is_mask_held) != 0 {
         masks::let_go_of_mask(context, context.capture.mask);
-    }
-}
-
-/// The values of a thread's captures, in its private block at `base` (instrument/captures/layout.rs).
-pub struct Values {
-    base: u64,
-}
-
-impl Values {
-    pub fn of(context: &ThreadContext) -> Values {
-        Values { base: context.self_address }
-    }
-
-    fn slot(&self, program: &Program, operation: usize) -> *mut u64 {
-        (self.base + CAPTURE_VALUES_OFFSET + 8 * u64::from(program.slot(operation))) as *mut u64
-    }
-
-    fn text(&self, program: &Program, operation: usize) -> *mut u8 {
-        (self.base + CAPTURE_TEXTS_OFFSET + u64::from(program.texts[operation])) as *mut u8
-    }
-
-    fn set(&self, program: &Program, operation: usize, value: u64) {
-        // SAFETY: slots of laid out programs are inside the block, which is this thread's own.
-        unsafe { self.slot(program, operation).write(value) };
-    }
-
-    pub fn set_text(&self, program: &Program, operation: usize, bytes: &[u8]) {
-        // SAFETY: as above; the operation has room for as many bytes.
-        unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), self.text(program, operation), bytes.len()) };
-        self.set(program, operation, bytes.len() as u64);
-    }
-
-    fn missing(&self, program: &Program, operation: usize) -> *mut u8 {
-        (self.base + CAPTURE_MISSING_OFFSET + u64::from(program.slot(operation))) as *mut u8
-    }
-
-    pub fn set_missing(&self, program: &Program, operation: usize, is_missing: bool) {
-        // SAFETY: as above.
-        unsafe { self.missing(program, operation).write(u8::from(is_missing)) };
-    }
-
-    fn is_missing(&self, program: &Program, operation: usize) -> bool {
-        // SAFETY: as above.
-        program.may_miss[operation] && unsafe { self.missing(program, operation).read() } != 0
-    }
-
-    /// A capture's fields, as a record has them.
-    pub fn take(&self, program: &Program) -> Taken {
-        let mut taken = Taken::default();
-        for (index, operation) in program.form.fields.iter().map(|field| usize::from(*field)).enumerate() {
-            if self.is_missing(program, operation) {
-                taken.missing |= 1 << index;
-                taken.words.push(0);
-                continue;
-            }
-            let one = &program.form.operations[operation];
-            if one.code == op::LITERAL {
-                let (start, size) = one.literal();
-                taken.add_bytes(&program.form.data[start..start + size]);
-                continue;
-            }
-            // SAFETY: as above.
-            let value = unsafe { self.slot(program, operation).read() };
-            if program.form.kind_of(operation) != Kind::TEXT {
-                taken.words.push(value);
-                continue;
-            }
-            let size = (value as usize).min(program.text_room(operation));
-            // SAFETY: as above; no more than the operation has room for.
-            taken.add_bytes(unsafe { core::slice::from_raw_parts(self.text(program, operation), size) });
-        }
-        taken
-    }
-}
-
-/// The fields of a capture: which are missing, a word for each, and the bytes of those that are bytes.
-#[derive(Default)]
-pub struct Taken {
-    pub missing: u32,
-    pub words: Vec<u64>,
-    pub bytes: Vec<u8>,
-}
-
-impl Taken {
-    fn add_bytes(&mut self, bytes: &[u8]) {
-        self.words.push(bytes.len() as u64);
-        self.bytes.extend(bytes);
     }
 }

@@ -163,7 +163,7 @@ class Drain:
         """What threads ask of that kind, and wait for."""
         return [self._slots.read_request(slot) for slot in self._slots.find_asking(kind)]
 
-    def read_held(self, slot: int) -> tuple[tuple[int, ...], tuple[int, ...], int]:
+    def read_held(self, slot: int) -> tuple[tuple[int, ...], tuple[int, ...], int, int]:
         """What the thread of a slot showed of itself when it was stopped (Slots.read_held)."""
         return self._slots.read_held(slot)
 
