@@ -117,9 +117,11 @@ def test_what_can_not_be_called_is_told(calling: Path) -> None:
         session.kill()
 
 
-@pytest.mark.parametrize(("mode", "n_threads"), [("counts", 1), ("full", 3)])
-def test_a_callback_has_its_thread_call_functions(called: Path, mode: str, n_threads: int) -> None:
-    turns = 40
+@pytest.mark.parametrize(
+    ("mode", "n_threads", "turns"),
+    [("counts", 1, 40), ("full", 3, 10), pytest.param("full", 3, 40, marks=pytest.mark.long)],
+)
+def test_a_callback_has_its_thread_call_functions(called: Path, mode: str, n_threads: int, turns: int) -> None:
     expected = subprocess.run([called, str(turns), str(n_threads)], capture_output=True, check=False, timeout=60)
     results: list[tuple[int | float, ...]] = []
     met: list[int] = []

@@ -95,12 +95,13 @@ def test_a_session_ends_though_nobody_takes_its_events(called: Path) -> None:
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("clew-")]
 
 
-def test_a_thread_may_be_stopped_in_the_midst_of_a_decision() -> None:
+@pytest.mark.parametrize("seconds", [1, pytest.param(6, marks=pytest.mark.long)])
+def test_a_thread_may_be_stopped_in_the_midst_of_a_decision(seconds: int) -> None:
     program = build_plain(SOURCES / "sessions/decisions.c", "-O1")
     with clew.spawn([program], mode="full", stdout=DEVNULL) as session:
         stream = session.follow(events={"block"}, on_full="drop")
         session.resume()
-        until = time.monotonic() + 6
+        until = time.monotonic() + seconds
         while time.monotonic() < until and not stream.n_damaged:
             os.kill(session.pid, signal.SIGSTOP)
             # It is looked at every tenth of a second.

@@ -66,7 +66,9 @@ def test_nothing_is_left(own: ctypes.CDLL) -> None:
     assert code_and_shared() == mapped
 
 
-@pytest.mark.parametrize("kind", ["call", "block", "exec", "syscall"])
+@pytest.mark.parametrize(
+    "kind", ["block", *(pytest.param(one, marks=pytest.mark.long) for one in ("call", "exec", "syscall"))]
+)
 def test_an_empty_body_has_no_events(kind: str) -> None:
     with clew.follow_me(events=kind) as events:
         pass

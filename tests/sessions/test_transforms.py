@@ -234,6 +234,7 @@ def test_who_takes_too_long_is_not_waited_for(called: Path) -> None:
         assert session.n_overdue == 1
 
 
+@pytest.mark.long
 def test_a_killed_controller_leaves_the_program_running(called: Path, tmp_path: Path) -> None:
     script = f"""
 import clew, time
