@@ -8,33 +8,15 @@ from __future__ import annotations
 import os
 
 import pytest
-from hypothesis import is_hypothesis_test, settings
+
+from checks.examples import is_property, scale_examples
 
 FACTOR = int(os.environ.get("CLEW_FUZZ_FACTOR", "50"))
-
-# Hypothesis applies settings by a decorator that may be used once; this is the attribute it leaves on the test.
-_SETTINGS = "_hypothesis_internal_use_settings"
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Keep the property tests only, and stretch them."""
-    stretched: list[pytest.Item] = []
-    seen: set[object] = set()  # parametrized tests share their function
-    others: list[pytest.Item] = []
-    for item in items:
-        test = getattr(item, "obj", None)
-        if test is None or not is_hypothesis_test(test):
-            others.append(item)
-            continue
-        function = getattr(test, "__func__", test)
-        stretched.append(item)
-        if function in seen:
-            continue
-        seen.add(function)
-        # After @settings the attribute is there; without, the test runs by the profile in force.
-        own = getattr(function, _SETTINGS, settings.default)
-        assert own is not None
-        longer = settings(own, max_examples=own.max_examples * FACTOR, deadline=None, derandomize=False)
-        setattr(function, _SETTINGS, longer)
-    items[:] = stretched
+    others = [item for item in items if not is_property(item)]
+    items[:] = [item for item in items if is_property(item)]
+    scale_examples(items, FACTOR, derandomize=False)
     config.hook.pytest_deselected(items=others)

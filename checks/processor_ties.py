@@ -82,9 +82,11 @@ def find_ties(root: Path, language: Language) -> dict[str, tuple[int, str]]:
     return found
 
 
-def iter_violations(root: Path, language: Language) -> Iterator[Violation]:
-    """Yield the ties without a reason, the reasons without a tie, and the folders that are not there."""
-    ties = find_ties(root, language)
+def iter_violations(root: Path, language: Language, ties: dict[str, tuple[int, str]]) -> Iterator[Violation]:
+    """Yield the ties without a reason, the reasons without a tie, and the folders that are not there.
+
+    `ties` are those that were found.
+    """
     for name, (line, word) in ties.items():
         if name not in language.ties:
             yield Violation(f"{name}:{line}", f"{word!r} is one processor's: {_way_out(language)}")
@@ -107,9 +109,12 @@ def main(arguments: list[str]) -> int:
     """Check the tree at `arguments[0]`, or this repository; return the exit status."""
     root = Path(arguments[0]) if arguments else ROOT
     languages = parse_languages((root / DECLARED).read_text(encoding="utf-8"))
+    violations: list[Violation] = []
     for language in languages:
-        print(f"{language.name}: {len(find_ties(root, language))} files are tied to a processor")
-    return report([one for language in languages for one in iter_violations(root, language)], "processors")
+        ties = find_ties(root, language)
+        print(f"{language.name}: {len(ties)} files are tied to a processor")
+        violations += iter_violations(root, language, ties)
+    return report(violations, "processors")
 
 
 if __name__ == "__main__":

@@ -280,7 +280,13 @@ def test_what_does_not_come_back_the_same_is_not_used(gzip: Path, trace: Path, m
 
 @pytest.mark.parametrize(
     "what",
-    ["n_blocks", "n_surprise_bytes", "checksum", "decisions", "pc", "events", "coded", "form", "cut", "parts"],
+    [
+        *("n_blocks", "checksum", "events", "cut"),
+        *(
+            pytest.param(what, marks=pytest.mark.long)
+            for what in ("n_surprise_bytes", "decisions", "pc", "coded", "form", "parts")
+        ),
+    ],
 )
 def test_damaged_segments_are_refused(compacted: Path, tmp_path: Path, what: str) -> None:
     trace = Path(shutil.copytree(compacted, tmp_path / "gzip.clew"))

@@ -140,7 +140,11 @@ def test_a_disk_that_has_room_again(tmp_path: Path) -> None:
         assert Trace(small / "out.clew").manifest.lost_records == 0
 
 
-@pytest.mark.parametrize("words", READERS, ids=" ".join)
+@pytest.mark.parametrize(
+    "words",
+    [pytest.param(words, marks=() if words in (("info",), ("verify",)) else pytest.mark.long) for words in READERS],
+    ids=" ".join,
+)
 def test_a_trace_that_is_being_written(words: tuple[str, ...], tmp_path: Path) -> None:
     trace = tmp_path / "out.clew"
     with recording_of_a_copy(trace) as process:
@@ -213,7 +217,14 @@ def test_an_interrupt_when_the_target_has_ended_costs_nothing(module: str, tmp_p
 OUTPUT_WRITERS = (*READERS, ("report", "--json"), ("report", "--by", "line", "--csv"))
 
 
-@pytest.mark.parametrize("words", OUTPUT_WRITERS, ids=" ".join)
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(words, marks=() if words in (OUTPUT_WRITERS[0], OUTPUT_WRITERS[-1]) else pytest.mark.long)
+        for words in OUTPUT_WRITERS
+    ],
+    ids=" ".join,
+)
 def test_output_that_cannot_be_written(words: tuple[str, ...], trace: Path) -> None:
     command = [os.fspath(word) for word in runs.clew_command(*words, trace)]
     with open("/dev/full", "wb") as full:

@@ -43,7 +43,14 @@ def outlives(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize(("how", "turns"), [("exit", 1010), ("killed", 1010), ("vfork", 1000), ("execve", 1010)])
+@pytest.mark.parametrize(
+    ("how", "turns"),
+    [
+        ("vfork", 1000),
+        ("execve", 1010),
+        *(pytest.param(how, 1010, marks=pytest.mark.long) for how in ("exit", "killed")),
+    ],
+)
 def test_a_task_that_outlives_its_process_is_followed_to_its_end(
     outlives: Path, tmp_path: Path, how: str, turns: int
 ) -> None:
@@ -63,7 +70,9 @@ def scribble(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("n_words", [3, 300])
-@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize(
+    "seed", [pytest.param(seed, marks=pytest.mark.long if seed > 1 else ()) for seed in range(SEEDS)]
+)
 def test_scribbles_over_shared_memory(scribble: Path, tmp_path: Path, seed: int, n_words: int) -> None:
     check_scribbles(scribble, tmp_path, seed, n_words)
 

@@ -25,8 +25,15 @@ def executions_of_heads(trace: Path) -> dict[str, int]:
 
 
 @pytest.mark.usefixtures("programs")
-@pytest.mark.parametrize("relayout", ["00004", "01024"])
-@pytest.mark.parametrize("mode", ["counts", "full"])
+@pytest.mark.parametrize(
+    ("relayout", "mode"),
+    [
+        ("00004", "full"),
+        ("01024", "counts"),
+        pytest.param("00004", "counts", marks=pytest.mark.long),
+        pytest.param("01024", "full", marks=pytest.mark.long),
+    ],
+)
 def test_loops_that_signals_and_threads_run_as_well(mode: str, relayout: str, tmp_path: Path) -> None:
     trace = tmp_path / "out.clew"
     environ = runs.environment() | {"CLEW_RELAYOUT": relayout}

@@ -18,6 +18,8 @@ for name in ("numpy.lib", "numpy.linalg", "numpy._typing", "inspect", "click"):
 """
 
 
-@pytest.mark.parametrize("mode", ["counts", "coverage", "full", "region"])
+@pytest.mark.parametrize(
+    "mode", ["counts", "full", *(pytest.param(one, marks=pytest.mark.long) for one in ("coverage", "region"))]
+)
 def test_nothing_is_imported_in_vain(mode: str, tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", PROGRAM, mode], cwd=tmp_path, check=True, timeout=60)

@@ -33,17 +33,22 @@ print('ready', flush=True)
 while not os.path.exists(sys.argv[1]): sum(i * i % 7 for i in range(1000))
 print('done')"""
 EACH_TIME = (
-    *("code_busy_others", "code_made", "code_moved", "code_shared", "code_toggled", "signal_altstack", "signal_throw"),
-    *("threads_mutex", "fork_wait", "fork_returns", "coroutines", "vsyscall", "no_address", "seccomp_refused"),
-    *("seccomp_trap_calls", "exceptions_deep", "signal_fibers", "wait_variants", "rseq_shapes", "fatal_returning"),
-    *("signal_indirect_calls", "mode_32bit"),
+    *("code_busy_others", "code_made", "code_moved", "code_toggled", "signal_altstack", "signal_throw"),
+    *("threads_mutex", "fork_wait", "fork_returns", "coroutines", "no_address", "rseq_shapes", "fatal_returning"),
 )
+SELDOM = (
+    *("code_shared", "vsyscall", "seccomp_refused", "seccomp_trap_calls", "exceptions_deep", "signal_fibers"),
+    *("wait_variants", "signal_indirect_calls", "mode_32bit"),
+)
+"""Of those that were wrong once what takes longer, or is like another: begins of names."""
 
 
 def marks_of(program: Program) -> Iterator[pytest.MarkDecorator]:
     # The others, and other builds of the same source, with the long runs.
-    if "." in program.name or not program.name.startswith(EACH_TIME):
+    if "." in program.name or not program.name.startswith(EACH_TIME + SELDOM):
         yield pytest.mark.stress
+    elif program.name.startswith(SELDOM):
+        yield pytest.mark.long
 
 
 PROGRAMS = [pytest.param(program, id=program.name, marks=list(marks_of(program))) for program in catalogue()]

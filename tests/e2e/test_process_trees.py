@@ -42,14 +42,14 @@ def compare(tree: Path, seed: int, depth: int, trace: Path, *, kills: bool = Fal
     assert made.keys() - told.keys() <= killed <= made.keys(), f"tree {seed}"
 
 
-@pytest.mark.parametrize("kills", [False, True])
+@pytest.mark.parametrize("kills", [pytest.param(False, marks=pytest.mark.long), True])
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in (2, 3))])
 def test_each_process_of_a_tree(tree: Path, tmp_path: Path, seed: int, *, kills: bool) -> None:
     compare(tree, seed, 4, tmp_path / "t", kills=kills)
 
 
 @pytest.mark.usefixtures("programs")
-@pytest.mark.parametrize("mode", ["counts", "full"])
+@pytest.mark.parametrize("mode", ["counts", pytest.param("full", marks=pytest.mark.long)])
 def test_children_that_are_killed_at_their_birth(tmp_path: Path, mode: str) -> None:
     run = runs.record([find("children_killed").path, "15"], tmp_path / "t", "--mode", mode)
     recorded = runs.read(tmp_path / "t")

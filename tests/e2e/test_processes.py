@@ -293,10 +293,15 @@ def set_uid_program(tmp_path: Path) -> Path:
         "os.execv('root/usr/bin/env', ['env'])",
         # In the root outside this is a program without privileges.
         "os.chroot('root'); os.execv('/link', ['link'])",
-        "os.chdir('root/usr'); os.chroot('..'); os.execv('../../../bin/../usr/bin/env', ['env'])",
-        "fd = os.open('root/usr/bin/env', os.O_RDONLY); os.set_inheritable(fd, True)"
-        "\nos.execv(f'/proc/self/fd/{fd}', ['env'])",
-        "fd = os.open('root/usr/bin/env', os.O_PATH); os.execve(fd, ['env'], {})",
+        *(
+            pytest.param(script, marks=pytest.mark.long)
+            for script in (
+                "os.chdir('root/usr'); os.chroot('..'); os.execv('../../../bin/../usr/bin/env', ['env'])",
+                "fd = os.open('root/usr/bin/env', os.O_RDONLY); os.set_inheritable(fd, True)"
+                "\nos.execv(f'/proc/self/fd/{fd}', ['env'])",
+                "fd = os.open('root/usr/bin/env', os.O_PATH); os.execve(fd, ['env'], {})",
+            )
+        ),
     ],
 )
 def test_a_set_uid_program_runs_unfollowed_with_its_privileges(

@@ -29,6 +29,8 @@ METHODS = [
 ]
 
 
+# Each of them does what a test of sessions or of recordings does as well.
+@pytest.mark.long
 def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     subprocess.run(["gcc", "-g", "-O1", "-o", tmp_path / "collatz", ROOT / "docs/tour/collatz.c"], check=True)
     monkeypatch.chdir(tmp_path)

@@ -194,7 +194,7 @@ def test_a_termination_reaches_the_program_that_the_first_one_became(tmp_path: P
         assert tell_to_leave(process, signal.SIGTERM)[0] == 6
 
 
-@pytest.mark.parametrize("number", [0, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [0, signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
 def test_a_program_that_a_debugger_keeps_when_it_has_ended(number: int, tmp_path: Path) -> None:
     """Its status comes when that lets it go; a signal ends the wait."""
     script = "echo ready; read line; exit 7"

@@ -54,7 +54,7 @@ def view(trace: Path) -> runs.Run:
     return runs.run(runs.clew_command("view", "--no-browser", "--port", "0", trace))
 
 
-@pytest.mark.parametrize("victim", ["clew", "group"])
+@pytest.mark.parametrize("victim", ["clew", pytest.param("group", marks=pytest.mark.long)])
 def test_a_recording_that_was_killed(tmp_path: Path, stop: Path, victim: str) -> None:
     trace = tmp_path / "t"
     process = start_busy(trace, stop)

@@ -66,7 +66,7 @@ def instructions(trace: Trace) -> Counter[Owner]:
     "name",
     [
         "threads_mutex",
-        "thread_churn",
+        pytest.param("thread_churn", marks=pytest.mark.long),
         "exec_chain",
         pytest.param("fork_threads", marks=pytest.mark.stress),
         pytest.param("large_code", marks=pytest.mark.stress),

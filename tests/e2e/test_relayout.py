@@ -27,8 +27,9 @@ ALWAYS = "00001"
 EARLY = "00004"
 OFTEN = "00040"
 TIMED = "01024"
-EACH_TIME = ("calls", "virtual_calls", "versions_of_callee", "recursion_in_loop")
-PROGRAMS = (*EACH_TIME, "tail_calls", "coroutines")
+EACH_TIME = ("virtual_calls", "recursion_in_loop")
+SELDOM = ("calls", "versions_of_callee")
+PROGRAMS = (*EACH_TIME, *SELDOM, "tail_calls", "coroutines")
 
 
 def record_with(relayout: str, program: str, trace: Path) -> int:
@@ -57,7 +58,12 @@ def counts_of(path: Path) -> dict[Any, int]:
 
 @pytest.mark.usefixtures("programs")
 @pytest.mark.parametrize(
-    "program", [pytest.param(name, marks=() if name in EACH_TIME else pytest.mark.stress) for name in PROGRAMS]
+    "program",
+    [
+        *EACH_TIME,
+        *(pytest.param(name, marks=pytest.mark.long) for name in SELDOM),
+        *(pytest.param(name, marks=pytest.mark.stress) for name in PROGRAMS[4:]),
+    ],
 )
 def test_counts_stay_the_same(program: str, tmp_path: Path) -> None:
     assert record_with(NEVER, program, tmp_path / "never.clew") == 0

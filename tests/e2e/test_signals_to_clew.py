@@ -58,7 +58,7 @@ def was_handled(job: Target) -> bool:
     return b"handled\n" in job.output
 
 
-@pytest.mark.parametrize("what", ON_TSTP)
+@pytest.mark.parametrize("what", ["stops", "handles", pytest.param("ignores", marks=pytest.mark.long)])
 def test_job_control(what: str, tmp_path: Path) -> None:
     code = f"import os, signal; {ON_TSTP[what]}\nprint('ready', flush=True)\nraise SystemExit(len(input()))"
     with recorded_job(tmp_path / "out.clew", code) as job:

@@ -129,7 +129,7 @@ def kinds_of(records: bytes) -> npt.NDArray[np.uint16]:
     return rows[:, :2].copy().view("<u2")[:, 0]
 
 
-@pytest.mark.parametrize("mode", [Mode.COUNTS, Mode.FULL])
+@pytest.mark.parametrize("mode", [pytest.param(Mode.COUNTS, marks=pytest.mark.long), Mode.FULL])
 def test_another_sink_is_given_what_the_journal_is(mode: Mode, tmp_path: Path) -> None:
     sink = TakesAll()
 

@@ -26,6 +26,8 @@ EACH_TIME = (
     "exceptions",
 )
 """Programs that unlink, replace and link code anew, and that come back from anywhere: begins of names."""
+COVERED_EACH_TIME = ("code_r", "code_mapped_", "signal_storm", "thread", "rseq_abort", "fork_threads", "calls")
+"""Those of them that are recorded in mode coverage, too: what is counted nowhere else has less to go wrong."""
 
 
 def case(program: Program, mode: str) -> ParameterSet:
@@ -35,7 +37,7 @@ def case(program: Program, mode: str) -> ParameterSet:
     marks: tuple[pytest.MarkDecorator, ...] = ()
     if mode == "coverage" and is_like_counts:
         marks = (pytest.mark.stress,)
-    elif is_other_build or (mode == "counts" and is_like_counts):
+    elif is_like_counts or (mode == "coverage" and not program.name.startswith(COVERED_EACH_TIME)):
         marks = (pytest.mark.long,)
     return pytest.param(program, mode, id=f"{program.name}-{mode}", marks=marks)
 

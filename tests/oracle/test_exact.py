@@ -61,7 +61,24 @@ def cases(program: Program, *, is_stress: bool = False) -> Iterator[ParameterSet
         yield pytest.param(alone, id=alone.name)
 
 
-PROGRAMS = [case for program in programs_with("oracle") for case in cases(program, is_stress=is_seldom(program))]
+SELDOM = {
+    *("vector_state.avx512.alone", "calls.static_pie", "static_pie.static", "switch_table.nopie.alone"),
+    *("signal_long_jump.alone", "signal_mask.alone", "signal_context.alone", "hot_loops.alone", "gs_segment.alone"),
+    *("code_reused.alone", "code_many_mappings.alone", "code_busy.alone", "code_mapped_twice.alone"),
+    "code_flags_rewritten.alone",
+}
+"""What takes longer than most and is like another, for the long runs."""
+
+
+def seldom(case: ParameterSet) -> ParameterSet:
+    """The same, for the long runs if it is one of these."""
+    marks = [*case.marks, pytest.mark.long] if case.id in SELDOM else case.marks
+    return pytest.param(*case.values, id=case.id, marks=marks)
+
+
+PROGRAMS = [
+    seldom(case) for program in programs_with("oracle") for case in cases(program, is_stress=is_seldom(program))
+]
 
 
 @pytest.mark.usefixtures("programs")
@@ -72,7 +89,7 @@ def test_program(program: Program, step_once: SteppedOnce, tmp_path: Path) -> No
 
 @pytest.mark.usefixtures("programs")
 @pytest.mark.parametrize(
-    "program", [case for program in programs_with("oracle-instructions") for case in cases(program)]
+    "program", [seldom(case) for program in programs_with("oracle-instructions") for case in cases(program)]
 )
 def test_program_that_changes_its_code(program: Program, step_once: SteppedOnce, tmp_path: Path) -> None:
     check_program(program, step_once, tmp_path, find_instruction_differences)
@@ -88,7 +105,10 @@ def test_long_program(program: Program, step_once: SteppedOnce, tmp_path: Path) 
 
 @pytest.mark.parametrize(
     "command",
-    [pytest.param(["true"], id="true"), pytest.param(["echo", "some", "words"], id="echo", marks=pytest.mark.stress)],
+    [
+        pytest.param(["true"], id="true", marks=pytest.mark.long),
+        pytest.param(["echo", "some", "words"], id="echo", marks=pytest.mark.stress),
+    ],
 )
 def test_system_program(command: list[str], step_once: SteppedOnce, tmp_path: Path) -> None:
     found = shutil.which(command[0])

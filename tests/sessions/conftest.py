@@ -1,7 +1,8 @@
-"""The programs of these tests."""
+"""The programs and the library of these tests."""
 
 from __future__ import annotations
 
+import ctypes
 from pathlib import Path
 
 import pytest
@@ -13,3 +14,17 @@ from tests.programs.build import SOURCES, build_plain
 def called() -> Path:
     """The program of tests/programs/sessions/called.c, with debug information."""
     return build_plain(SOURCES / "sessions/called.c", "-O1", "-g", "-pthread", "-fno-inline", "-fno-ipa-cp")
+
+
+@pytest.fixture(scope="session")
+def library() -> Path:
+    """The library of tests/programs/sessions/own_calls.c."""
+    return build_plain(
+        SOURCES / "sessions/own_calls.c", "-O1", "-g", "-shared", "-fPIC", "-fno-builtin", "-Wl,-Bsymbolic"
+    )
+
+
+@pytest.fixture(scope="session")
+def own(library: Path) -> ctypes.CDLL:
+    """It, loaded here."""
+    return ctypes.CDLL(str(library))

@@ -72,7 +72,14 @@ def assert_same(found: Array, expected: Array) -> None:
         assert (found[name] == expected[name]).all(), name
 
 
-@pytest.mark.parametrize("kinds", [{"exec"}, {"exec", "call", "ret"}, {"exec", "call", "ret", "block", "memory"}])
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        pytest.param({"exec"}, marks=pytest.mark.long),
+        pytest.param({"exec", "call", "ret"}, marks=pytest.mark.long),
+        {"exec", "call", "ret", "block", "memory"},
+    ],
+)
 def test_what_lies_between_two_functions_is_told(called: Path, kinds: set[str]) -> None:
     places = places_of(called)
     activate, deactivate = [places["handle"]], [places["descend"]]
@@ -82,7 +89,7 @@ def test_what_lies_between_two_functions_is_told(called: Path, kinds: set[str]) 
     assert (found["address"] == np.uint64(places["handle"] & (1 << 64) - 1)).any()
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(2, 6))])
 def test_places_may_be_inside_of_blocks(called: Path, seed: int) -> None:
     whole = read_events(called, {"exec", "call", "ret"})
     executed = np.unique(whole["address"][whole["kind"] == FlowKind.EXEC]).view(np.int64)

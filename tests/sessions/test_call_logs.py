@@ -155,17 +155,20 @@ def test_what_there_is_no_room_for_is_refused(called: Path) -> None:
         assert {log.read().num_rows for log in logs} == {6}
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(seed, marks=pytest.mark.long) for seed in (2, 3))])
 def test_random_captures_are_worth_what_the_interpreter_says(tmp_path: Path, seed: int) -> None:
     assert not random_captures.run_batch(random_captures.build(), tmp_path, seed)
 
 
-@pytest.mark.parametrize("mode", ["counts", "full"])
-def test_hot_code_counts_the_same_where_threads_stop_in_it(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("mode", "n_calls"), [("counts", 400), ("full", 80), pytest.param("full", 400, marks=pytest.mark.long)]
+)
+def test_hot_code_counts_the_same_where_threads_stop_in_it(
+    mode: str, n_calls: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # What was left at a capture was counted by its leader; what is come back to counts otherwise.
     monkeypatch.setenv("CLEW_RELAYOUT", "20")
     program = build_plain(SOURCES / "sessions/hot_calls.c", "-O1", "-fno-inline")
-    n_calls = 400
     before = executions_of_hot(program, n_calls)
     with clew.spawn([program, str(n_calls)], mode=mode) as session:
         start = session.find("hot")

@@ -13,6 +13,8 @@ import clew
 from tests.programs.build import build_one, find
 
 _PROGRAMS = ("threads_mutex", "thread_churn", "fork_threads", "fork_wait", "exec_chain", "library_load", "exceptions")
+_MODES = ("counts", "full", "coverage")
+_IN_ALL_MODES = ("fork_threads", "exceptions")
 
 
 def calls_of(trace: clew.Trace) -> Counter[str]:
@@ -23,8 +25,14 @@ def calls_of(trace: clew.Trace) -> Counter[str]:
     return +calls
 
 
-@pytest.mark.parametrize("mode", ["counts", "full", "coverage"])
-@pytest.mark.parametrize("name", _PROGRAMS)
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [
+        pytest.param(name, mode, marks=() if mode == "counts" or name in _IN_ALL_MODES else pytest.mark.long)
+        for name in _PROGRAMS
+        for mode in _MODES
+    ],
+)
 def test_they_are_those_of_the_trace(name: str, mode: str) -> None:
     program = find(name)
     build_one(program)

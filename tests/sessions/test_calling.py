@@ -25,6 +25,15 @@ def alone(calling: Path) -> list[str]:
     return subprocess.run([calling, "300"], capture_output=True, text=True, check=True, timeout=60).stdout.split()
 
 
+def wait_until_both_run(session: clew.Session) -> None:
+    """Until the program has made its thread: its functions can't be called before they are linked."""
+    for _ in range(1000):
+        if len(session.threads) == 2:
+            return
+        time.sleep(0.01)
+    raise AssertionError("it has made no thread")
+
+
 @pytest.mark.parametrize("mode", ["counts", pytest.param("full", marks=pytest.mark.long)])
 def test_calls_change_nothing_else(calling: Path, alone: list[str], mode: str, tmp_path: Path) -> None:
     output = tmp_path / "called.clew"
@@ -33,6 +42,7 @@ def test_calls_change_nothing_else(calling: Path, alone: list[str], mode: str, t
         if stream is not None:
             session.on_receive(lambda batch: None)
         session.resume()
+        wait_until_both_run(session)
         n_calls = 0
         for number in range(12):
             time.sleep(0.02)
@@ -57,7 +67,7 @@ def test_calls_change_nothing_else(calling: Path, alone: list[str], mode: str, t
 def test_memory_is_allocated_and_given_back(calling: Path) -> None:
     with clew.spawn([calling], stdout=subprocess.DEVNULL) as session:
         session.resume()
-        time.sleep(0.05)
+        wait_until_both_run(session)
         session.pause()
         place = session.allocate(8192)
         session.write(place, b"twelve chars\0")
@@ -81,7 +91,7 @@ def test_probes_and_signals_come_meanwhile(calling: Path) -> None:
             seen.append(call.arguments[0])  # type: ignore[attr-defined]
 
         session.resume()
-        time.sleep(0.05)
+        wait_until_both_run(session)
         session.pause()
         assert session.call("mix", 7, 0, 0, 0, 0, 0) == 7
         assert seen == [7]
@@ -97,7 +107,7 @@ def test_probes_and_signals_come_meanwhile(calling: Path) -> None:
 def test_what_can_not_be_called_is_told(calling: Path) -> None:
     with clew.spawn([calling], stdout=subprocess.DEVNULL) as session:
         session.resume()
-        time.sleep(0.05)
+        wait_until_both_run(session)
         with pytest.raises(ControlError, match="pause"):
             session.call("mix", 1)
         session.pause()
@@ -117,9 +127,11 @@ def test_what_can_not_be_called_is_told(calling: Path) -> None:
         session.kill()
 
 
-@pytest.mark.parametrize(("mode", "n_threads"), [("counts", 1), ("full", 3)])
-def test_a_callback_has_its_thread_call_functions(called: Path, mode: str, n_threads: int) -> None:
-    turns = 40
+@pytest.mark.parametrize(
+    ("mode", "n_threads", "turns"),
+    [("counts", 1, 40), ("full", 3, 10), pytest.param("full", 3, 40, marks=pytest.mark.long)],
+)
+def test_a_callback_has_its_thread_call_functions(called: Path, mode: str, n_threads: int, turns: int) -> None:
     expected = subprocess.run([called, str(turns), str(n_threads)], capture_output=True, check=False, timeout=60)
     results: list[tuple[int | float, ...]] = []
     met: list[int] = []

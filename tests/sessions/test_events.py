@@ -2,42 +2,29 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import subprocess
-import threading
 import time
 from collections import Counter
 from pathlib import Path
 from subprocess import DEVNULL
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 import clew
 from clew.errors import UsageError
 from clew.protocol._constants import Mode
 from clew.protocol.codec import FlowKind
-from clew.sessions.events import event_sink
 from clew.sessions.events.events import IDLE_SECONDS
-from tests.programs.build import SOURCES, build_one, build_plain, catalogue
+from tests.programs.build import build_one, catalogue
+from tests.sessions.event_arrays import ALL, FOREVER, Array, calls_of
 
-Array = npt.NDArray[Any]
-ALL = ("call", "ret", "block", "exec")
 TURNS = 300
-FOREVER = str(10**12)
 
 
 def resident_kib(pid: int) -> int:
     """What a process has in memory."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4
-
-
-def calls_of(events: Array, address: int) -> int:
-    """How often a function was called, of call events."""
-    return int(((events["kind"] == FlowKind.CALL) & (events["target"] == address)).sum())
 
 
 def instructions_of(trace: clew.Trace, tid: int) -> list[int]:
@@ -138,48 +125,6 @@ def test_what_is_excluded_is_not_told(called: Path) -> None:
         assert not told & of_libc
 
 
-def test_too_much_is_dropped_and_counted(called: Path) -> None:
-    with clew.spawn([called, "3000"], mode="full", stdout=DEVNULL) as session:
-        stream = session.follow(events={"exec"}, queue_batches=2, on_full="drop")
-        session.resume()
-        assert session.wait(60) >= 0
-        time.sleep(0.5)
-        received = sum(len(batch) for batch in stream)
-        assert received == stream.n_received
-        assert stream.n_dropped > 0
-        assert received + stream.n_dropped == sum(session.trace.paths["instructions"].to_pylist())
-
-
-def test_a_program_waits_for_who_takes_its_events(called: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_sink, "MOST_WAITING_BYTES", 1 << 16)
-    turns = 2_000_000
-    with clew.spawn([called, str(turns)], stdout=DEVNULL) as session:
-        stream = session.follow(events={"call"}, queue_batches=1)
-        add = session.find("add")
-        session.resume()
-        with pytest.raises(TimeoutError):
-            session.wait(1)
-        assert sum(calls_of(batch, add) for batch in stream) == 3 * turns
-        assert session.wait(60) >= 0 and stream.n_dropped == 0
-
-
-def test_a_program_that_waits_is_stopped_all_the_same(called: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_sink, "MOST_WAITING_BYTES", 1 << 16)
-    with clew.spawn([called, FOREVER, "2"], stdout=DEVNULL) as session:
-        stream = session.follow(events={"call"}, queue_batches=1)
-        session.resume()
-        for _ in range(5):
-            while not stream.is_full:
-                time.sleep(0.01)
-            # Both threads find no room soon.
-            time.sleep(0.2)
-            session.pause()
-            assert {thread.state for thread in session.threads} == {"stopped"}
-            session.resume()
-        session.follow(session.pid, events={"ret"})
-        session.unfollow()
-
-
 def test_what_was_before_is_not_told(called: Path) -> None:
     with clew.spawn([called, FOREVER], mode="full", stdout=DEVNULL) as session:
         main, add = session.find("main"), session.find("add")
@@ -227,20 +172,6 @@ def test_batches_are_received(called: Path) -> None:
         session.resume()
         session.wait(60)
     assert calls_of(np.concatenate(received), add) == 3 * TURNS
-
-
-def test_what_a_callback_raises_stops_no_program(called: Path) -> None:
-    def fail(batch: Array) -> None:
-        raise LookupError(f"{len(batch)} events")
-
-    with pytest.raises(LookupError), clew.spawn([called, "20000"], stdout=DEVNULL) as session:
-        session.follow(events=ALL, queue_batches=1)
-        session.on_receive(fail)
-        session.resume()
-        while session.state == "running":
-            time.sleep(0.01)
-        assert session.exit_code is not None
-        session.wait(60)
 
 
 @pytest.mark.long
@@ -397,40 +328,3 @@ def test_programs_of_all_kinds(name: str) -> None:
         assert (stream.n_dropped, stream.n_gaps, stream.n_damaged) == (0, 0, 0)
         expected = {row["tid"]: row["instructions"] for row in session.trace.paths.to_pylist()}
         assert executed == expected
-
-
-def test_a_session_ends_though_nobody_takes_its_events(called: Path) -> None:
-    with clew.spawn([called, FOREVER], stdout=DEVNULL) as session:
-        session.follow(events=ALL, queue_batches=1)
-        session.resume()
-        time.sleep(0.5)
-    program = subprocess.Popen([called, FOREVER], stdout=DEVNULL)
-    try:
-        with clew.attach_session(program.pid) as session:
-            session.follow(events=ALL, queue_batches=1)
-            time.sleep(0.5)
-            session.pause()
-            assert session.state == "stopped"
-            session.resume()
-        os.kill(program.pid, 0)
-        assert program.poll() is None
-    finally:
-        program.send_signal(signal.SIGKILL)
-        program.wait()
-    assert not [thread for thread in threading.enumerate() if thread.name.startswith("clew-")]
-
-
-def test_a_thread_may_be_stopped_in_the_midst_of_a_decision() -> None:
-    program = build_plain(SOURCES / "sessions/decisions.c", "-O1")
-    with clew.spawn([program], mode="full", stdout=DEVNULL) as session:
-        stream = session.follow(events={"block"}, on_full="drop")
-        session.resume()
-        until = time.monotonic() + 6
-        while time.monotonic() < until and not stream.n_damaged:
-            os.kill(session.pid, signal.SIGSTOP)
-            # It is looked at every tenth of a second.
-            time.sleep(0.12)
-            os.kill(session.pid, signal.SIGCONT)
-            time.sleep(0.001)
-        assert stream.n_damaged == 0
-        session.kill()

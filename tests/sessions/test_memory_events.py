@@ -30,8 +30,15 @@ def check(stream: clew.EventStream) -> None:
     assert (stream.n_dropped, stream.n_gaps, stream.n_damaged, stream.n_unmatched) == (0, 0, 0, 0)
 
 
-@pytest.mark.parametrize("n_threads", [1, 4])
-@pytest.mark.parametrize("others", [set(), {"call", "ret", "block", "exec"}], ids=["alone", "beside-all"])
+@pytest.mark.parametrize(
+    ("others", "n_threads"),
+    [
+        pytest.param(set(), 1, id="alone-1"),
+        pytest.param({"call", "ret", "block", "exec"}, 4, id="beside-all-4"),
+        pytest.param(set(), 4, id="alone-4", marks=pytest.mark.long),
+        pytest.param({"call", "ret", "block", "exec"}, 1, id="beside-all-1", marks=pytest.mark.long),
+    ],
+)
 def test_all_that_threads_do_with_memory_is_told(written: Path, n_threads: int, others: set[str]) -> None:
     with clew.spawn([written, str(N_ROUNDS), str(n_threads)], stdout=subprocess.PIPE) as session:
         table, ticks, peek = (session.find(name) for name in ("table", "ticks", "peek"))

@@ -22,8 +22,15 @@ def told() -> Path:
     return build_plain(SOURCES / "sessions/told.c", "-O1", "-g", "-pthread")
 
 
-@pytest.mark.parametrize("n_threads", [1, 4])
-@pytest.mark.parametrize("others", [set(), {"call", "ret", "block", "exec"}], ids=["alone", "beside-all"])
+@pytest.mark.parametrize(
+    ("others", "n_threads"),
+    [
+        pytest.param(set(), 1, id="alone-1"),
+        pytest.param({"call", "ret", "block", "exec"}, 4, id="beside-all-4"),
+        pytest.param(set(), 4, id="alone-4", marks=pytest.mark.long),
+        pytest.param({"call", "ret", "block", "exec"}, 1, id="beside-all-1", marks=pytest.mark.long),
+    ],
+)
 def test_what_the_kernel_does_is_told(told: Path, n_threads: int, others: set[str]) -> None:
     with clew.spawn([told, str(N), str(n_threads)], stdout=subprocess.DEVNULL) as session:
         session.follow(events={"syscall", "signal", "exception", "thread"} | others, time=True)

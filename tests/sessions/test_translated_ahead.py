@@ -12,6 +12,7 @@ import clew
 from tests.programs.build import BIN, build_one, catalogue
 
 PROGRAMS = ("rseq_shapes", "rseq_abort", "code_rewritten", "overlapping", "signal_faults", "fork_threads", "recursion")
+EACH_TIME = ("rseq_shapes", "code_rewritten", "overlapping")
 
 
 def run_session(path: Path, mode: str, offsets: list[int] | None) -> tuple[bytes, int, list[int], int]:
@@ -35,7 +36,9 @@ def run_session(path: Path, mode: str, offsets: list[int] | None) -> tuple[bytes
 
 
 @pytest.mark.parametrize("mode", ["counts", pytest.param("full", marks=pytest.mark.long)])
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in EACH_TIME else pytest.mark.long) for name in PROGRAMS]
+)
 def test_programs_do_as_natively(name: str, mode: str) -> None:
     build_one(next(program for program in catalogue() if program.name == name))
     path = BIN / name

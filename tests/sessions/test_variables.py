@@ -55,7 +55,11 @@ EXPRESSIONS = {
 PRINTED_BY = {"inside_locals": "locals", "inside_thread": "of_the_thread"}
 
 
-@pytest.fixture(params=BUILDS)
+EACH_TIME = ("O0-5", "O2-4", "O2-lto")
+"""Without and with optimisation, by either version of the format; the others are for the long runs."""
+
+
+@pytest.fixture(params=[pytest.param(name, marks=() if name in EACH_TIME else pytest.mark.long) for name in BUILDS])
 def build(request: pytest.FixtureRequest) -> Path:
     """The program of tests/programs/sessions/variables.c, compiled in several ways."""
     return build_plain(SOURCES / "sessions/variables.c", *BUILDS[request.param], name=f"variables.{request.param}")
@@ -287,7 +291,9 @@ CLASSES = {
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="there is no C++ compiler")
-@pytest.mark.parametrize("options", [["-O0"], ["-O2"]], ids=["O0", "O2"])
+@pytest.mark.parametrize(
+    "options", [pytest.param(["-O0"], id="O0", marks=pytest.mark.long), pytest.param(["-O2"], id="O2")]
+)
 def test_variables_of_classes(tmp_path: Path, options: list[str]) -> None:
     program = tmp_path / "variables"
     subprocess.run(["g++", "-g", *options, "-o", program, SOURCES / "sessions/variables.cc"], check=True)
@@ -325,8 +331,10 @@ def test_variables_are_taken_at_any_instruction(build: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("rustc") is None, reason="there is no rustc")
-@pytest.mark.parametrize("level", [0, 2])
-@pytest.mark.parametrize("version", [4, 5])
+@pytest.mark.parametrize(
+    ("version", "level"),
+    [(4, 0), (5, 2), pytest.param(4, 2, marks=pytest.mark.long), pytest.param(5, 0, marks=pytest.mark.long)],
+)
 def test_variables_as_another_compiler_describes_them(tmp_path: Path, level: int, version: int) -> None:
     program = tmp_path / "variables"
     options = ["-g", "-C", f"opt-level={level}", "-C", f"dwarf-version={version}", "-o", str(program)]

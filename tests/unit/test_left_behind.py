@@ -62,7 +62,10 @@ def run_tests(folder: Path, content: str, mark: str, *options: str, **how: Any) 
     )
 
 
-@pytest.mark.parametrize("options", [(), ("-p", "xdist", "-n", "2")], ids=["alone", "spread"])
+@pytest.mark.parametrize(
+    "options",
+    [pytest.param((), id="alone"), pytest.param(("-p", "xdist", "-n", "2"), id="spread", marks=pytest.mark.long)],
+)
 def test_what_is_left_is_told(tmp_path: Path, options: tuple[str, ...]) -> None:
     mark = f"{os.getpid():06d}"[-6:]
     left = [Path(f"/dev/shm/clew-left-{mark}"), Path(f"/tmp/exec_script.{mark}")]

@@ -86,8 +86,7 @@ def _check_details(viewer: Viewer, name: str, graph: ProcessGraph, instructions:
         assert viewer.number("entries") == int(entries[function])
 
 
-@pytest.mark.glance
-@pytest.mark.parametrize("name", ["shapes-counts", "small"])
+@pytest.mark.parametrize("name", [pytest.param("shapes-counts", marks=pytest.mark.glance), "small"])
 def test_of_some_threads_only_theirs_are_shown(viewer: Viewer, name: str) -> None:
     tids = _graph(name).threads.tolist()
     for chosen in ((tids[1],), tuple(tids[-2:])):

@@ -17,11 +17,13 @@ from tests.web.viewer import Viewer
 VIEWS = ("graph", "function", "listing", "processes", "compare")
 TRACES = ("shapes-full", "shapes-region", "shapes-coverage", "hostile")
 """Of each mode one: `hostile` was only counted."""
+AT_A_GLANCE = ("shapes-full", "hostile")
 MOST_SCRIPT_BYTES = 150 * 1024
 
 
-@pytest.mark.glance
-@pytest.mark.parametrize("trace", TRACES)
+@pytest.mark.parametrize(
+    "trace", [pytest.param(name, marks=pytest.mark.glance if name in AT_A_GLANCE else ()) for name in TRACES]
+)
 def test_every_view_of_every_trace_is_shown_without_complaint(viewer: Viewer, trace: str) -> None:
     page = viewer.open(trace, select="f0")
     for view in VIEWS:

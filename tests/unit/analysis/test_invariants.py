@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from clew.analysis.invariants.check import check_invariants, list_invariants
 from tests.unit.calls import add_calls
@@ -109,6 +110,15 @@ DAMAGES = [
 """What is changed, and the beginning of the invariant that does not hold any more."""
 
 
+def one_of_each(damages: list[tuple[Callable[[Rows], None], str]]) -> list[ParameterSet]:
+    """The first damage of each invariant; the others are for the long runs."""
+    firsts = {invariant: number for number, (_, invariant) in reversed(list(enumerate(damages)))}
+    return [
+        pytest.param(*one, marks=() if firsts[one[1]] == number else pytest.mark.long)
+        for number, one in enumerate(damages)
+    ]
+
+
 def apply_damage(damage: Callable[[Rows], None], invariant: str, rows: Rows) -> None:
     damage(rows)
     if invariant == "an instruction lies in one block":
@@ -170,7 +180,7 @@ def test_examples_are_bounded(make_trace: MakeTrace, rows: Rows) -> None:
     assert len(finding.examples) == 2
 
 
-@pytest.mark.parametrize(("damage", "invariant"), DAMAGES)
+@pytest.mark.parametrize(("damage", "invariant"), one_of_each(DAMAGES))
 def test_damage_in_the_middle_of_many_processes(
     damage: Callable[[Rows], None], invariant: str, make_trace: MakeTrace
 ) -> None:
@@ -188,7 +198,14 @@ def test_damage_in_the_middle_of_many_processes(
     assert [(finding.invariant, finding.n_places) for finding in whole] == found
 
 
-@pytest.mark.parametrize("seed", [*range(40), *(pytest.param(n, marks=pytest.mark.stress) for n in range(40, 200))])
+@pytest.mark.parametrize(
+    "seed",
+    [
+        *range(10),
+        *(pytest.param(n, marks=pytest.mark.long) for n in range(10, 40)),
+        *(pytest.param(n, marks=pytest.mark.stress) for n in range(40, 200)),
+    ],
+)
 def test_what_is_found_does_not_depend_on_the_pieces(seed: int, make_trace: MakeTrace) -> None:
     """Whatever was changed, moved, removed and doubled; also where rows name what is another process'."""
     chance = random.Random(seed)
@@ -263,7 +280,10 @@ def test_good_calls(make_trace: MakeTrace, rows: Rows) -> None:
     assert broken(make_trace, add_calls(rows)) == set()
 
 
-@pytest.mark.parametrize(("damage", "invariant"), CALL_DAMAGES)
+@pytest.mark.parametrize(
+    ("damage", "invariant"),
+    [pytest.param(*one, marks=() if number % 3 == 0 else pytest.mark.long) for number, one in enumerate(CALL_DAMAGES)],
+)
 def test_damaged_calls(damage: Callable[[Rows], None], invariant: str, make_trace: MakeTrace, rows: Rows) -> None:
     """Whether the trace is looked at as a whole or process by process."""
     tables = add_calls(rows)

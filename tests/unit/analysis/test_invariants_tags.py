@@ -122,7 +122,10 @@ def test_damage_is_found(damage: Callable[[Rows], None], invariant: str, make_tr
     assert invariant in broken(make_trace, rows)
 
 
-@pytest.mark.parametrize(("damage", "invariant"), DAMAGES)
+@pytest.mark.parametrize(
+    ("damage", "invariant"),
+    [pytest.param(*one, marks=() if number % 4 == 0 else pytest.mark.long) for number, one in enumerate(DAMAGES)],
+)
 def test_damage_among_many_processes(
     damage: Callable[[Rows], None], invariant: str, make_trace: MakeTrace, tmp_path: Any
 ) -> None:

@@ -28,7 +28,7 @@ N_MANGLED = 150
 SECONDS = 20.0
 
 
-@pytest.fixture(scope="module", params=["-gdwarf-4", "-gdwarf-5"])
+@pytest.fixture(scope="module", params=[pytest.param("-gdwarf-4", marks=pytest.mark.long), "-gdwarf-5"])
 def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("variables") / "program"
     source = SOURCES / "sessions/variables.c"

@@ -44,7 +44,7 @@ def tree(tmp_path: Path) -> Path:
 
 def violations(tree: Path) -> list[str]:
     languages = parse_languages((tree / "checks/processor_ties.toml").read_text())
-    return [str(one) for language in languages for one in iter_violations(tree, language)]
+    return [str(one) for language in languages for one in iter_violations(tree, language, find_ties(tree, language))]
 
 
 def test_processors_own_files_and_those_with_a_reason_are_let_be(
@@ -93,5 +93,7 @@ def test_a_table_says_all_that_is_needed() -> None:
         parse_languages(LIST.replace("[rust.ties]", "[rust.tie]"))
 
 
+# `make check` does the same.
+@pytest.mark.long
 def test_this_repository() -> None:
     assert main([]) == 0

@@ -1,6 +1,8 @@
 //! x86-64: registers, gates and machine code here, and in folders what each floor above and below has of its own for this processor.
 
 pub mod call_dispatch;
+#[cfg(not(test))]
+mod calling_gates;
 pub mod captured;
 pub mod context;
 pub mod decode;

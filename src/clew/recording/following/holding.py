@@ -1,7 +1,7 @@
 """Threads of one followed process that are stopped: held, stepped, or come to a breakpoint.
 
-Runs in the controller, in the recording's thread; captures and those who stop at them also in the thread that waits for
-them (clew.sessions.visit_lane). The threads wait in the runtime and ask how to go on (RequestKind.HOLD); no
+Runs in the controller, in the recording's thread; what concerns who stops at captures also in the thread that waits
+for those (clew.sessions.visit_lane). The threads wait in the runtime and ask how to go on (RequestKind.HOLD); no
 tracer is attached. What they tell of themselves is the target's word, and is shown, never believed: addresses are only
 ever given back to it.
 """
@@ -9,31 +9,20 @@ ever given back to it.
 from __future__ import annotations
 
 import contextlib
-import os
-import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import IO, TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final
 
 from clew.address import RemoteAddress, Tid
-from clew.dataclass import dataclass, field, replace
-from clew.errors import ControlError, UsageError
-from clew.process.capture_table import CaptureRow
+from clew.dataclass import replace
+from clew.errors import ControlError
 from clew.process.identity import iter_threads
-from clew.process.processors.chosen import native_processor
-from clew.process.processors.processor import Processor
-from clew.protocol._constants import (
-    MAX_BLOCK_CHANGES_BYTES,
-    MAX_BREAKPOINTS,
-    CaptureAction,
-    HoldReason,
-    HoldReply,
-    RequestKind,
-)
+from clew.protocol._constants import MAX_BREAKPOINTS, HoldReason, HoldReply, RequestKind
 from clew.recording.following.held_calls import HeldCalls
 from clew.recording.following.own_calls import Over, OwnCall, find_return_of_call
 from clew.recording.following.stopped_thread import StoppedThread
-from clew.recording.following.visits import BlockQuestion, OnVisit, Visits
+from clew.recording.following.visited_process import VisitedProcess
+from clew.recording.following.visits import BlockQuestion
 
 if TYPE_CHECKING:
     from clew.recording.drain.request import Request
@@ -48,32 +37,25 @@ _VISITS: Final = frozenset((HoldReason.CAPTURE, HoldReason.BLOCK))
 """Why a thread stops that waits alone."""
 
 
-@dataclass
-class Holding:
+class Holding(VisitedProcess):
     """Of the process `followed`. `bring_in` makes its threads come to the dispatcher; it raises TargetError."""
 
-    followed: FollowedProcess
-    bring_in: Callable[[], object]
-    processor: Processor = field(default_factory=native_processor)
-    is_held: bool = False
-    """Threads that come to the dispatcher are to stop."""
-    stopped: dict[Tid, StoppedThread] = field(default_factory=dict)
-    breakpoints: list[RemoteAddress] = field(default_factory=list)
-    """Those that were asked for, in the order in which they were."""
-    captures: dict[CaptureRow, None] = field(default_factory=dict)
-    """What is captured, in the order in which it was asked for."""
-    visits: Visits = field(default_factory=Visits)
-    """Threads that wait at places of their own."""
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    """Of the captures, which grow where threads are told of, too."""
-    _over: Over | OwnCall | None = None
-    _replies: dict[Tid, HoldReply] = field(default_factory=dict)
-    _wants_all: bool = False
-    _moved: Tid | None = None
-    _slots: dict[Tid, int] = field(default_factory=dict)
-    """By thread that is, or was, stopped."""
-    _changed: set[Tid] = field(default_factory=set)
-    """Stopped threads whose registers are others than those that they showed."""
+    def __init__(self, followed: FollowedProcess, bring_in: Callable[[], object]) -> None:
+        super().__init__(followed)
+        self.bring_in = bring_in
+        self.is_held = False
+        """Threads that come to the dispatcher are to stop."""
+        self.stopped: dict[Tid, StoppedThread] = {}
+        self.breakpoints: list[RemoteAddress] = []
+        """Those that were asked for, in the order in which they were."""
+        self._over: Over | OwnCall | None = None
+        self._replies: dict[Tid, HoldReply] = {}
+        self._wants_all = False
+        self._moved: Tid | None = None
+        self._slots: dict[Tid, int] = {}
+        """By thread that is, or was, stopped."""
+        self._changed: set[Tid] = set()
+        """Stopped threads whose registers are others than those that they showed."""
 
     def answer(self, request: Request) -> int | None:
         """What a stopped thread is told; None: later."""
@@ -108,12 +90,6 @@ class Holding:
             # One is stopped, so all are to be. Not here, in the middle of emptying the rings.
             self._wants_all = True
         return None
-
-    def _read_thread(self, request: Request, reason: HoldReason) -> StoppedThread:
-        """What a thread shows of itself that asks how to go on."""
-        drain = self.followed.drain
-        assert drain is not None
-        return StoppedThread(Tid(request.tid), reason, *drain.read_held(request.slot), self.processor.definition)
 
     def meet_visitors(self) -> None:
         """Tell of the threads that have come to places: by who hears of them, in a thread of its own."""
@@ -276,67 +252,6 @@ class Holding:
             raise ControlError(f"there is no breakpoint at {address:#x}")
         self.breakpoints.remove(address)
         self._tell_breakpoints()
-
-    def add_capture(self, row: CaptureRow, on_visit: OnVisit | None = None) -> None:
-        """Capture something; `on_visit` is told of each thread that stops for it.
-
-        The thread that is told of now may come there next; others see to it as they come. Raises ControlError.
-        """
-        with self._lock:
-            if row not in self.captures:
-                try:
-                    self.followed.shared.append_capture(row)
-                except UsageError as error:
-                    raise ControlError(error.message) from error
-                self.captures[row] = None
-            if on_visit is not None:
-                self.visits.on_visit[RemoteAddress(row.pc)] = on_visit
-
-    def keep_captures(self, rows: Iterable[CaptureRow]) -> None:
-        """Capture nothing but this; the process is held. Who is stopped at something else stays so."""
-        with self._lock:
-            self.captures = dict.fromkeys(row for row in rows if row in self.captures)
-            stops = {row.pc for row in self.captures if row.action == CaptureAction.STOP}
-            for address in self.visits.on_visit.keys() - stops:
-                del self.visits.on_visit[address]
-            self.followed.shared.set_captures(list(self.captures))
-
-    def let_go(self, tid: Tid, registers: Sequence[int] | None = None) -> bool:
-        """Let a thread go on that waits at a place; with other `registers`, in the architecture's order, if given.
-
-        False: it has gone on by itself.
-        """
-        slot = self.visits.let_go(tid)
-        if slot is None:
-            return False
-        drain = self.followed.drain
-        if drain is None:
-            return False
-        # At once, not when the rings are emptied next: it waits.
-        if registers is not None:
-            drain.write_held_registers(slot, registers)
-        drain.reply(slot, HoldReply.GO_ON if registers is None else HoldReply.GO_ON_CHANGED)
-        return True
-
-    def change_block(self, question: BlockQuestion, changes: bytes) -> None:
-        """Let a thread go on that asked about a block, unless it has gone on by itself, with what is to be changed in
-        it."""
-        slot, drain = self.visits.let_go(question.tid), self.followed.drain
-        if slot is None or drain is None:
-            return
-        reply = HoldReply.GO_ON
-        # The place is the thread's as long as it waits.
-        if changes and len(changes) <= MAX_BLOCK_CHANGES_BYTES:
-            with contextlib.suppress(OSError, OverflowError):
-                if os.pwrite(self.memory.fileno(), changes, question.place) == len(changes):
-                    drain.answer_more(slot, (len(changes), 0, 0, 0))
-                    reply = HoldReply.CHANGED_BLOCK
-        drain.reply(slot, reply)
-
-    @cached_property
-    def memory(self) -> IO[bytes]:
-        """The process' memory, whatever is protected. Raises OSError."""
-        return open(f"/proc/{self.followed.memory_pid}/mem", "r+b", buffering=0)
 
     def release(self) -> None:
         """Let everything go on as if nothing had been: clew leaves the process."""

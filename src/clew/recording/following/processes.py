@@ -22,7 +22,8 @@ from clew.process.shared_layout import SharedLayout
 from clew.process.shared_memory import HeaderSettings
 from clew.process.stopped_process import StoppedProcess
 from clew.process.waiting import release_abandoned
-from clew.protocol._constants import Mode, ReleaseReason, RequestKind
+from clew.protocol._constants import Mode, ReleaseReason
+from clew.recording.following.answers import Answers
 from clew.recording.following.awaited_children import AwaitedChildren
 from clew.recording.following.budget import Budget
 from clew.recording.following.entering import Entering
@@ -70,7 +71,6 @@ class Processes:
         sinks: Sequence[Sink] = (),
     ) -> None:
         self._filters = LiveFilters(filters)
-        self._is_leaving = False
         self._roster = Roster(journal, sinks, settings.mode, self._answer, self._note_birth, self._warn)
         self._exits = self._roster.exits
         self._executions = Executions(self._lose_program)
@@ -90,6 +90,15 @@ class Processes:
             self._find_sharer,
             self._interventions.let_task_go,
             self._warn,
+        )
+        self._answers = Answers(
+            self._roster,
+            self._filters,
+            self._unborn,
+            self._awaited_children,
+            self._executions,
+            self._tracers,
+            self.holdings,
         )
         self._changed_code: ChangedCode | None = None
         self._look_from = time.monotonic() + LOOK_AFTER_SECONDS
@@ -191,7 +200,7 @@ class Processes:
             if region.process in live or region in self._unborn:
                 moved_bytes += self._roster.drain(region)
         self._bury_stillborn()
-        self._entering.follow(is_leaving=self._is_leaving)
+        self._entering.follow(is_leaving=self._answers.is_leaving)
         for followed in ended:
             if followed in live and followed is not self._interventions.being_left:
                 self._roster.note_end(followed)
@@ -206,7 +215,7 @@ class Processes:
 
     def begin_leaving(self) -> None:
         """From now on what executes a program leaves by that; what is born is followed, so that it can be left."""
-        self._is_leaving = True
+        self._answers.is_leaving = True
         self.end_pause()
         self.holdings.release(self._roster.live)
 
@@ -272,7 +281,7 @@ class Processes:
 
     def _look_at_code(self) -> None:
         """Have the runtimes know of code that another changed."""
-        if self._is_leaving or time.monotonic() < self._look_from:
+        if self._answers.is_leaving or time.monotonic() < self._look_from:
             return
         if self._changed_code is None:
             from clew.recording.following.changed_code import ChangedCode
@@ -342,48 +351,7 @@ class Processes:
 
     def _answer(self, region: FollowedRegion, request: Request) -> int | None:
         """What a request is answered; None: later."""
-        followed = region.process
-        if followed is None:
-            # A child says first who it is.
-            return self._adopt(region, request) if request.kind == RequestKind.ADOPT else 0
-        match request.kind:
-            case RequestKind.IMAGE_FILTERS:
-                start, end = request.arguments[:2]
-                with contextlib.suppress(OSError):
-                    mapped = [one for one in read_maps(followed.memory_pid) if one.start < end and start < one.end]
-                    self._filters.tell(followed.shared, mapped)
-                    self._roster.tell_mapped(followed, mapped)
-            case RequestKind.FORK:
-                if not request.arguments[0]:
-                    return self._unborn.expect(followed)
-                self._unborn.cancel(followed, request.arguments[0])
-            case RequestKind.CHILD:
-                return self._awaited_children.answer(followed, request)
-            case RequestKind.EXECVE:
-                return 0 if self._is_leaving else self._executions.begin(followed, request)
-            case RequestKind.EXECVE_FAILED:
-                return self._executions.fail(followed, request)
-            case RequestKind.MAPPING:
-                return followed.tell_mapping(request.slot, request.arguments[0])
-            case RequestKind.TRACE | RequestKind.WRITE:
-                return self._tracers.answer(followed, request)
-            case RequestKind.BORN:
-                if followed.drain is not None:
-                    followed.drain.take_birth(request.arguments[0])
-            case RequestKind.HOLD:
-                return self.holdings.of(followed).answer(request)
-        return 0
-
-    def _adopt(self, region: FollowedRegion, request: Request) -> int:
-        """A child says which process it is, and when it was made: 1 if it is followed."""
-        claimed, fork_tsc = request.arguments[:2]
-        adopted = self._unborn.adopt(region, Pid(claimed))
-        if adopted is None:
-            return 0
-        followed, parent = adopted
-        self._roster.start(followed, time.time_ns(), None, Fork(parent.number, fork_tsc))
-        self.holdings.inherit(followed, parent)
-        return 1
+        return self._answers.answer(region, request)
 
     def _note_birth(self, region: FollowedRegion, child: int, number: int) -> None:
         if region.process is not None:

@@ -172,7 +172,9 @@ def test_an_interrupt_that_ends_the_target_ends_the_recording(start: Start, tmp_
     assert raw(tmp_path)["signal"] == signal.SIGINT
 
 
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize(
+    "stage", [pytest.param(stage, marks=pytest.mark.long if n % 2 else ()) for n, stage in enumerate(STAGES)]
+)
 def test_an_interrupt_at_any_stage_of_the_start(start: Start, tmp_path: Path, stage: str) -> None:
     environment = {"SIGNAL_AT": f"{stage} {signal.SIGINT}"}
     status, _, errors = finish(start("-q", "sleep", "100", environment=environment, start_new_session=True))
@@ -184,7 +186,9 @@ def test_an_interrupt_at_any_stage_of_the_start(start: Start, tmp_path: Path, st
         assert raw(tmp_path)["signal"] == signal.SIGINT
 
 
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize(
+    "stage", [pytest.param(stage, marks=() if n % 2 else pytest.mark.long) for n, stage in enumerate(STAGES)]
+)
 def test_a_termination_at_any_stage_of_the_start(start: Start, tmp_path: Path, stage: str) -> None:
     environment = {"SIGNAL_AT": f"{stage} {signal.SIGTERM}", "SIGNAL_ALONE": "1"}
     status, _, errors = finish(start("-q", "sleep", "100", environment=environment))

@@ -118,7 +118,7 @@ def make_process(n: int, mode: Mode) -> RawProcess:
 
 
 @pytest.mark.timeout(30)
-@pytest.mark.parametrize("mode", [Mode.COUNTS, Mode.COVERAGE])
+@pytest.mark.parametrize("mode", [Mode.COUNTS, pytest.param(Mode.COVERAGE, marks=pytest.mark.long)])
 def test_many_versions_of_one_place(mode: Mode, tmp_path: Path) -> None:
     process = make_process(N_VERSIONS, mode)
     tracemalloc.start()

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from clew.protocol import _generated as protocol
 from clew.protocol._generated import REGION_KIND_SHIFT, Mode, RecordKind, RegionWord
@@ -54,9 +55,10 @@ def recover(folder: Path) -> int:
     return usage.ru_maxrss
 
 
-def test_memory_does_not_grow_with_the_number_of_tags(tmp_path: Path) -> None:
+@pytest.mark.parametrize("most_chunks", [2048, pytest.param(4096, marks=pytest.mark.long)])
+def test_memory_does_not_grow_with_the_number_of_tags(tmp_path: Path, most_chunks: int) -> None:
     taken_kib = []
-    for n_chunks in (512, 4096):
+    for n_chunks in (512, most_chunks):
         folder = tmp_path / str(n_chunks)
         n_tags = write_journal(folder, n_chunks)
         taken_kib.append(recover(folder))
