@@ -61,7 +61,8 @@ def test_they_are_exact_where_threads_are_stopped(called: Path, mode: str) -> No
             session.pause()
             told.update(session.call_summary())
             with_snapshot = calls_of(session.snapshot())
-            # Who was stopped in front of a function that nobody has executed yet has called it; a trace has no block there.
+            # Who was stopped in front of a function that nobody has executed yet has called it, and a trace has no
+            # block of it.
             about_to = Counter(str(thread.backtrace()[0]) for thread in session.threads)
             assert not with_snapshot - told
             assert told - with_snapshot <= about_to

@@ -1,9 +1,10 @@
-"""What is captured when calls return, by the engine, while no thread stops: held against what programs say themselves."""
+"""What is captured when calls return, while no thread stops: held against what programs say themselves."""
 
 from __future__ import annotations
 
 import subprocess
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,30 @@ def test_what_is_captured_is_what_a_thread_that_stops_shows(returning: Path, tmp
     key = repr
     assert sorted(found, key=key) == sorted(seen, key=key)
     assert [row["entry(str(arg1))"] for row in found if row["str(retval)"] == b"/path"] == [b"/some/path"]
+
+
+def test_callbacks_are_called_for_every_return(returning: Path, tmp_path: Path) -> None:
+    names = ("maybe", "around", "inner", "outer", "hop", "parting")
+    seen: dict[str, list[tuple[int, int]]] = {name: [] for name in names}
+    with clew.spawn([returning, tmp_path / "told", "12"]) as session:
+
+        def note(name: str, call: Call) -> None:
+            argument, result = call["(long)entry(arg1)"], call["retval"]
+            assert isinstance(argument, int) and isinstance(result, int)
+            assert int(call["duration"] or 0) > 0
+            seen[name].append((argument, result))
+
+        for name in names:
+            session.on_return(name, partial(note, name), capture=["(long)entry(arg1)", "retval", "duration"])
+        session.resume()
+        assert session.wait(60) == 0
+        assert session.n_missed == 0
+    expected = told(tmp_path / "told")
+    for name in names:
+        if name != "outer":
+            assert Counter(seen[name]) == Counter(expected[name]), name
+    assert len(seen["outer"]) == 12 + 4
+    assert all(result == 10 * argument + 7 for argument, result in seen["outer"])
 
 
 def test_two_that_return_at_once_are_both_recorded(returning: Path, tmp_path: Path) -> None:

@@ -249,11 +249,12 @@ class CallProbes:
     def _handle(self, stop: Stop) -> None:
         """Call the callbacks that a thread waits for."""
         changed: dict[str, int] = {}
-        for number, form in stop.probes.items():
+        wanted = [(one, *items) for one in stop.all() for items in one.probes.items()]
+        for told, number, form in wanted:
             probe = self._by_number.get(number)
             if probe is None:
                 continue
-            call = Call(stop, form, probe._texts, self._target, stop.kept.get(number, ()))
+            call = Call(told, form, probe._texts, self._target, told.kept.get(number, ()))
             if changed:
                 call.take_over(changed)
             if call.holds:

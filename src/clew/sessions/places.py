@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import Enum, auto
 from itertools import count
 from typing import TYPE_CHECKING, Final
 
-from clew.address import Pid, Tid
+from clew.address import Pid
 from clew.capture.form import CaptureRoom, Form
 from clew.capture.interpreter import Value, interpret
 from clew.dataclass import dataclass, field, replace
@@ -22,6 +22,7 @@ from clew.process.capture_table import CaptureRow
 from clew.process.maps import Mapping
 from clew.protocol._constants import MAX_CALL_KINDS, MAX_CAPTURES_AT_PLACE, CaptureAction
 from clew.sessions.memory import Images, read_memory
+from clew.sessions.open_calls import WORD_BYTES, OpenCalls
 from clew.sessions.thread_place import ThreadPlace
 from clew.sessions.where import NOWHERE, Where
 
@@ -37,11 +38,6 @@ __all__ = ["Places", "Stop", "Wish"]
 
 _ALWAYS: Final = Form([], []).pack()
 
-WORD_BYTES: Final = 8
-
-MAX_OPEN_CALLS: Final = 4096
-"""Of a thread: calls that are to be told of when they return. What never returns is forgotten by what does."""
-
 
 @dataclass(frozen=True)
 class Stop:
@@ -49,7 +45,8 @@ class Stop:
 
     `probes` are those who want to know, by their numbers, with what each takes there; `call` numbers the calls of a
     session, from 1 on, 0 for one whose return nobody wants to know of; `function` is the address of what was called.
-    Of one that has returned, `kept` is what probes had kept when it began, at `began_ns` of CLOCK_MONOTONIC.
+    Of one that has returned, `kept` is what probes had kept when it began, at `began_ns` of CLOCK_MONOTONIC. `then` is
+    what is to be told of the thread as well: of several calls that return at once the latest comes first.
     """
 
     holding: Holding
@@ -60,6 +57,7 @@ class Stop:
     function: int
     kept: dict[int, tuple[Value, ...]]
     began_ns: int | None
+    then: Stop | None
 
     def __init__(
         self,
@@ -72,12 +70,20 @@ class Stop:
         function: int,
         kept: dict[int, tuple[Value, ...]] | None = None,
         began_ns: int | None = None,
+        then: Stop | None = None,
     ) -> None:
         # The thread waits meanwhile: a third of the time that it takes for any fields.
         own = self.__dict__
         own["holding"], own["thread"], own["probes"] = holding, thread, probes
         own["is_return"], own["call"], own["function"] = is_return, call, function
-        own["kept"], own["began_ns"] = kept or {}, began_ns
+        own["kept"], own["began_ns"], own["then"] = kept or {}, began_ns, then
+
+    def all(self) -> Iterator[Stop]:
+        """It, and what is to be told as well."""
+        one: Stop | None = self
+        while one is not None:
+            yield one
+            one = one.then
 
     @property
     def pid(self) -> Pid:
@@ -91,19 +97,6 @@ class Stop:
     def let_go(self, registers: list[int] | None = None) -> None:
         """Let the thread go on, with other registers if some are given, unless it has gone on already."""
         self.holding.let_go(self.thread.tid, registers)
-
-
-@dataclass(frozen=True)
-class _Open:
-    """A call that is to be told of when it returns: the stack pointer is above `stack_pointer` then."""
-
-    return_pc: int
-    stack_pointer: int
-    probes: list[int]
-    call: int
-    function: int
-    kept: dict[int, tuple[Value, ...]]
-    began_ns: int
 
 
 class Wish(Enum):
@@ -179,15 +172,12 @@ class Places:
         self._lock = threading.RLock()
         self._probes: dict[int, _Probe] = {}
         self._numbers = count(1)
-        self._calls = count(1)
         self._kinds: dict[tuple[int, bytes, bytes], int] = {}
-        self._open: dict[tuple[Pid, Tid], list[_Open]] = {}
-        self._inherited: dict[Pid, list[list[_Open]]] = {}
+        self._open = OpenCalls()
         self._known: dict[tuple[Pid, int], tuple[list[int], dict[int, Form]]] = {}
         """By process and address, until a probe changes: who wants to know of returns from there, and what those take
         who want to know of calls."""
-        self.n_missed = 0
-        """Returns that could not be waited for: there was no room for the place."""
+        self._n_unmet = 0
         self.n_overdue = 0
         """Threads that went on by themselves, since nobody let them go in time."""
         processes.tell_code_to(self._arm_all)
@@ -269,9 +259,7 @@ class Places:
             for (address, _), form in one.forms_of(pid).items()
             for row in one.rows(address, form, self._kind_of)
         ]
-        own = [calls for (owner, _), calls in self._open.items() if owner == pid] + self._inherited.get(pid, [])
-        open_calls = (call for calls in own for call in calls)
-        return rows + [_stop_always(call.return_pc) for call in open_calls]
+        return rows + [_stop_always(place) for place in sorted(self._open.return_places(pid))]
 
     def _arm_all(self, followed: FollowedProcess, mappings: list[Mapping]) -> None:
         with self._lock:
@@ -335,21 +323,12 @@ class Places:
     def _inherit(self, child: FollowedProcess, parent: FollowedProcess) -> None:
         """A child begins, which returns from what one of its parent's threads has called."""
         with self._lock:
-            calls = [
-                list(open_calls) for (pid, _), open_calls in self._open.items() if pid == parent.pid and open_calls
-            ]
-            if calls:
-                self._inherited[child.pid] = calls
+            self._open.inherit(child.pid, parent.pid)
 
-    def _calls_of(self, followed: FollowedProcess, thread: StoppedThread) -> list[_Open]:
-        """The calls of a thread that are to be told of when they return, the latest last."""
-        key = followed.pid, thread.tid
-        if key not in self._open:
-            inherited = self._inherited.pop(followed.pid, []) if int(thread.tid) == int(followed.pid) else []
-            above = [calls for calls in inherited if calls[-1].stack_pointer >= thread.stack_pointer - WORD_BYTES]
-            # The thread that forked is the one whose stack this is.
-            self._open[key] = min(above, key=lambda calls: int(calls[-1].stack_pointer), default=[])
-        return self._open[key]
+    @property
+    def n_missed(self) -> int:
+        """Returns that could not be waited for: there was no room for the place, or too many calls were open."""
+        return self._n_unmet + self._open.n_forgotten
 
     def note_overdue(self) -> None:
         """A thread went on by itself."""
@@ -366,18 +345,22 @@ class Places:
     def _find_stop(self, followed: FollowedProcess, thread: StoppedThread) -> Stop | None:
         """What is to be told of a thread; None: nothing."""
         holding = self._processes.holdings.of(followed)
-        returned = self._find_return(followed, thread)
-        if returned is not None and returned.probes:
-            forms = self._forms_at(followed.pid, returned.function, returned.probes)
+        returned = self._open.close(followed, thread)
+        if returned is not None:
+            still = [number for number in returned.probes if number in self._probes]
+            then = self._find_stop(followed, thread)
+            if not still:
+                return then
             return Stop(
                 holding,
                 thread,
-                forms,
+                self._forms_at(followed.pid, returned.function, still),
                 is_return=True,
                 call=returned.call,
                 function=returned.function,
                 kept=returned.kept,
                 began_ns=returned.began_ns,
+                then=then,
             )
         where = followed.pid, thread.pc
         if where not in self._known:
@@ -395,39 +378,23 @@ class Places:
         forms = {number: self._probes[number].form_at(pid, address) for number in numbers}
         return {number: form for number, form in forms.items() if form is not None}
 
-    def _find_return(self, followed: FollowedProcess, thread: StoppedThread) -> _Open | None:
-        """The call that a thread has come back from; what it called and left otherwise is forgotten."""
-        if not self._open:
-            return None
-        calls = self._calls_of(followed, thread)
-        while calls and calls[-1].stack_pointer < thread.stack_pointer:
-            call = calls.pop()
-            if call.return_pc == thread.pc and (not calls or calls[-1].stack_pointer >= thread.stack_pointer):
-                still = [number for number in call.probes if number in self._probes]
-                return replace(call, probes=still)
-        return None
-
     def _expect_return(
         self, followed: FollowedProcess, holding: Holding, thread: StoppedThread, probes: list[int]
     ) -> int:
         """Have the thread stop when the call returns, in front of whose first instruction it is; the call's number."""
-        word = read_memory(followed.memory_pid, thread.stack_pointer, 8)
+        word = read_memory(followed.memory_pid, thread.stack_pointer, WORD_BYTES)
         return_pc = int.from_bytes(word, "little")
-        calls = self._calls_of(followed, thread)
-        if len(word) < 8 or len(calls) >= MAX_OPEN_CALLS:
-            self.n_missed += len(probes)
-            return 0
         try:
+            if len(word) < WORD_BYTES:
+                raise ControlError("the stack can't be read")
             if return_pc not in holding.visits.on_visit:
                 # The thread carries it out before it goes on, and so does every other that comes by here.
                 holding.add_capture(_stop_always(return_pc), self._on_visit)
         except ControlError:
-            self.n_missed += len(probes)
+            self._n_unmet += len(probes)
             return 0
-        number = next(self._calls)
         kept = self._keep(followed, thread, probes)
-        calls.append(_Open(return_pc, thread.stack_pointer, probes, number, int(thread.pc), kept, time.monotonic_ns()))
-        return number
+        return self._open.open(followed, thread, return_pc, probes, kept, time.monotonic_ns())
 
     def _keep(
         self, followed: FollowedProcess, thread: StoppedThread, probes: list[int]
