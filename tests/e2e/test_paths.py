@@ -36,7 +36,7 @@ EACH_TIME = (
     *("code_busy_others", "code_made", "code_moved", "code_shared", "code_toggled", "signal_altstack", "signal_throw"),
     *("threads_mutex", "fork_wait", "fork_returns", "coroutines", "vsyscall", "no_address", "seccomp_refused"),
     *("seccomp_trap_calls", "exceptions_deep", "signal_fibers", "wait_variants", "rseq_shapes", "fatal_returning"),
-    *("signal_indirect_calls", "mode_32bit"),
+    *("signal_indirect_calls", "mode_32bit", "single_step_hot"),
 )
 
 
