@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0xfd, 0x87, 0x1c, 0x0e, 0x52, 0xf2, 0xde, 0x02, 0xb6, 0x19, 0xc1, 0xa9, 0x16, 0x44, 0x56, 0xa1, 0x84, 0xd7, 0xee,
-    0xf9, 0xa1, 0xdd, 0xb0, 0xed, 0x2e, 0xd9, 0xd6, 0x10, 0xad, 0xc2, 0x67, 0x01,
+    0x8a, 0x19, 0x54, 0x64, 0x30, 0xf3, 0xa1, 0xed, 0xfb, 0xe8, 0x26, 0x94, 0x25, 0xe5, 0xd5, 0xf0, 0xbf, 0x33, 0x0c,
+    0xcd, 0x93, 0xe0, 0x95, 0x91, 0xbf, 0xe9, 0x21, 0xbf, 0xd0, 0xa7, 0x75, 0xb3,
 ];
 /// the least that is mapped at once
 pub const PAGE_BYTES: u64 = 0x1000;
@@ -582,8 +582,8 @@ pub struct SessionHeader {
     pub reaper_pid: u32,
     /// mode region: from this level on a thread is busy (written by: controller)
     pub busy_limit: u32,
-    /// zero (written by: controller)
-    pub reserved_captures: u32,
+    /// the thread of the controller's that traces the program's now and then, to stop them (written by: controller)
+    pub controller_tid: u32,
     /// where CapturePlace\[max_captures\] is, and behind it max_capture_bytes of forms (written by: controller)
     pub captures_offset: u64,
     /// where u64\[max_prefetched\] is, addresses of code that is to be translated before it is executed: number N at
@@ -619,7 +619,7 @@ const _: () = assert!(core::mem::offset_of!(SessionHeader, follows) == 140);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, region) == 144);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, reaper_pid) == 148);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, busy_limit) == 152);
-const _: () = assert!(core::mem::offset_of!(SessionHeader, reserved_captures) == 156);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, controller_tid) == 156);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, captures_offset) == 160);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, prefetch_offset) == 168);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, aggregates_offset) == 176);

@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("fd871c0e52f2de02b619c1a9164456a184d7eef9a1ddb0ed2ed9d610adc26701")
+SCHEMA_HASH: Final = bytes.fromhex("8a19546430f3a1edfbe8269425e5d5f0bf330ccd93e09591bfe921bfd0a775b3")
 
 CONTAINER_MAGIC: Final = 3544686211845344323
 """what a container begins with: CLDATA11"""
@@ -718,7 +718,7 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "region": (144, "<I"),
             "reaper_pid": (148, "<I"),
             "busy_limit": (152, "<I"),
-            "reserved_captures": (156, "<I"),
+            "controller_tid": (156, "<I"),
             "captures_offset": (160, "<Q"),
             "prefetch_offset": (168, "<Q"),
             "aggregates_offset": (176, "<Q"),
