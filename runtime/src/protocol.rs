@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0x12, 0x0b, 0x31, 0xe6, 0xbe, 0x8b, 0x13, 0x54, 0xd9, 0x95, 0x14, 0xd8, 0x60, 0x3d, 0x72, 0x99, 0xe7, 0xc2, 0xbe,
-    0x03, 0x54, 0x14, 0xd4, 0x65, 0x95, 0x48, 0x09, 0x4e, 0x1a, 0xfd, 0xe0, 0x30,
+    0xc2, 0x27, 0x52, 0x91, 0xfb, 0xd4, 0x2f, 0xc5, 0xfe, 0xf1, 0x00, 0x29, 0x32, 0x34, 0x5a, 0x9e, 0xda, 0xa3, 0x4f,
+    0x1e, 0x49, 0xfa, 0x3e, 0xf2, 0x4b, 0xce, 0x01, 0x5e, 0xc7, 0xc2, 0x8a, 0xb0,
 ];
 /// the least that is mapped at once
 pub const PAGE_BYTES: u64 = 0x1000;
@@ -598,8 +598,8 @@ pub struct SessionHeader {
     pub reaper_pid: u32,
     /// mode region: from this level on a thread is busy (written by: controller)
     pub busy_limit: u32,
-    /// zero (written by: controller)
-    pub reserved_captures: u32,
+    /// the thread of the controller's that traces the program's now and then, to stop them (written by: controller)
+    pub controller_tid: u32,
     /// where CapturePlace\[max_captures\] is, and behind it max_capture_bytes of forms (written by: controller)
     pub captures_offset: u64,
     /// where u64\[max_prefetched\] is, addresses of code that is to be translated before it is executed: number N at
@@ -635,7 +635,7 @@ const _: () = assert!(core::mem::offset_of!(SessionHeader, follows) == 140);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, region) == 144);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, reaper_pid) == 148);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, busy_limit) == 152);
-const _: () = assert!(core::mem::offset_of!(SessionHeader, reserved_captures) == 156);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, controller_tid) == 156);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, captures_offset) == 160);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, prefetch_offset) == 168);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, aggregates_offset) == 176);

@@ -35,6 +35,7 @@ print('done')"""
 EACH_TIME = (
     *("code_busy_others", "code_made", "code_moved", "code_toggled", "signal_altstack", "signal_throw"),
     *("threads_mutex", "fork_wait", "fork_returns", "coroutines", "no_address", "rseq_shapes", "fatal_returning"),
+    "single_step_hot",
 )
 SELDOM = (
     *("code_shared", "vsyscall", "seccomp_refused", "seccomp_trap_calls", "exceptions_deep", "signal_fibers"),

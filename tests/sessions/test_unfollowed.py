@@ -15,7 +15,7 @@ import pytest
 
 import clew
 from clew.protocol.codec import FlowKind
-from tests.programs.build import SOURCES, build_plain
+from tests.programs.build import SOURCES, build_plain, find
 
 pytestmark = pytest.mark.usefixtures("programs")
 
@@ -124,6 +124,16 @@ def test_who_was_just_followed_again_is_left_in_the_midst_of_a_block(workers: Pa
         os.kill(session.pid, signal.SIGKILL)
         os.waitpid(session.pid, 0)
         assert not clew.Trace(output).verify()
+
+
+def test_who_comes_back_in_the_handler_of_its_own_trap_has_a_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLEW_RELAYOUT", "4")
+    with clew.spawn([find("single_step_itself").path], mode="full", stdout=DEVNULL) as session:
+        session.unfollow(lambda _: True)
+        session.resume()
+        assert session.wait(30) == 0
+        assert session.statistics["native_runs"] >= 1
+        assert not session.trace.verify()
 
 
 @pytest.mark.parametrize("how", ["detach", "kill"])

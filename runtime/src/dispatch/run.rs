@@ -30,7 +30,6 @@ use crate::instrument::{BuildError, Engine, ENGINE};
 use crate::protocol::release_reason;
 use crate::signal::table::table_of;
 use crate::sys::calls::EFAULT;
-use crate::sys::mappings::tracer;
 use crate::thread::registry::writer_of;
 use crate::thread::{path, THREADS};
 
@@ -193,7 +192,7 @@ pub fn resume(context: &mut ThreadContext, link: ExitId) -> CachePc {
         match found {
             Ok(address) if !breakpoints::is_due(context, shared) => return address,
             // Its tracer is to see the program's own code.
-            Ok(_) if tracer() != 0 => release::release_all(context, release_reason::TRACED),
+            Ok(_) if breakpoints::has_tracer(shared) => release::release_all(context, release_reason::TRACED),
             Ok(_) => breakpoints::meet(context, n_changes),
             // The kernel may know better: a stack that grew, shared memory, a mapping made executable by another rule.
             Err(BuildError::NoCode(NoCode::Missing(address))) if memory::learn_range(context, address.raw()) => {}

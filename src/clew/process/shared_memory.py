@@ -13,6 +13,7 @@ import fcntl
 import mmap
 import os
 import struct
+import threading
 from collections.abc import Sequence
 from typing import Final
 
@@ -196,6 +197,7 @@ class SharedMemory:
             mode=settings.mode,
             drop_on_full=settings.drop_on_full,
             controller_pid=os.getpid(),
+            controller_tid=threading.get_native_id(),
             filters_active=settings.filters_active,
             default_included=settings.default_included,
             relayout_executions=settings.relayout_executions,

@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("120b31e6be8b1354d99514d8603d7299e7c2be035414d4659548094e1afde030")
+SCHEMA_HASH: Final = bytes.fromhex("c2275291fbd42fc5fef1002932345a9edaa34f1e49fa3ef24bce015ec7c28ab0")
 
 CONTAINER_MAGIC: Final = 3544686211845344323
 """what a container begins with: CLDATA11"""
@@ -734,7 +734,7 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "region": (144, "<I"),
             "reaper_pid": (148, "<I"),
             "busy_limit": (152, "<I"),
-            "reserved_captures": (156, "<I"),
+            "controller_tid": (156, "<I"),
             "captures_offset": (160, "<Q"),
             "prefetch_offset": (168, "<Q"),
             "aggregates_offset": (176, "<Q"),

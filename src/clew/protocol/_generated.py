@@ -348,7 +348,7 @@ SESSION_HEADER: Final[np.dtype[np.void]] = np.dtype(
             "region",
             "reaper_pid",
             "busy_limit",
-            "reserved_captures",
+            "controller_tid",
             "captures_offset",
             "prefetch_offset",
             "aggregates_offset",

@@ -14,6 +14,7 @@ use crate::dispatch::signals::natively;
 use crate::instrument::indirect::pads::add_to_counter;
 use crate::instrument::recorders::has_cells;
 use crate::instrument::ENGINE;
+use crate::sys::mappings::tracer;
 
 /// Whether a breakpoint that another put in front of the thread is still to be met.
 pub fn is_due(context: &ThreadContext, shared: Shared) -> bool {
@@ -28,6 +29,12 @@ pub fn is_due(context: &ThreadContext, shared: Shared) -> bool {
     let mut there = [0];
     let is_there = guarded::read_code(&mut there, context.registers.pc) == there.len();
     is_there && placed::instruction_at(context.registers.pc).is_some_and(|(instruction, _)| instruction[0] != there[0])
+}
+
+/// Whether somebody debugs the thread. Not the controller, which traces it as well, to stop it: the thread runs for a moment before it is.
+pub fn has_tracer(shared: Shared) -> bool {
+    let tracer = tracer();
+    tracer != 0 && tracer != shared.header().controller_tid
 }
 
 /// Lets the thread meet the breakpoint at the context's pc, that another put there, as natively; it comes back in front of it,

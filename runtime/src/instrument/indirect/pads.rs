@@ -307,9 +307,7 @@ impl Engine {
 /// Adds to what a fragment left in front of `app_pc` had counted by then, although it did not run to its end: -1 takes it back, 1
 /// undoes that. Callable from the signal handler.
 pub fn correct_early_counts(cache: &Cache, context: &ThreadContext, fragment: &Fragment, app_pc: AppPc, amount: i64) {
-    if let Some((counter, each)) = cache.counted_too_early(fragment, app_pc) {
-        add_to_counter(context, counter, amount * each);
-    }
+    correct_early_count(cache, context, fragment, app_pc, amount);
     if cache.decided_too_early(fragment, app_pc) {
         let [others, all] =
             [PATH_OTHER_DECISIONS_CELL, PATH_DECISIONS_CELL].map(|cell| context.counter(CounterId::of_cell(cell)));
@@ -320,6 +318,13 @@ pub fn correct_early_counts(cache: &Cache, context: &ThreadContext, fragment: &F
             others.write_volatile(0);
             all.write_volatile(decisions.wrapping_add_signed(amount));
         }
+    }
+}
+
+/// The same of the execution alone, not of the decision at its end.
+pub fn correct_early_count(cache: &Cache, context: &ThreadContext, fragment: &Fragment, app_pc: AppPc, amount: i64) {
+    if let Some((counter, each)) = cache.counted_too_early(fragment, app_pc) {
+        add_to_counter(context, counter, amount * each);
     }
 }
 

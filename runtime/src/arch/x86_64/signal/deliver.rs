@@ -13,7 +13,7 @@ use crate::cpu::sys::kernel::SigFrame;
 use crate::cpu::sys::kernel::UContext;
 use crate::cpu::sys::kernel::TRAP_FLAG;
 use crate::cpu::sys::number;
-use crate::signal::table::{table_of, ALL_BUT_FAULTS};
+use crate::signal::table::{table_of, SignalTable, ALL_BUT_FAULTS, SIGNALS};
 use crate::sys::calls::{set_signal_mask, syscall, Error, EINVAL, ENOMEM, EPERM};
 use crate::sys::kernel::{
     SigAction, SigInfo, SigStack, CLONE_CLEAR_SIGHAND, MINSIGSTKSZ, SA_NODEFER, SA_ONSTACK, SA_RESETHAND, SA_RESTORER,
@@ -262,13 +262,9 @@ fn resume_natively(context: &ThreadContext, mask: u64, stack: SigStack) -> ! {
 /// the kernel goes on in the handler.
 pub fn deliver_native(context: &mut ThreadContext, signal: u32, info: &SigInfo, ucontext: &mut UContext) {
     // SAFETY: the table is plain data; a torn read could only come from a sigaction that races with this signal.
-    let action = unsafe { table_of(context).peek() }.action(signal);
-    if action.handler == SIG_DFL || action.handler == SIG_IGN {
-        // A fault by default: it comes again with the kernel's own action.
-        // SAFETY: as above.
-        unsafe { table_of(context).peek() }.restore_default(signal);
+    let Some(action) = native_action(unsafe { table_of(context).peek() }, signal) else {
         return;
-    }
+    };
     let sp = ucontext.mcontext.rsp;
     let stack = context.signals.stack;
     let top = if action.flags & SA_ONSTACK != 0 && stack.size != 0 && !is_on_stack(&stack, sp) {
@@ -298,7 +294,51 @@ pub fn deliver_native(context: &mut ThreadContext, signal: u32, info: &SigInfo, 
     machine.cs = USER_CS;
     machine.ss = if selectors::is_stack(machine.ss) { machine.ss } else { USER_SS };
     machine.rflags &= !HANDLER_CLEARED_FLAGS;
-    ucontext.sigmask |= action.mask | if action.flags & SA_NODEFER == 0 { 1 << (signal - 1) } else { 0 };
+    ucontext.sigmask |= blocked_in_handler(&action, signal);
+}
+
+/// A signal for a thread that has no context: one that was released and has come back from a handler, which gave it the program's
+/// alternate stack, or one that such a thread made. The handler is entered in the kernel's frame, which is at `frame`. Comes back if
+/// there is no handler.
+pub fn deliver_in_place(signal: u32, info: &SigInfo, ucontext: &UContext, frame: u64) {
+    // SAFETY: as in `deliver_native`.
+    let Some(action) = native_action(unsafe { SIGNALS.peek() }, signal) else {
+        return;
+    };
+    // SAFETY: where the frame begins the kernel has put where the handler returns to.
+    unsafe { (frame as *mut u64).write(action.restorer) };
+    set_signal_mask(ucontext.sigmask | blocked_in_handler(&action, signal));
+    // SAFETY: the stack is as the kernel left it; nothing above it is the runtime's.
+    unsafe {
+        asm!(
+            "mov rsp, {frame}",
+            "xor eax, eax",
+            "jmp {handler}",
+            frame = in(reg) frame,
+            handler = in(reg) action.handler,
+            in("rdi") u64::from(signal),
+            in("rsi") info,
+            in("rdx") ucontext,
+            options(noreturn)
+        )
+    }
+}
+
+/// What the program does natively about a signal that came to the runtime's handler; `None`: it comes again, with the kernel's own
+/// action.
+fn native_action(table: &SignalTable, signal: u32) -> Option<SigAction> {
+    let action = table.action(signal);
+    if action.handler == SIG_DFL || action.handler == SIG_IGN {
+        // A fault by default.
+        table.restore_default(signal);
+        return None;
+    }
+    Some(action)
+}
+
+/// The signals that are blocked in a handler besides those that are anyway.
+fn blocked_in_handler(action: &SigAction, signal: u32) -> u64 {
+    action.mask | if action.flags & SA_NODEFER == 0 { 1 << (signal - 1) } else { 0 }
 }
 
 /// Raises a signal for the calling thread again, as it came, now that its default action is in place.

@@ -26,7 +26,7 @@ use crate::cpu::sys::kernel::TRAP_FLAG;
 use crate::cpu::sys::number;
 use crate::cpu::{gate, guarded, probe_points, INDEX};
 use crate::instrument::change::invalidate::is_read_as_translated;
-use crate::instrument::indirect::pads::correct_early_counts;
+use crate::instrument::indirect::pads::{correct_early_count, correct_early_counts};
 use crate::instrument::ENGINE;
 use crate::protocol::{error_code, PAGE_BYTES};
 use crate::signal::table::ALL_BUT_FAULTS;
@@ -150,9 +150,11 @@ fn take_back_at_fault(
     }
     context.gate.note_fault_fragment(id);
     // A block that was counted before it came to its end is not counted: the dispatcher adds what did run. At its very
-    // start, where mostly only the trap flag stops it, it was not counted yet but if it has a leader.
-    if offset > fragment.code_offset() || fragment.leader != ExitId::NONE {
+    // start, where mostly only the trap flag stops it, it was not counted yet but if it has a leader; that counts no decision.
+    if offset > fragment.code_offset() {
         correct_early_counts(cache, context, &fragment, app_pc, -1);
+    } else if fragment.leader != ExitId::NONE {
+        correct_early_count(cache, context, &fragment, app_pc, -1);
     }
     true
 }

@@ -67,6 +67,7 @@ extern "C" fn handle(signal: u32, info: &SigInfo, ucontext: &mut UContext, stack
         return;
     }
     let Some(pointer) = context_at(stack) else {
+        deliver::deliver_in_place(signal, info, ucontext, stack);
         return;
     };
     // SAFETY: the signal stack lies in the block of the thread that runs this, and only that thread uses its context; the
