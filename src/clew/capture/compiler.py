@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from clew.capture.builder import I32, I64, U64, FormBuilder, Made
 from clew.capture.form import CONTEXT_TYPES, MAX_BYTES, Form, check_form
 from clew.capture.grammar import parse
+from clew.capture.machine import Machine
 from clew.capture.objects import Objects
-from clew.capture.scope import Scope
 from clew.capture.syntax import (
     Binary,
     Call,
@@ -31,7 +31,6 @@ from clew.capture.syntax import (
     Variable,
 )
 from clew.capture.types import CType, common_type, data_type, find_type, is_float, is_plain, promote
-from clew.dataclass import dataclass
 from clew.errors import BinaryError, CaptureError
 from clew.protocol._constants import (
     CAPTURE_NAME_BYTES,
@@ -41,7 +40,7 @@ from clew.protocol._constants import (
     CaptureType,
 )
 
-__all__ = ["DEFAULT_STRING_BYTES", "Machine", "asks_program", "compile_capture"]
+__all__ = ["DEFAULT_STRING_BYTES", "asks_program", "compile_capture"]
 
 DEFAULT_STRING_BYTES: Final = 256
 """Of a string without a limit of its own."""
@@ -63,29 +62,6 @@ _ARITHMETIC: Final = {
 _SHIFTS: Final = {"<<": _Op.SHIFT_LEFT, ">>": _Op.SHIFT_RIGHT}
 _COMPARISONS: Final = {"==": _Op.EQUAL, "!=": _Op.NOT_EQUAL, "<": _Op.LESS, "<=": _Op.LESS_EQUAL}
 _SWAPPED: Final = {">": _Op.LESS, ">=": _Op.LESS_EQUAL}
-
-
-@dataclass(frozen=True)
-class Machine:
-    """What names mean at a place.
-
-    `registers` are the general ones in the architecture's order; `vectors` is how the vector registers are called, less
-    their numbers, of which there are `n_vectors`. `arguments` are the registers of a function's first arguments,
-    `result` that of what it returns, `stack_pointer` that of its stack, where further arguments are from
-    `stack_arguments` bytes on. `find_symbol` gives the address of a symbol, None if there is none; `scope` knows the
-    program's variables and types. `entry` is what names mean where a call begins, of what is taken when it returns.
-    """
-
-    registers: Sequence[str]
-    vectors: str
-    n_vectors: int
-    arguments: Sequence[str]
-    result: str
-    stack_pointer: str
-    stack_arguments: int
-    find_symbol: Callable[[str], int | None]
-    scope: Scope | None = None
-    entry: Machine | None = None
 
 
 def compile_capture(

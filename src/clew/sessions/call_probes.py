@@ -12,7 +12,8 @@ from clew.errors import CaptureError
 from clew.protocol._constants import MAX_CAPTURE_FIELDS
 from clew.sessions.calls import Call
 from clew.sessions.delivery import Delivery
-from clew.sessions.places import Places, Stop, Wish
+from clew.sessions.places import Places, Wish
+from clew.sessions.stops import Stop
 from clew.sessions.transforms.asking import Asking
 from clew.sessions.visit_lane import VisitLane
 from clew.sessions.wanted import Wanted

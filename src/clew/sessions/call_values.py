@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from clew.address import Pid
 from clew.binary.debug_types import DebugType, TypeKind, type_of
 from clew.binary.variable_places import Place, Register
-from clew.capture.compiler import Machine, compile_capture
+from clew.capture.compiler import compile_capture
 from clew.capture.interpreter import Value, interpret
+from clew.capture.machine import Machine
 from clew.capture.scope import Known
 from clew.dataclass import dataclass, replace
 from clew.errors import BinaryError, CaptureError

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from clew.binary.architectures.architecture import Architecture
     from clew.capture.form import Form
     from clew.sessions.call_values import TypedValue
-    from clew.sessions.places import Stop
+    from clew.sessions.stops import Stop
     from clew.sessions.target import SessionTarget
 
 __all__ = ["Arguments", "Call", "Registers"]

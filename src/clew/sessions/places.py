@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from enum import Enum, auto
 from itertools import count
 from typing import TYPE_CHECKING, Final
@@ -23,6 +23,7 @@ from clew.process.maps import Mapping
 from clew.protocol._constants import MAX_CALL_KINDS, MAX_CAPTURES_AT_PLACE, CaptureAction
 from clew.sessions.memory import Images, read_memory
 from clew.sessions.open_calls import WORD_BYTES, OpenCalls
+from clew.sessions.stops import Stop
 from clew.sessions.thread_place import ThreadPlace
 from clew.sessions.where import NOWHERE, Where
 
@@ -34,69 +35,9 @@ if TYPE_CHECKING:
     from clew.sessions.aggregate_table import AggregateTable
     from clew.sessions.wanted import Wanted
 
-__all__ = ["Places", "Stop", "Wish"]
+__all__ = ["Places", "Wish"]
 
 _ALWAYS: Final = Form([], []).pack()
-
-
-@dataclass(frozen=True)
-class Stop:
-    """A thread that waits at a function, or behind a call of it (`is_return`).
-
-    `probes` are those who want to know, by their numbers, with what each takes there; `call` numbers the calls of a
-    session, from 1 on, 0 for one whose return nobody wants to know of; `function` is the address of what was called.
-    Of one that has returned, `kept` is what probes had kept when it began, at `began_ns` of CLOCK_MONOTONIC. `then` is
-    what is to be told of the thread as well: of several calls that return at once the latest comes first.
-    """
-
-    holding: Holding
-    thread: StoppedThread
-    probes: dict[int, Form]
-    is_return: bool
-    call: int
-    function: int
-    kept: dict[int, tuple[Value, ...]]
-    began_ns: int | None
-    then: Stop | None
-
-    def __init__(
-        self,
-        holding: Holding,
-        thread: StoppedThread,
-        probes: dict[int, Form],
-        *,
-        is_return: bool,
-        call: int,
-        function: int,
-        kept: dict[int, tuple[Value, ...]] | None = None,
-        began_ns: int | None = None,
-        then: Stop | None = None,
-    ) -> None:
-        # The thread waits meanwhile: a third of the time that it takes for any fields.
-        own = self.__dict__
-        own["holding"], own["thread"], own["probes"] = holding, thread, probes
-        own["is_return"], own["call"], own["function"] = is_return, call, function
-        own["kept"], own["began_ns"], own["then"] = kept or {}, began_ns, then
-
-    def all(self) -> Iterator[Stop]:
-        """It, and what is to be told as well."""
-        one: Stop | None = self
-        while one is not None:
-            yield one
-            one = one.then
-
-    @property
-    def pid(self) -> Pid:
-        return self.holding.followed.pid
-
-    @property
-    def memory_pid(self) -> Pid:
-        """Whose files in /proc show its memory."""
-        return self.holding.followed.memory_pid
-
-    def let_go(self, registers: list[int] | None = None) -> None:
-        """Let the thread go on, with other registers if some are given, unless it has gone on already."""
-        self.holding.let_go(self.thread.tid, registers)
 
 
 class Wish(Enum):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from clew.address import Pid
-from clew.capture.compiler import Machine
+from clew.capture.machine import Machine
 from clew.errors import ControlError, TargetError, UsageError
 from clew.process.maps import Mapping as CodeMapping
 from clew.process.maps import read_maps

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from clew.binary.debug_types import type_of
 from clew.binary.variable_places import Constant, Operation, Place, Register, Stored, Term, ThreadPointer, Vector
-from clew.capture.compiler import Machine, compile_capture
+from clew.capture.compiler import compile_capture
+from clew.capture.machine import Machine
 from clew.dataclass import dataclass, replace
 from clew.errors import BinaryError, CaptureError
 from clew.sessions.scopes import ProgramScope

@@ -16,8 +16,8 @@ from clew.errors import CaptureError
 from clew.sessions.scopes import ProgramScope, UnloadedScope
 
 if TYPE_CHECKING:
-    from clew.capture.compiler import Machine
     from clew.capture.form import Form
+    from clew.capture.machine import Machine
     from clew.capture.scope import Scope
     from clew.protocol._constants import CaptureType
     from clew.sessions.memory import Images

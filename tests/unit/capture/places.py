@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from clew.capture.compiler import Machine
 from clew.capture.interpreter import Value
+from clew.capture.machine import Machine
 from clew.protocol._constants import ARCHITECTURES, CaptureContext
 
 REGISTERS = ARCHITECTURES["x86_64"].held_registers
