@@ -1007,8 +1007,8 @@ pub struct StatusPage {
     pub unfollows_new: u32,
     /// zero (written by: runtime)
     pub reserved_calls: u32,
-    /// calls whose returns were to be captured and that were forgotten: too many were open, or a signal came where
-    /// several returned at once (written by: runtime)
+    /// calls whose returns were to be captured, and are not: there is no room for it where they return, or a signal
+    /// came where several returned at once (written by: runtime)
     pub calls_forgotten: u64,
     /// zero (written by: runtime)
     pub reserved: [u8; 824],

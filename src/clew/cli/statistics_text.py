@@ -52,7 +52,7 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
         "counters_used": "counters given out, of 8 bytes in each thread that uses them",
     },
     "records": {
-        "calls_forgotten": "calls whose returns were to be captured and are not: too many were open at once",
+        "calls_forgotten": "calls whose returns were to be captured, and are not",
         "waits": "times that a thread waited for clew to make room in its ring",
         "thinned": "times that mode auto left the order out from then on",
         "lost_records": "records dropped",
