@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0xc2, 0x27, 0x52, 0x91, 0xfb, 0xd4, 0x2f, 0xc5, 0xfe, 0xf1, 0x00, 0x29, 0x32, 0x34, 0x5a, 0x9e, 0xda, 0xa3, 0x4f,
-    0x1e, 0x49, 0xfa, 0x3e, 0xf2, 0x4b, 0xce, 0x01, 0x5e, 0xc7, 0xc2, 0x8a, 0xb0,
+    0x0c, 0xeb, 0x16, 0xb4, 0x50, 0xa9, 0x03, 0x35, 0x4b, 0x41, 0xa8, 0x5c, 0x54, 0x2b, 0xfe, 0x51, 0xff, 0x7d, 0x1f,
+    0x3a, 0xdf, 0xfb, 0x3b, 0xfd, 0x93, 0x94, 0xee, 0xd3, 0x29, 0x4b, 0x14, 0xfb,
 ];
 /// the least that is mapped at once
 pub const PAGE_BYTES: u64 = 0x1000;
@@ -72,6 +72,8 @@ pub const MAX_CAPTURE_TEXT: u64 = 0x1000;
 pub const MAX_CAPTURE_TEXTS: u64 = 0x10000;
 /// fields of a capture that opens a call: what is kept until it returns
 pub const MAX_KEPT_VALUES: u64 = 0xa;
+/// CapturePlace.pc: from here on it is taken at system calls, whose number is the rest; no code lies there
+pub const CALL_PLACES: u64 = 0xfff0000000000000;
 /// CapturePlace.call_kind: the greatest
 pub const MAX_CALL_KINDS: u64 = 0xffff;
 /// bytes of a thread's name, as the kernel keeps it
@@ -707,7 +709,8 @@ const _: () = assert!(core::mem::offset_of!(CaptureInstruction, immediate) == 8)
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct CapturePlace {
-    /// address of the instruction; 0: it is taken where calls of call_kind return (written by: controller:live)
+    /// address of the instruction; 0: it is taken where calls of call_kind return; call_places and a number: at that
+    /// system call, before it is made (written by: controller:live)
     pub pc: u64,
     /// what a CaptureRecord calls it (written by: controller:live)
     pub number: u32,

@@ -50,6 +50,10 @@ pub struct Capture {
     pub spilled: [u64; 8],
     /// By capture of the place: where in the block the call lies that has returned (instrument/captures/open_calls.rs); 0: none.
     pub matched: [u64; MAX_CAPTURES_AT_PLACE as usize],
+    /// System calls whose beginning was captured and that have not returned, by stack pointer and address: one that is made again, as behind
+    /// a signal, is the same.
+    pub begun_calls: [(u64, AppPc); N_FRAMES],
+    pub next_begun: u64,
     /// Not 0: the thread has room for open calls.
     pub has_open_calls: u32,
     /// How many open calls found no room there; not 0: those that return to the place have it (`is_fetched`).

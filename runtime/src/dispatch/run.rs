@@ -17,14 +17,16 @@ use crate::cpu::dispatcher::{
 };
 use crate::cpu::gate;
 use crate::decode::NoCode;
-use crate::dispatch::apart::{breakpoints, captures, hold, probe_ends, probe_returns, transforms, unfollowed, written};
+use crate::dispatch::apart::{
+    breakpoints, captured_system_calls, captures, hold, probe_ends, probe_returns, transforms, unfollowed, written,
+};
 use crate::dispatch::calls::rewind::{leave_syscall, rewind_call, rewind_syscall};
 use crate::dispatch::calls::{memory, results, syscalls};
 use crate::dispatch::flow::find::find_or_build;
 use crate::dispatch::flow::{exits, indirect, landings, linking, paths, regions, rseq};
 use crate::dispatch::life::{attach, detach, execute, hidden, release, room};
 use crate::dispatch::signals::{delivery, masks, natively, raise, signal_calls};
-use crate::instrument::captures::places::are_any;
+use crate::instrument::captures::places::{are_any, are_calls_captured};
 use crate::instrument::request::Arrival;
 use crate::instrument::{BuildError, Engine, ENGINE};
 use crate::protocol::release_reason;
@@ -80,11 +82,13 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
             rewind_syscall(context);
         }
         REASON_SYSCALL_DONE => {
+            let number = context.call.number;
             signal_calls::note_temporary_mask(context);
             context.note_step();
             link = if context.native.call_pc == AppPc::NOWHERE { context.gate.exit_id } else { ExitId::NONE };
             let next = leave_syscall(context);
             context.registers.return_from_call(next);
+            captured_system_calls::end(context, number & 0xffff_ffff);
         }
         REASON_SYSCALL_AGAIN => rewind_call(context),
         REASON_ATTACH => attach::begin(context),
@@ -120,16 +124,20 @@ pub fn take_call(context: &mut ThreadContext) -> Result<ExitId, u64> {
     let next = leave_syscall(context);
     let before = context.registers.overwritten();
     context.call.goes_on_at = context.gate.jump;
+    let number = context.registers.call_number();
+    captured_system_calls::begin(context, number, next);
     context.registers.pass_call(next);
     match syscalls::handle(context) {
         syscalls::Outcome::Done => {
+            captured_system_calls::end(context, number);
             context.note_step();
             Ok(exit_id)
         }
         syscalls::Outcome::ByGate => {
             context.registers.put_back(before);
-            if context.path.is_on {
-                // Others count on it that the thread tells what changed meanwhile before it executes anything.
+            if context.path.is_on || are_calls_captured() {
+                // Others count on it that the thread tells what changed meanwhile before it executes anything; and what it
+                // returns may be captured.
                 context.call.goes_on_at = gate::clew_syscall_done_pending as *const () as u64;
             }
             // Until the gate is there, a signal makes the thread come back as if it had not been here.

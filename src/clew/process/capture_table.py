@@ -43,12 +43,16 @@ class CaptureTable:
         self.rows: list[CaptureRow] = []
         self.was_used = False
         """There was ever a row."""
+        self._known: set[CaptureRow] = set()
         self._starts: dict[bytes, int] = {}
         self._n_bytes = 0
         self._n_written = 0
 
     def append(self, row: CaptureRow) -> None:
-        """Have one more row. Raises UsageError: there is no room."""
+        """Have one more row, if it is not there already. Raises UsageError: there is no room."""
+        if row in self._known:
+            # A fork's child began with it.
+            return
         is_new = row.form not in self._starts
         n_bytes = self._n_bytes + (len(row.form) if is_new else 0)
         if len(self.rows) >= MAX_CAPTURES or n_bytes > MAX_CAPTURE_BYTES:
@@ -58,6 +62,7 @@ class CaptureTable:
         self._n_bytes = n_bytes
         self.was_used = True
         self.rows.append(row)
+        self._known.add(row)
 
     def replace(self, rows: Sequence[CaptureRow]) -> None:
         """Have other rows, in other places: no thread may read meanwhile. Raises UsageError: there is no room."""
@@ -101,5 +106,6 @@ class CaptureTable:
 
     def _clear(self) -> None:
         self.rows.clear()
+        self._known.clear()
         self._starts.clear()
         self._n_bytes = self._n_written = 0

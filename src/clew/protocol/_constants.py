@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("c2275291fbd42fc5fef1002932345a9edaa34f1e49fa3ef24bce015ec7c28ab0")
+SCHEMA_HASH: Final = bytes.fromhex("0ceb16b450a903354b41a85c542bfe51ff7d1f3adffb3bfd9394eed3294b14fb")
 
 CONTAINER_MAGIC: Final = 3544686211845344323
 """what a container begins with: CLDATA11"""
@@ -88,6 +88,8 @@ MAX_CAPTURE_TEXTS: Final = 65536
 """bytes of the values that are bytes, of all forms at one address"""
 MAX_KEPT_VALUES: Final = 10
 """fields of a capture that opens a call: what is kept until it returns"""
+CALL_PLACES: Final = 18442240474082181120
+"""CapturePlace.pc: from here on it is taken at system calls, whose number is the rest; no code lies there"""
 MAX_CALL_KINDS: Final = 65535
 """CapturePlace.call_kind: the greatest"""
 CAPTURE_NAME_BYTES: Final = 16

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
-from clew.errors import CaptureError
+from clew.errors import CaptureError, UsageError
 from clew.protocol._constants import MAX_CAPTURE_FIELDS
 from clew.sessions.calls import Call
 from clew.sessions.delivery import Delivery
@@ -176,9 +176,10 @@ class CallProbes:
         """Where something is to be taken, and what, as far as that is known by now."""
         place = NOWHERE if where is None else parse_where(where)
         target = self._target
-        wanted = Wanted(
-            capture, condition, target.machine(), target.images, has_returned=has_returned, keeps_types=keeps_types
-        )
+        if place.is_system_call and not keeps_types:
+            raise UsageError(f"{place.text}: no thread stops in a system call; it is logged, or added up")
+        machine = target.machine(of_system_calls=place.is_system_call)
+        wanted = Wanted(capture, condition, machine, target.images, has_returned=has_returned, keeps_types=keeps_types)
         # Here, since debugging information may take its time, and threads are stopped where places are added.
         if wanted.is_placed:
             for address in sorted(place.find_in(target.images, target.read_maps())):

@@ -122,15 +122,15 @@ class SessionTarget:
             self._values = CallValues(self.images, self.machine())
         return self._values
 
-    def machine(self) -> Machine:
-        """What names mean in captures here."""
+    def machine(self, *, of_system_calls: bool = False) -> Machine:
+        """What names mean in captures here: at functions, or at system calls."""
         processor = native_processor()
         architecture, definition = processor.architecture, processor.definition
         return Machine(
             registers=definition.held_registers,
             vectors=architecture.vector_registers,
             n_vectors=architecture.n_vector_registers,
-            arguments=architecture.argument_registers,
+            arguments=architecture.call_registers if of_system_calls else architecture.argument_registers,
             result=architecture.result_register,
             stack_pointer=definition.stack_pointer,
             stack_arguments=architecture.stack_arguments,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from clew.binary.thread_locals import find_data_symbol
 from clew.dataclass import dataclass
 from clew.errors import BinaryError, ControlError, UsageError
+from clew.protocol._constants import CALL_PLACES
 from clew.recording.control.places import parse_place
 from clew.sessions.memory import bias_of
 
@@ -34,8 +35,15 @@ class Where:
     symbol: str
     offset: int
 
+    @property
+    def is_system_call(self) -> bool:
+        """Whether it is a system call, which is made from anywhere."""
+        return self.address is not None and self.address >= CALL_PLACES
+
     def find_in(self, images: Images, mappings: list[Mapping]) -> set[int]:
         """The addresses of it that lie in some mappings."""
+        if self.address is not None and self.is_system_call:
+            return {self.address}
         if self.address is not None:
             return {self.address} if any(one.start <= self.address < one.end for one in mappings) else set()
         found = set()
@@ -58,13 +66,29 @@ class Where:
         return found
 
 
+_SYSTEM_CALL: Final = "syscall:"
+MAX_SYSTEM_CALLS: Final = 512
+"""Numbers are below that: the runtime looks no further."""
+
 NOWHERE: Final = Where("", None, "\0", "", 0)
 """Nothing, for no image has such a name."""
 
 
+def _number_of(name: str) -> int:
+    """That of a system call, by its name or as text."""
+    from clew.process.processors.chosen import native_processor
+
+    number = int(name) if name.isdecimal() else native_processor().architecture.find_call(name)
+    if number is None or number >= MAX_SYSTEM_CALLS:
+        raise UsageError(f"{name!r}: no system call is called so")
+    return number
+
+
 def parse_where(where: str | int) -> Where:
-    """`0x401136` or a number, `main`, `libc.so.6!malloc`, `main+0x10`. Raises UsageError."""
+    """`0x401136` or a number, `main`, `libc.so.6!malloc`, `main+0x10`, `syscall:openat`. Raises UsageError."""
     text = f"{where:#x}" if isinstance(where, int) else where.strip()
+    if text.startswith(_SYSTEM_CALL):
+        return Where(text, CALL_PLACES + _number_of(text.removeprefix(_SYSTEM_CALL)), "", "", 0)
     try:
         place = parse_place(text)
     except ControlError as error:

@@ -25,7 +25,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
 /// The table of the thread's open calls; `None`: there are none.
-fn table_of(context: &ThreadContext) -> Option<OpenCalls> {
+pub fn table_of(context: &ThreadContext) -> Option<OpenCalls> {
     // SAFETY: the block is the calling thread's, and the table is mapped from then on.
     (context.capture.has_open_calls != 0).then(|| unsafe { OpenCalls::of(context.self_address) })
 }
@@ -34,13 +34,8 @@ fn table_of(context: &ThreadContext) -> Option<OpenCalls> {
 pub fn begin(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadContext, program: &Program, kind: u32) {
     let stack_pointer = context.registers.sp();
     let mut word = [0; RETURN_ADDRESS_BYTES as usize];
-    let is_first = context.capture.has_open_calls == 0;
-    if guarded::read_program(&mut word, stack_pointer) < word.len() || !block::map_open_calls(context, writer.shared) {
+    if guarded::read_program(&mut word, stack_pointer) < word.len() {
         return;
-    }
-    let Some(table) = table_of(context) else { return };
-    if is_first {
-        engine.captures.other_calls.forget(table);
     }
     let return_pc = u64::from_le_bytes(word);
     if !is_armed(return_pc, kind) {
@@ -64,7 +59,26 @@ pub fn begin(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadConte
         ..OpenCall::default()
     };
     call.values.iter_mut().zip(&taken.words).for_each(|(kept, word)| *kept = *word);
-    call.texts = engine.captures.other_calls.keep_texts(table, texts_of(program, &taken));
+    open(engine, writer, context, call, texts_of(program, &taken));
+}
+
+/// Has a call open that keeps those bytes.
+pub fn open(
+    engine: &mut Engine,
+    writer: &RingWriter,
+    context: &mut ThreadContext,
+    mut call: OpenCall,
+    texts: Vec<KeptText>,
+) {
+    let is_first = context.capture.has_open_calls == 0;
+    if !block::map_open_calls(context, writer.shared) {
+        return;
+    }
+    let Some(table) = table_of(context) else { return };
+    if is_first {
+        engine.captures.other_calls.forget(table);
+    }
+    call.texts = engine.captures.other_calls.keep_texts(table, texts);
     call.tsc = ticks();
     engine.captures.other_calls.open(table, call);
     note_others(engine, context, table);
@@ -157,8 +171,13 @@ pub fn forget_all(context: &mut ThreadContext) {
     (context.capture.has_open_calls, context.capture.n_other_calls) = (0, 0);
 }
 
+/// How long so many ticks take; 0: it is not known yet.
+pub fn to_ns(ticks: u64) -> u64 {
+    ((u128::from(ticks) * u128::from(TICK_NS.load(Ordering::Relaxed))) >> 32) as u64
+}
+
 /// Finds out how long ticks take, as well as can be by now.
-fn measure_ticks(shared: Shared) {
+pub fn measure_ticks(shared: Shared) {
     const MOMENT_NS: u64 = 1 << 20;
     // SAFETY: the status page is mapped; both were written when the runtime began.
     let (start_tsc, start_ns) = unsafe {

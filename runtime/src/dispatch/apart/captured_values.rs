@@ -56,8 +56,7 @@ impl Values {
         let mut taken = Taken::default();
         for (index, operation) in program.form.fields.iter().map(|field| usize::from(*field)).enumerate() {
             if self.is_missing(program, operation) {
-                taken.missing |= 1 << index;
-                taken.words.push(0);
+                taken.add_missing(index);
                 continue;
             }
             let one = &program.form.operations[operation];
@@ -89,7 +88,12 @@ pub struct Taken {
 }
 
 impl Taken {
-    fn add_bytes(&mut self, bytes: &[u8]) {
+    pub fn add_missing(&mut self, index: usize) {
+        self.missing |= 1 << index;
+        self.words.push(0);
+    }
+
+    pub fn add_bytes(&mut self, bytes: &[u8]) {
         self.words.push(bytes.len() as u64);
         self.bytes.extend(bytes);
     }

@@ -240,7 +240,7 @@ fn note(mut engine: Guard<Engine>, context: &mut ThreadContext, guarded: &Guarde
         let values = Values::of(context);
         match program.action {
             Action::Stop => context.capture.stops = 1,
-            Action::Aggregate(table) => add_up(&values, program, &table, writer.shared.outlets().aggregates),
+            Action::Aggregate(table) => add(values.take(program), program, &table, writer.shared.outlets().aggregates),
             Action::Record => record(&writer, functions[index], tsc, program, values.take(program)),
             Action::Open(_) => {}
         }
@@ -251,7 +251,7 @@ fn note(mut engine: Guard<Engine>, context: &mut ThreadContext, guarded: &Guarde
 }
 
 /// Writes a capture's record.
-fn record(writer: &RingWriter, pc: AppPc, tsc: u64, program: &Program, taken: Taken) {
+pub fn record(writer: &RingWriter, pc: AppPc, tsc: u64, program: &Program, taken: Taken) {
     let Taken { missing, mut words, bytes } = taken;
     words.resize(words.len().max(CAPTURE_RECORD_VALUES as usize), 0);
     let (first, others) = words.split_at(CAPTURE_RECORD_VALUES as usize);
@@ -271,8 +271,8 @@ fn record(writer: &RingWriter, pc: AppPc, tsc: u64, program: &Program, taken: Ta
 }
 
 /// Adds a capture's fields to a row of its table, where all of these begin at `base`.
-fn add_up(values: &Values, program: &Program, table: &Table, base: u64) {
-    let Taken { missing, words, bytes } = values.take(program);
+pub fn add(taken: Taken, program: &Program, table: &Table, base: u64) {
+    let Taken { missing, words, bytes } = taken;
     let fields = program.form.fields.iter().map(|field| usize::from(*field));
     // A word for each key, then the bytes of those that are bytes, as far as there is room.
     let mut keys: Vec<u64> = words.iter().take(table.n_keys).copied().collect();

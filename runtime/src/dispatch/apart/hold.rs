@@ -18,6 +18,7 @@ use crate::dispatch::calls::call_table;
 use crate::dispatch::flow::{landings, paths};
 use crate::dispatch::life::begin;
 use crate::dispatch::signals::{calling, masks};
+use crate::instrument::captures::places::are_calls_captured;
 use crate::instrument::{BuildError, Engine, ENGINE};
 use crate::protocol::{event_kind, hold_reason, hold_reply};
 use crate::thread::registry::{write_event, writer_of};
@@ -125,8 +126,11 @@ pub fn carry_out(context: &mut ThreadContext, shared: Shared) {
     let mut engine = ENGINE.lock();
     let writer = writer_of(context, shared);
     // Code is read that may be there no more.
-    if masks::with_faults(context, |_| engine.carry_out(&writer, n_directives)) {
+    let has_other_mode = masks::with_faults(context, |_| engine.carry_out(&writer, n_directives));
+    if has_other_mode || are_calls_captured() {
         call_table::handle_what(&engine);
+    }
+    if has_other_mode {
         landings::forget_ways(&mut engine);
     }
     masks::with_faults(context, |context| ahead::translate(&mut engine, &writer, context));

@@ -4,6 +4,7 @@ pub mod ahead;
 pub mod away;
 pub mod breakpoints;
 pub mod captured_calls;
+pub mod captured_system_calls;
 pub mod captured_values;
 pub mod captures;
 pub mod hardware;

@@ -55,11 +55,12 @@ pub const HANDLED: &[u64] = &[
     number::WAITID,
 ];
 
-/// Tells the gate which calls come here: all that path and tags have the time of, where these are recorded.
+/// Tells the gate which calls come here: all that path and tags have the time of, where these are recorded, and
+/// those at which something is captured.
 pub fn handle_what(engine: &Engine) {
     let handles_all = engine.sees_all_calls();
     for call in 0..size_of::<dispatcher::CallTable>() as u64 {
-        tell_gate(call, handles_all || HANDLED.contains(&call));
+        tell_gate(call, handles_all || HANDLED.contains(&call) || engine.captures.takes_call(call));
     }
     handle_watched(engine);
 }
@@ -68,7 +69,8 @@ pub fn handle_what(engine: &Engine) {
 pub fn handle_watched(engine: &Engine) {
     let is_handled = engine.sees_all_calls() || watched::is_any_watched();
     for call in WATCHED_CALLS {
-        tell_gate(*call, is_handled || (*call == number::IOCTL && probe_points::is_any_used()));
+        let is_used = *call == number::IOCTL && probe_points::is_any_used();
+        tell_gate(*call, is_handled || is_used || engine.captures.takes_call(*call));
     }
 }
 

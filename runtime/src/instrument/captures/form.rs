@@ -40,6 +40,19 @@ impl Kind {
         self.0 <= capture_type::U64 && self.0 & 1 == 0
     }
 
+    /// How a number is kept whose low bits are these: widened to 64.
+    pub fn widen(self, bits: u64) -> u64 {
+        match self.0 {
+            capture_type::I8 => i64::from(bits as i8).cast_unsigned(),
+            capture_type::U8 => u64::from(bits as u8),
+            capture_type::I16 => i64::from(bits as i16).cast_unsigned(),
+            capture_type::U16 => u64::from(bits as u16),
+            capture_type::I32 => i64::from(bits as i32).cast_unsigned(),
+            capture_type::U32 | capture_type::F32 => u64::from(bits as u32),
+            _ => bits,
+        }
+    }
+
     /// Bytes of a number.
     pub fn size_bytes(self) -> u32 {
         match self {

@@ -1,6 +1,7 @@
 //! What is taken at places of the program's code, as the controller asks: forms are checked, laid out, and kept by place.
 
 pub mod aggregates;
+pub mod evaluate;
 pub mod form;
 pub mod layout;
 pub mod open_calls;

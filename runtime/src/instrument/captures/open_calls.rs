@@ -168,6 +168,11 @@ impl OtherCalls {
         texts.iter().find(|(own, _)| *own == field).map(|(_, bytes)| &bytes[..])
     }
 
+    /// The bytes that a call kept, which is open no more.
+    pub fn take_texts(&mut self, table: OpenCalls, texts: u64) -> Vec<KeptText> {
+        self.texts.remove(&(table.block, texts)).unwrap_or_default()
+    }
+
     /// A call is open no more.
     pub fn drop_texts(&mut self, table: OpenCalls, texts: u64) {
         self.texts.remove(&(table.block, texts));

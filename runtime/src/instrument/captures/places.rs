@@ -11,7 +11,7 @@ use crate::buffer::Shared;
 use crate::context::addresses::{AppPc, CachePc};
 use crate::context::numbers::FragmentId;
 use crate::instrument::Engine;
-use crate::protocol::{CapturePlace, StatusPage, MAX_CAPTURES, MAX_CAPTURES_AT_PLACE, MAX_CAPTURE_BYTES};
+use crate::protocol::{CapturePlace, StatusPage, CALL_PLACES, MAX_CAPTURES, MAX_CAPTURES_AT_PLACE, MAX_CAPTURE_BYTES};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -20,6 +20,19 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 /// Whether there was ever any place.
 static ARE_ANY: AtomicBool = AtomicBool::new(false);
+
+/// Whether anything is, or was, captured at a system call.
+static ARE_CALLS: AtomicBool = AtomicBool::new(false);
+
+/// The same, without a lock.
+pub fn are_calls_captured() -> bool {
+    ARE_CALLS.load(Ordering::Relaxed)
+}
+
+/// The place of what is captured at the system calls of a number.
+pub fn call_place(number: u64) -> AppPc {
+    AppPc::from_raw(CALL_PLACES + number)
+}
 
 /// Whether anything is, or was, captured anywhere. Needs no lock.
 pub fn are_any() -> bool {
@@ -193,6 +206,9 @@ impl Captures {
         let mut pcs: Vec<AppPc> = self.by_pc.keys().chain(by_pc.keys()).chain(self.armed.keys()).copied().collect();
         pcs.sort_unstable();
         pcs.dedup();
+        if by_pc.keys().any(|pc| pc.raw() >= CALL_PLACES) {
+            ARE_CALLS.store(true, Ordering::Relaxed);
+        }
         self.asked = by_pc;
         let mut changed = Vec::new();
         for pc in pcs {
@@ -214,6 +230,22 @@ impl Captures {
         self.armed.retain(|_, kinds| !kinds.is_empty());
         self.shared.retain(|kinds, _| kinds.iter().all(|kind| self.returned.contains_key(kind)));
         forget_armed();
+    }
+
+    /// Whether anything is captured at the system calls of a number.
+    pub fn takes_call(&self, number: u64) -> bool {
+        self.by_pc.contains_key(&call_place(number))
+    }
+
+    /// What is taken where calls of a kind return, wherever that is.
+    pub fn returned_place(&mut self, kind: u32) -> Option<Arc<Place>> {
+        let kinds = Vec::from([kind]);
+        if let Some(place) = self.shared.get(&kinds) {
+            return Some(place.clone());
+        }
+        let place = Arc::new(Place::of([self.returned.get(&kind)?]).0);
+        self.shared.insert(kinds, place.clone());
+        Some(place)
     }
 
     /// Has it captured that calls of a kind return to an address. Whether that is new; `None`: it can't be captured there.

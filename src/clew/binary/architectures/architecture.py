@@ -66,6 +66,8 @@ class Architecture:
     stack_arguments = 0
     """Of functions of the platform's C: the registers of the first arguments and of the result; and how far from the
     stack pointer further arguments are where a function begins."""
+    call_registers: tuple[str, ...] = ()
+    """Of system calls: those of the arguments."""
 
     handler_returns: tuple[bytes, ...] = ()
     handler_frame = 0

@@ -45,6 +45,7 @@ class _X86_64(Architecture):  # noqa: N801
         *("rax", "rcx", "rdx", "rsi", "rdi", "", "rip", "", "rflags", "rsp", ""),
     )
     argument_registers = ("rdi", "rsi", "rdx", "rcx", "r8", "r9")
+    call_registers = ("rdi", "rsi", "rdx", "r10", "r8", "r9")
     result_register = "rax"
     stack_arguments = 8
 

@@ -26,19 +26,6 @@ const SHIFT_LEFT: u8 = 4;
 const SHIFT_RIGHT: u8 = 5;
 const SHIFT_RIGHT_SIGNED: u8 = 7;
 
-/// How a constant of a type is kept, by its low bits.
-pub fn constant(bits: u64, kind: Kind) -> u64 {
-    match kind.0 {
-        capture_type::I8 => i64::from(bits as i8).cast_unsigned(),
-        capture_type::U8 => u64::from(bits as u8),
-        capture_type::I16 => i64::from(bits as i16).cast_unsigned(),
-        capture_type::U16 => u64::from(bits as u16),
-        capture_type::I32 => i64::from(bits as i32).cast_unsigned(),
-        capture_type::U32 | capture_type::F32 => u64::from(bits as u32),
-        _ => bits,
-    }
-}
-
 /// Widens the low bits of rax to a value of a type.
 pub fn emit_widening(code: &mut Code, kind: Kind) {
     code.emitter.bytes(match kind.0 {

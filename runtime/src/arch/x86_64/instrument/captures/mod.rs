@@ -256,7 +256,7 @@ fn emit_value(code: &mut Code, index: usize, one: &Operation, ends: &mut Vec<Cac
     let is_float = one.kind.is_float();
     match one.code {
         op::KEPT => calls::emit_kept(code, one, ends),
-        op::CONSTANT => code.emitter.load_immediate(RAX, integers::constant(one.immediate, one.kind)),
+        op::CONSTANT => code.emitter.load_immediate(RAX, one.kind.widen(one.immediate)),
         op::LOAD => integers::emit_load(code, a, one.kind, ends),
         op::STRING => texts::emit_string(code, index, one, ends),
         op::BYTES => texts::emit_bytes(code, index, one, ends),
