@@ -55,10 +55,12 @@ class CallLog:
         self._own = [n for n, (text, _) in enumerate(fields) if text not in _PLACE and text not in texts[:n]]
         self.schema = pa.schema([*_PLACE.items(), *(fields[index] for index in self._own)])
 
-    def read(self) -> pa.Table:
-        """The calls that were not read yet, among them all that have been made by now. What is read is let go of."""
+    def read(self, *, flush: bool = True) -> pa.Table:
+        """The calls that were not read yet, among them all that have been made by now, or without `flush` what has come
+        by itself. What is read is let go of."""
         clock = self._sink.clock
-        self._target.flush(clock)
+        if flush:
+            self._target.flush(clock)
         batches = [self._to_batch(captured, clock) for captured in self._sink.take(self.number)]
         return pa.Table.from_batches(batches, self.schema)
 

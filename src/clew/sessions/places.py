@@ -121,7 +121,8 @@ class Places:
         self._n_unmet = 0
         self.n_overdue = 0
         """Threads that went on by themselves, since nobody let them go in time."""
-        processes.tell_code_to(self._arm_all)
+        self._hears_code = False
+        processes.tell_starts_to(self._arm_calls)
         processes.holdings.tell_birth = self._inherit
 
     def add(
@@ -141,6 +142,8 @@ class Places:
         number = next(self._numbers)
         probe = _Probe(number, where, wanted, wish, table)
         with self._lock:
+            if not where.is_system_call:
+                self.hear_code()
             self._known.clear()
             self._probes[number] = probe
             try:
@@ -202,14 +205,31 @@ class Places:
         ]
         return rows + [_stop_always(place) for place in sorted(self._open.return_places(pid))]
 
+    def hear_code(self) -> None:
+        """Be told of code that is loaded later, since something may be there: threads wait for that then."""
+        if not self._hears_code:
+            self._hears_code = True
+            self._processes.tell_code_to(self._arm_all)
+
+    def _arm_calls(self, followed: FollowedProcess, mappings: list[Mapping]) -> None:
+        """Have what is about system calls in a process that begins."""
+        with self._lock:
+            for probe in self._probes.values():
+                if probe.where.is_system_call:
+                    self._arm_or_warn(followed, probe, mappings)
+
+    def _arm_or_warn(self, followed: FollowedProcess, probe: _Probe, mappings: list[Mapping]) -> None:
+        try:
+            self._arm(followed, probe, mappings)
+            self._arm_waiting(followed, probe)
+        except (ControlError, CaptureError) as error:
+            followed.warnings.append(f"{probe.where.text}: {error.message}")
+
     def _arm_all(self, followed: FollowedProcess, mappings: list[Mapping]) -> None:
         with self._lock:
             for probe in self._probes.values():
-                try:
-                    self._arm(followed, probe, mappings)
-                    self._arm_waiting(followed, probe)
-                except (ControlError, CaptureError) as error:
-                    followed.warnings.append(f"{probe.where.text}: {error.message}")
+                if not probe.where.is_system_call:
+                    self._arm_or_warn(followed, probe, mappings)
 
     def _arm(self, followed: FollowedProcess, probe: _Probe, mappings: list[Mapping]) -> None:
         for address in sorted(probe.where.find_in(self._images, mappings)):

@@ -116,6 +116,10 @@ class Processes:
         """Those that have the runtime in them, in the order in which they came."""
         return [one for one in self._roster.live if not one.is_released]
 
+    def tell_starts_to(self, on_start: OnCode) -> None:
+        """Have `on_start` told of each process that is followed from now on, before it runs, and of its code."""
+        self._roster.on_start.append(on_start)
+
     def tell_code_to(self, on_code: OnCode) -> None:
         """Have `on_code` told of all code that is mapped from now on, before any thread executes it."""
         self._roster.on_code.append(on_code)

@@ -70,6 +70,7 @@ class Roster:
         self.live: list[FollowedProcess] = []
         """Those that are followed now, in the order in which they came."""
         self._kept: list[FollowedProcess] = []
+        self.on_start: list[OnCode] = []
         self.on_code: list[OnCode] = []
         """Are told of the code of a program that begins, and of what a process maps."""
 
@@ -138,6 +139,8 @@ class Roster:
         followed.tell_start(start_ns, mappings, fork)
         self.live.append(followed)
         self._watch(followed, followed.pidfd)
+        for tell in self.on_start:
+            tell(followed, mappings or [])
         if self.on_code:
             followed.shared.ask_about_images()
         self.tell_mapped(followed, mappings or [])

@@ -111,6 +111,7 @@ class Transformers:
     def _change(self, control: Control, change: Callable[[], object]) -> Iterator[bool | None]:
         control.refuse_in_region("transformers")
         places = self._probes.open_places(control)
+        places.hear_code()
 
         def arm() -> None:
             with self._lock:

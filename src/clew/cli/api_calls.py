@@ -1,0 +1,154 @@
+"""`clew api -- COMMAND`: the system calls of a program and its children as text, while they are made.
+
+Runs in the controller.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TextIO
+
+import click
+
+from clew.api.description import FILTERS
+
+if TYPE_CHECKING:
+    from clew.api.descriptions import Descriptions
+    from clew.sessions.api_calls import ApiCall
+
+__all__ = ["command"]
+
+_LOOK_SECONDS: Final = 0.1
+
+
+@click.command(name="trace", context_settings={"ignore_unknown_options": False})
+@click.option(
+    "--filter",
+    "filters",
+    multiple=True,
+    type=click.Choice(FILTERS, case_sensitive=False),
+    help="Only calls of this kind; may be given again.",
+)
+@click.option(
+    "--api-file",
+    "files",
+    multiple=True,
+    type=click.Path(exists=True, path_type=Path),
+    help="A description of one's own.",
+)
+@click.option("--failed", is_flag=True, help="Only calls that failed.")
+@click.option(
+    "-s",
+    "--string",
+    "limit",
+    type=click.IntRange(0),
+    default=32,
+    metavar="N",
+    help="So many bytes of what is read and written; default 32.",
+)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to this file, not to stderr.")
+@click.option("-c", "--count", "counts", is_flag=True, help="Add up calls, errors and time by name, at the end.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a call.")
+@click.argument("command_line", metavar="-- COMMAND", nargs=-1, required=True, type=click.UNPROCESSED)
+def command(
+    command_line: tuple[str, ...],
+    filters: tuple[str, ...],
+    files: tuple[Path, ...],
+    failed: bool,
+    limit: int,
+    output: Path | None,
+    counts: bool,
+    as_json: bool,
+) -> int:
+    """Show the system calls of COMMAND and its children, with their arguments, results and times."""
+    import clew
+    from clew.api.reading import load_built_in
+    from clew.sessions.api_calls import ApiLog
+
+    descriptions = load_built_in(files)
+    with ExitStack() as stack:
+        out = sys.stderr if output is None else stack.enter_context(output.open("w", encoding="utf-8"))
+        session = stack.enter_context(clew.spawn(list(command_line), mode="coverage"))
+        log = ApiLog(session, descriptions, filters)
+        teller = _Teller(out, descriptions, limit, failed=failed, as_json=as_json, counts=counts)
+        session.resume()
+        status = None
+        while status is None:
+            with suppress(TimeoutError):
+                status = session.wait(_LOOK_SECONDS)
+            teller.tell(log.read(is_last=status is not None))
+        teller.finish()
+    return status
+
+
+class _Teller:
+    """Writes calls to `out`."""
+
+    def __init__(
+        self, out: TextIO, descriptions: Descriptions, limit: int, *, failed: bool, as_json: bool, counts: bool
+    ) -> None:
+        self._out, self._descriptions, self._limit = out, descriptions, limit
+        self._failed, self._as_json, self._counts = failed, as_json, counts
+        self._n_calls: Counter[str] = Counter()
+        self._n_errors: Counter[str] = Counter()
+        self._ns: Counter[str] = Counter()
+
+    def tell(self, calls: Sequence[ApiCall]) -> None:
+        """Write some calls, or count them."""
+        for call in calls:
+            has_failed = _has_failed(call)
+            if self._failed and not has_failed:
+                continue
+            if self._counts:
+                self._n_calls[call.function.name] += 1
+                self._n_errors[call.function.name] += has_failed
+                self._ns[call.function.name] += call.duration_ns or 0
+            elif self._as_json:
+                print(json.dumps(self._object(call), ensure_ascii=False), file=self._out)
+            else:
+                print(self._line(call), file=self._out)
+        self._out.flush()
+
+    def finish(self) -> None:
+        """Write what was counted."""
+        if not self._counts:
+            return
+        print(f"{'seconds':>11} {'calls':>9} {'errors':>9}  call", file=self._out)
+        for name, _ in sorted(self._n_calls.items(), key=lambda item: (-self._ns[item[0]], item[0])):
+            errors = self._n_errors[name] or ""
+            print(f"{self._ns[name] / 1e9:11.6f} {self._n_calls[name]:9} {errors:>9}  {name}", file=self._out)
+        total = sum(self._ns.values()) / 1e9
+        print(f"{total:11.6f} {self._n_calls.total():9} {self._n_errors.total():9}  total", file=self._out)
+
+    def _text(self, call: ApiCall) -> str:
+        from clew.api.text import call_text
+
+        return call_text(call.function, call.values, call.result, self._descriptions, limit=self._limit)
+
+    def _line(self, call: ApiCall) -> str:
+        """As strace -f -ttt -T -o has it."""
+        took = "" if call.duration_ns is None else f" <{call.duration_ns / 1e9:.6f}>"
+        return f"{call.tid} {call.time_ns / 1e9:.6f} {self._text(call)}{took}"
+
+    def _object(self, call: ApiCall) -> dict[str, Any]:
+        return {
+            "pid": call.pid,
+            "tid": call.tid,
+            "time_ns": call.time_ns,
+            "duration_ns": call.duration_ns,
+            "pc": f"{call.pc:#x}",
+            "name": call.function.name,
+            "filter": call.function.filter,
+            "result": call.result,
+            "failed": _has_failed(call),
+            "text": self._text(call),
+        }
+
+
+def _has_failed(call: ApiCall) -> bool:
+    return call.function.error == "negative_errno" and call.result is not None and -4096 < call.result < 0

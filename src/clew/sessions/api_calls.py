@@ -1,0 +1,103 @@
+"""Calls of a session's target that descriptions know (`clew.api`): captured by the engine, told one by one.
+
+Runs in the controller, in any thread.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from clew.api.captures import CallCapture, capture_of
+from clew.api.description import Function
+from clew.api.text import Value
+from clew.dataclass import dataclass
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from clew.api.descriptions import Descriptions
+    from clew.sessions.call_logs import CallLog
+    from clew.sessions.session import Session
+
+__all__ = ["ApiCall", "ApiLog"]
+
+MARGIN_NS: Final = 1_000_000
+"""By so much the clock of what is captured may be beside the machine's."""
+
+
+@dataclass(frozen=True)
+class ApiCall:
+    """A call of `function` by a thread, from the instruction at `pc`.
+
+    It began at `time_ns`, since 1970, and took `duration_ns`; `values` are those of the arguments, `result` is as the
+    register had it. None: it does not return, or nobody knows.
+    """
+
+    time_ns: int
+    pid: int
+    tid: int
+    pc: int
+    function: Function
+    values: tuple[Value, ...]
+    result: int | None
+    duration_ns: int | None
+
+
+class ApiLog:
+    """The system calls of a session's target that are captured, by their descriptions; all of them, or of `filters`."""
+
+    def __init__(self, session: Session, descriptions: Descriptions, filters: Iterable[str] = ()) -> None:
+        self.descriptions = descriptions
+        wanted = set(filters)
+        chosen = [
+            (number, function)
+            for number, function in sorted(descriptions.system_calls.items())
+            if not wanted or function.filter in wanted
+        ]
+        self._logs = [_Log.of(session, number, function) for number, function in chosen]
+        self._late: list[tuple[int, ApiCall]] = []
+
+    def read(self, *, is_last: bool = False) -> list[ApiCall]:
+        """The calls that have returned since this was asked last, in that order; or begun, of those that never return.
+
+        What came while it is read waits for the next reading, which has what other threads did before; with `is_last`
+        there is none.
+        """
+        found = self._late
+        limit_ns = time.time_ns() - MARGIN_NS
+        for index, one in enumerate(self._logs):
+            found.extend(one.calls_of(one.log.read(flush=index == 0)))
+        found.sort(key=lambda item: item[0])
+        if is_last:
+            self._late = []
+            return [call for _, call in found]
+        self._late = [item for item in found if item[0] > limit_ns]
+        return [call for time_ns, call in found if time_ns <= limit_ns]
+
+
+@dataclass(frozen=True)
+class _Log:
+    """What is captured of one function, and where it comes to."""
+
+    capture: CallCapture
+    log: CallLog
+
+    @classmethod
+    def of(cls, session: Session, number: int, function: Function) -> _Log:
+        capture = capture_of(function)
+        add = session.log_returns if capture.returns else session.log_calls
+        return cls(capture, add(f"syscall:{number}", capture=list(capture.expressions)))
+
+    def calls_of(self, table: pa.Table) -> Iterator[tuple[int, ApiCall]]:
+        """The calls of some rows, each with when it was told."""
+        if not table.num_rows:
+            return
+        places: Sequence[list[int]] = [table.column(index).to_pylist() for index in range(4)]
+        columns = [table[text].to_pylist() for text in self.capture.expressions]
+        for row in range(table.num_rows):
+            values, result, duration_ns = self.capture.values_of([column[row] for column in columns])
+            told_ns, pid, tid, pc = (column[row] for column in places)
+            began_ns = told_ns - (duration_ns or 0)
+            yield told_ns, ApiCall(began_ns, pid, tid, pc, self.capture.function, values, result, duration_ns)
