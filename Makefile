@@ -74,8 +74,9 @@ wheel: $(REQUIREMENTS) ## build the wheel into dist/
 	$(PYTHON) -m hatchling build -t wheel
 	@ls -l dist/*.whl
 
-generate: $(REQUIREMENTS) ## write what is generated from protocol/schema.toml
+generate: $(REQUIREMENTS) ## write what is generated: from protocol/schema.toml, and descriptions of system calls
 	PYTHONPATH=src $(PYTHON) -m clew.protocol.generate
+	PYTHONPATH=src $(PYTHON) -m clew.api.generate
 
 # -------------------------------------------------------------------------------------------------------------- try it
 
@@ -172,6 +173,7 @@ check-rust:
 
 check-generated: $(REQUIREMENTS)
 	PYTHONPATH=src $(PYTHON) -m clew.protocol.generate --check
+	PYTHONPATH=src $(PYTHON) -m clew.api.generate --check
 
 check-image: $(IMAGE) $(CODEC) $(REQUIREMENTS)
 	PYTHONPATH=src $(PYTHON) -m checks.runtime_image $(IMAGE)

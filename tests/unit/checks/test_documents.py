@@ -22,6 +22,7 @@ DOCUMENTS = (
     "docs/statistics.md",
     "docs/control.md",
     "docs/diff.md",
+    "docs/api-descriptions.md",
     "docs/python.md",
     "docs/este.md",
     "docs/limits.md",

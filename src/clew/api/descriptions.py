@@ -1,0 +1,127 @@
+"""All descriptions that hold, put together: which function has a number or a name, which table a name, what a call's
+values make of it.
+
+Runs in the controller. Reads nothing, and makes no text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+
+from clew.api.description import RESULT, Case, Description, FlagTable, Function, Parameter, Variants
+from clew.dataclass import replace
+
+__all__ = ["Descriptions"]
+
+
+class Descriptions:
+    """What description files say, later ones over earlier ones.
+
+    `system_calls`: by number. `functions`: by the library's pattern and the function's name. `flag_tables`: by name.
+    """
+
+    def __init__(self) -> None:
+        self.system_calls: dict[int, Function] = {}
+        self.functions: dict[tuple[str, str], Function] = {}
+        self.flag_tables: dict[str, FlagTable] = {}
+
+    def add(self, description: Description, architecture: str) -> None:
+        """Put a description over those that are here. System calls without a number for `architecture` are left out,
+        and one that is known here by name goes where it is said to be now."""
+        for table in description.flag_tables:
+            self.flag_tables[table.name] = table
+        places = {call.name: number for number, call in self.system_calls.items()}
+        for call in description.system_calls:
+            number = call.numbers.get(architecture)
+            if number is not None:
+                if call.name in places:
+                    self.system_calls.pop(places[call.name], None)
+                self.system_calls[number] = call
+        for library in description.libraries:
+            for function in library.functions:
+                # Anew, so that what was added last is last.
+                self.functions.pop((library.name, function.name), None)
+                self.functions[library.name, function.name] = function
+
+    def flag_table(self, name: str | None) -> FlagTable | None:
+        """The table of that name; None: there is none."""
+        return None if name is None else self.flag_tables.get(name)
+
+    def find_system_call(self, name: str) -> Function | None:
+        """The system call of that name."""
+        return next((call for call in self.system_calls.values() if call.name == name), None)
+
+    def find_function(self, library: str, name: str) -> Function | None:
+        """The function `name` of the library whose file is called `library`; of several, that which was added last."""
+        found = (
+            function
+            for (pattern, own_name), function in reversed(self.functions.items())
+            if own_name == name and fnmatchcase(library, pattern)
+        )
+        return next(found, None)
+
+    def with_values(self, function: Function, values: Sequence[int | None]) -> Function:
+        """A function as it looks when it is called with `values`, by its variants and conditions.
+
+        Where a value that is asked for is not known (None), there is no variant, and what is conditional is there.
+        """
+        parameters = function.parameters
+        if parameters is None:
+            return function
+        label = function.label
+        case = self._find_case(function, values)
+        if case is not None:
+            own = {parameter.index: parameter for parameter in case.parameters}
+            n_arguments = len(parameters) if case.n_arguments is None else case.n_arguments
+            kept = (parameter for parameter in parameters if parameter.index < n_arguments)
+            parameters = tuple(own.pop(parameter.index, parameter) for parameter in kept)
+            # A result may be described by the case alone.
+            parameters += (own[RESULT],) if RESULT in own else ()
+            label = case.label or label
+        parameters = tuple(one for one in parameters if self._is_there(one, function, values))
+        if parameters == function.parameters:
+            return function
+        return replace(function, parameters=parameters, variants=None, label=label)
+
+    def _find_case(self, function: Function, values: Sequence[int | None]) -> Case | None:
+        variants = function.variants
+        found = None if variants is None else _at(values, variants.by)
+        if variants is None or found is None:
+            return None
+        value = _chosen(variants, found)
+        table = self._table_of(function, variants.by)
+        for case in variants.cases:
+            for own in case.values:
+                if isinstance(own, int):
+                    number = own
+                else:
+                    flag = table and table.find(own)
+                    if not flag:
+                        continue
+                    number = flag.value
+                if _chosen(variants, number) == value:
+                    return case
+        return None
+
+    def _table_of(self, function: Function, index: int) -> FlagTable | None:
+        parameter = next((one for one in function.parameters or () if one.index == index), None)
+        return None if parameter is None else self.flag_table(parameter.flags)
+
+    def _is_there(self, parameter: Parameter, function: Function, values: Sequence[int | None]) -> bool:
+        condition = parameter.conditional
+        value = None if condition is None else _at(values, condition.index)
+        if condition is None or value is None:
+            return True
+        table = self._table_of(function, condition.index)
+        bits = [flag.value for name in condition.flags if table and (flag := table.find(name))]
+        return not bits or any(value & bit == bit for bit in bits)
+
+
+def _chosen(variants: Variants, value: int) -> int:
+    """The bits of a value by which a case is chosen; requests and options are numbers of 32 bits."""
+    return value & (0xFFFFFFFF if variants.mask is None else variants.mask)
+
+
+def _at(values: Sequence[int | None], index: int) -> int | None:
+    return values[index] if index < len(values) else None

@@ -1,0 +1,226 @@
+"""Makes the content of clew's own description files out of what was captured, the rules, and the hints.
+
+Runs on a developer's machine, and in tests. Pure: files are read and written by who calls this.
+
+The hints (`sources/hints.json`): `Renamed` has the names of calls that a kernel's events call otherwise; `Prototypes`
+are calls of which the captured kernel has no event; `Filters` and `Results` are patterns of calls' names by what they
+choose, the first that fits; `In` and `InOut` are patterns `call.argument` of pointers through which the kernel reads,
+or reads and writes. `Calls` has, by patterns of names, what an argument is besides: a table's name or keys of a
+parameter, where other arguments are named instead of numbered; and `Variants` and `Effects` of the call, in the same
+manner.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from fnmatch import fnmatchcase
+from typing import Any, Final
+
+from clew.api.generate.rules import describe_argument
+from clew.api.generate.sources import Argument, Sources, parse_prototypes
+
+__all__ = ["HintError", "flag_tables_content", "format_content", "system_calls_content"]
+
+RESULT_NAME: Final = "result"
+RESULT_INDEX: Final = -1
+SCHEMA: Final = "schema.json"
+
+_INDEX_KEYS: Final = ("Count", "Bytes")
+
+
+class HintError(ValueError):
+    """A hint names what is not there, or fits nothing."""
+
+
+def flag_tables_content(sources: Sources) -> dict[str, Any]:
+    """The file of tables. Raises HintError where a table has no values."""
+    tables = {}
+    for name, table in sources.flag_tables.items():
+        values = sources.flag_values.get(name)
+        if not values:
+            raise HintError(f"table {name} has no values")
+        rows = [_row(member, value, table) for member, value in values]
+        for other, mask in table.get("also", ()):
+            rows += [[member, value, mask] for member, value in sources.flag_values[other]]
+        tables[name] = {"Kind": table["kind"], "Values": rows}
+    return {"$schema": SCHEMA, "FlagTables": tables}
+
+
+def _row(name: str, value: int, table: dict[str, Any]) -> list[Any]:
+    for mask, pattern in table.get("fields", ()):
+        if re.fullmatch(pattern, name):
+            return [name, value, mask]
+    return [name, value]
+
+
+def system_calls_content(sources: Sources) -> dict[str, Any]:
+    """The file of system calls, by their numbers. Raises HintError for a hint that fits nothing."""
+    hints = sources.hints
+    prototypes = {hints["Renamed"].get(name, name): arguments for name, arguments in sources.prototypes.items()}
+    for name, arguments in parse_prototypes(hints["Prototypes"]).items():
+        prototypes.setdefault(name, arguments)
+    nameless = prototypes.keys() - sources.numbers.keys()
+    if nameless:
+        raise HintError(f"no number for {', '.join(sorted(nameless))}")
+    kinds = {name: table["kind"] for name, table in sources.flag_tables.items()}
+    maker = _Maker(hints, kinds)
+    by_number = sorted(sources.numbers, key=lambda name: (min(sources.numbers[name].values()), name))
+    calls = [maker.call(name, sources.numbers[name], prototypes.get(name)) for name in by_number]
+    maker.refuse_unused()
+    return {"$schema": SCHEMA, "Source": sources.origin, "SystemCalls": calls}
+
+
+def _fits(name: str, patterns: str) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns.split())
+
+
+class _Maker:
+    """Makes calls, and remembers which hints were of use. `kinds`: which kind each table of flags is."""
+
+    def __init__(self, hints: dict[str, Any], kinds: dict[str, str]) -> None:
+        self._hints, self._kinds = hints, kinds
+        self._unused = {f"{key}: {name}" for key in ("In", "InOut") for name in hints[key]}
+        self._unused |= {f"{patterns}: {name}" for patterns, said in hints["Calls"].items() for name in said}
+
+    def refuse_unused(self) -> None:
+        """Raises HintError if there are hints that fitted no call."""
+        if self._unused:
+            raise HintError(f"hints that fit nothing: {'; '.join(sorted(self._unused))}")
+
+    def _first(self, key: str, name: str) -> str:
+        choices: dict[str, str] = self._hints[key]
+        return next(choice for choice, patterns in choices.items() if _fits(name, patterns))
+
+    def call(self, name: str, numbers: dict[str, int], arguments: list[Argument] | None) -> dict[str, Any]:
+        """A system call; its arguments are None where nobody says what they are."""
+        made: dict[str, Any] = {"Name": name, "Number": numbers, "Filter": self._first("Filters", name)}
+        if arguments is None:
+            return made
+        raw_type = self._first("Results", name)
+        result = {"Index": RESULT_INDEX, "Name": RESULT_NAME, "CType": "long", "RawType": raw_type}
+        if raw_type == "fd":
+            result |= {"Type": "Reference", "EntityType": "File"}
+        parameters = [describe_argument(arguments, index) for index in range(len(arguments))] + [result]
+        by_name = {parameter["Name"]: parameter for parameter in parameters}
+        self._direct(name, parameters)
+        said = list(self._said(name))
+        for argument, change in said:
+            if argument in by_name:
+                self._change(by_name[argument], change, by_name)
+        for key, change in said:
+            if key == "Variants":
+                made["Variants"] = self._variants(change, by_name)
+            elif key == "Effects":
+                made["Effects"] = [_effect(text, by_name) for text in change]
+        used = {parameter["Index"] for parameter in parameters if parameter["RawType"] == "fd"} - {RESULT_INDEX}
+        if used and "Effects" not in made:
+            made["Effects"] = [{"Effect": "UseReference", "Parameters": [index]} for index in sorted(used)]
+        made["Parameters"] = parameters
+        return made
+
+    def _direct(self, name: str, parameters: list[dict[str, Any]]) -> None:
+        for key, direction in (("InOut", "inout"), ("In", "in")):
+            for pattern in self._hints[key]:
+                for parameter in parameters:
+                    if fnmatchcase(f"{name}.{parameter['Name']}", pattern):
+                        self._unused.discard(f"{key}: {pattern}")
+                        if "Direction" in parameter:
+                            parameter["Direction"] = direction
+
+    def _said(self, name: str) -> Iterator[tuple[str, Any]]:
+        """What the hints say of a call: names of arguments, or keys of the call, and what of them."""
+        for patterns, said in self._hints["Calls"].items():
+            if _fits(name, patterns):
+                for key, change in said.items():
+                    self._unused.discard(f"{patterns}: {key}")
+                    for argument in key.split():
+                        yield argument, change
+
+    def _change(self, parameter: dict[str, Any], change: Any, by_name: dict[str, Any]) -> None:
+        if isinstance(change, str):
+            if change not in self._kinds:
+                raise HintError(f"there is no table {change}")
+            # What is a flag modifies nothing that has a mode.
+            parameter.pop("Type", None)
+            change = {"Flags": change, "RawType": self._kinds[change]}
+        for key, value in change.items():
+            if value is None:
+                parameter.pop(key, None)
+            elif key in _INDEX_KEYS:
+                other = "Count" if key == "Bytes" else "Bytes"
+                parameter.pop(other, None)
+                parameter[key] = _index(value, by_name)
+            elif key == "Conditional":
+                parameter[key] = {"Index": _index(value["Index"], by_name), "Flags": value["Flags"]}
+            else:
+                parameter[key] = value
+        if parameter.get("Direction") == "in":
+            del parameter["Direction"]
+
+    def _variants(self, said: dict[str, Any], by_name: dict[str, Any]) -> dict[str, Any]:
+        cases = []
+        for case in said["Cases"]:
+            made = {key: value for key, value in case.items() if key != "Parameters"}
+            parameters = []
+            for name, change in case.get("Parameters", {}).items():
+                parameter = dict(by_name[name])
+                self._change(parameter, change, by_name)
+                parameters.append(parameter)
+            if parameters:
+                made["Parameters"] = parameters
+            cases.append(made)
+        return (
+            {"By": _index(said["By"], by_name)} | {key: said[key] for key in said if key == "Mask"} | {"Cases": cases}
+        )
+
+
+def _index(name: str, by_name: dict[str, Any]) -> int:
+    if name not in by_name:
+        raise HintError(f"there is no argument {name}")
+    index: int = by_name[name]["Index"]
+    return index
+
+
+def _effect(text: str, by_name: dict[str, Any]) -> dict[str, Any]:
+    """An effect of `KIND argument ...`; of `one|other` that which the call has."""
+    kind, *names = text.split()
+    chosen = [next((name for name in choice.split("|") if name in by_name), choice) for choice in names]
+    return {"Effect": kind, "Parameters": [_index(name, by_name) for name in chosen]}
+
+
+def format_content(content: dict[str, Any]) -> str:
+    """JSON with a line for each call's head, parameter and case, so that changes can be read."""
+    pieces = ["{"]
+    keys = list(content)
+    for key, value in content.items():
+        end = "" if key == keys[-1] else ","
+        if isinstance(value, list):
+            calls = ",\n".join(_format_call(call) for call in value)
+            pieces.append(f" {json.dumps(key)}: [\n{calls}\n ]{end}")
+        elif isinstance(value, dict):
+            tables = ",\n".join(_format_table(name, table) for name, table in value.items())
+            pieces.append(f" {json.dumps(key)}: {{\n{tables}\n }}{end}")
+        else:
+            pieces.append(f" {json.dumps(key)}: {json.dumps(value)}{end}")
+    return "\n".join([*pieces, "}"]) + "\n"
+
+
+def _format_call(call: dict[str, Any]) -> str:
+    lists = {key: value for key, value in call.items() if key == "Parameters"}
+    head = json.dumps({key: value for key, value in call.items() if key not in (*lists, "Variants")})
+    rest = [
+        f'   "{key}": [\n' + ",\n".join(f"    {json.dumps(one)}" for one in value) + "\n   ]"
+        for key, value in lists.items()
+    ]
+    if "Variants" in call:
+        variants = {key: value for key, value in call["Variants"].items() if key != "Cases"}
+        cases = ",\n".join(f"    {json.dumps(case)}" for case in call["Variants"]["Cases"])
+        rest.append(f'   "Variants": {json.dumps(variants)[:-1]}, "Cases": [\n{cases}\n   ]}}')
+    return "  " + (f"{head[:-1]},\n" + ",\n".join(rest) + "\n  }" if rest else head)
+
+
+def _format_table(name: str, table: dict[str, Any]) -> str:
+    rows = ",\n".join(f"   {json.dumps(row)}" for row in table["Values"])
+    return f'  {json.dumps(name)}: {{"Kind": {json.dumps(table["Kind"])}, "Values": [\n{rows}\n  ]}}'

@@ -1,0 +1,119 @@
+"""The files that were captured, and what was written by hand beside them: their names, and how they are read.
+
+Runs on a developer's machine. What is made of them is not known here.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+__all__ = [
+    "FLAG_HEADERS",
+    "FLAG_VALUES",
+    "HINTS",
+    "NUMBERS",
+    "PROTOTYPES",
+    "SOURCES",
+    "Argument",
+    "Sources",
+    "parse_flag_values",
+    "parse_numbers",
+    "parse_prototypes",
+    "read_sources",
+]
+
+SOURCES: Final = Path(__file__).resolve().parent
+PROTOTYPES: Final = "prototypes.txt"
+NUMBERS: Final = "numbers.txt"
+FLAG_HEADERS: Final = "flag_headers.toml"
+FLAG_VALUES: Final = "flag_values.txt"
+HINTS: Final = "hints.json"
+
+_PROTOTYPE: Final = re.compile(r"(?P<name>\w+)\((?P<arguments>.*)\)")
+_ARGUMENT: Final = re.compile(r"(?P<type>.*[ *])(?P<name>\w+)")
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument of a system call: its C type as the kernel has it, and its name there."""
+
+    c_type: str
+    name: str
+
+
+@dataclass(frozen=True)
+class Sources:
+    """All that descriptions are made of.
+
+    `prototypes`: arguments by name of the call. `numbers`: numbers by architecture, by name of the call. `flag_tables`:
+    what `flag_headers.toml` says of each table. `flag_values`: names and values by table. `hints`: the file's content.
+    `origin`: the first line of the prototypes, which says which kernel they are of.
+    """
+
+    prototypes: dict[str, list[Argument]]
+    numbers: dict[str, dict[str, int]]
+    flag_tables: dict[str, dict[str, Any]]
+    flag_values: dict[str, list[tuple[str, int]]]
+    hints: dict[str, Any]
+    origin: str
+
+
+def _lines(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line and not line.startswith("#")]
+
+
+def parse_prototypes(lines: list[str]) -> dict[str, list[Argument]]:
+    """Arguments by name, of lines `name(type argument, ...)`. Raises ValueError for another line."""
+    prototypes = {}
+    for line in lines:
+        match = _PROTOTYPE.fullmatch(line)
+        if match is None:
+            raise ValueError(f"{line!r} is no prototype")
+        arguments = []
+        for text in match["arguments"].split(", ") if match["arguments"] else []:
+            argument = _ARGUMENT.fullmatch(text)
+            if argument is None:
+                raise ValueError(f"{line!r}: {text!r} is no argument")
+            arguments.append(Argument(argument["type"].strip(), argument["name"]))
+        prototypes[match["name"]] = arguments
+    return prototypes
+
+
+def parse_numbers(lines: list[str]) -> dict[str, dict[str, int]]:
+    """Numbers by name of the call and architecture, of lines `architecture number name`."""
+    numbers: dict[str, dict[str, int]] = {}
+    for line in lines:
+        architecture, number, name = line.split()
+        numbers.setdefault(name, {})[architecture] = int(number)
+    return numbers
+
+
+def parse_flag_values(lines: list[str]) -> dict[str, list[tuple[str, int]]]:
+    """Names and values by table, of lines `[table]` and, behind them, `NAME value`."""
+    tables: dict[str, list[tuple[str, int]]] = {}
+    values: list[tuple[str, int]] = []
+    for line in lines:
+        if line.startswith("["):
+            values = tables[line.strip("[]")] = []
+        else:
+            name, value = line.split()
+            values.append((name, int(value, 0)))
+    return tables
+
+
+def read_sources(folder: Path = SOURCES) -> Sources:
+    """Read the files of `folder`."""
+    texts = {name: (folder / name).read_text(encoding="utf-8") for name in (PROTOTYPES, NUMBERS, FLAG_VALUES)}
+    return Sources(
+        parse_prototypes(_lines(texts[PROTOTYPES])),
+        parse_numbers(_lines(texts[NUMBERS])),
+        tomllib.loads((folder / FLAG_HEADERS).read_text(encoding="utf-8")),
+        parse_flag_values(_lines(texts[FLAG_VALUES])),
+        json.loads((folder / HINTS).read_text(encoding="utf-8")),
+        texts[PROTOTYPES].splitlines()[0].removeprefix("# "),
+    )

@@ -1,0 +1,102 @@
+"""Which keys the objects of a description file have, and what their values are.
+
+Runs in the controller. `checking.py` holds files against this; what depends on more than one place of a file is said
+there.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from clew.api.description import (
+    DIRECTIONS,
+    EFFECTS,
+    ERROR_CONVENTIONS,
+    FILTERS,
+    MAX_ARGUMENTS,
+    MOMENTS,
+    PARAMETER_TYPES,
+    RAW_TYPES,
+    RESULT,
+    TABLE_KINDS,
+)
+from clew.dataclass import dataclass
+
+__all__ = [
+    "CASE",
+    "CONDITION",
+    "DOCUMENT",
+    "EFFECT",
+    "FLAG_TABLE",
+    "FUNCTION",
+    "LIBRARY",
+    "PARAMETER",
+    "SYSTEM_CALL",
+    "VARIANTS",
+    "Key",
+]
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key: the Python type of its value (a list or object is looked into by who knows what is in it).
+
+    `words`: the strings that are allowed; none: all but the empty one. `least` and `most`: the range of a number.
+    """
+
+    type: type
+    is_needed: bool = False
+    words: tuple[str, ...] = ()
+    least: int | None = None
+    most: int | None = None
+
+
+_TEXT: Final = Key(str)
+_NAME: Final = Key(str, is_needed=True)
+_MASK: Final = Key(int, least=1)
+_ARGUMENT: Final = Key(int, is_needed=True, least=0, most=MAX_ARGUMENTS - 1)
+_PARAMETER: Final = Key(int, least=RESULT, most=MAX_ARGUMENTS - 1)
+
+DOCUMENT: Final = {
+    "$schema": _TEXT,
+    "Source": _TEXT,
+    "FlagTables": Key(dict),
+    "SystemCalls": Key(list),
+    "Libraries": Key(list),
+}
+FLAG_TABLE: Final = {"Kind": Key(str, is_needed=True, words=TABLE_KINDS), "Values": Key(list, is_needed=True)}
+LIBRARY: Final = {"Name": _NAME, "Functions": Key(list, is_needed=True)}
+FUNCTION: Final = {
+    "Name": _NAME,
+    "Filter": Key(str, is_needed=True, words=FILTERS),
+    "Label": _TEXT,
+    "Since": _TEXT,
+    "Error": Key(str, words=ERROR_CONVENTIONS),
+    "Parameters": Key(list),
+    "Variants": Key(dict),
+    "Effects": Key(list),
+}
+SYSTEM_CALL: Final = FUNCTION | {"Number": Key(dict, is_needed=True)}
+PARAMETER: Final = {
+    "Index": Key(int, is_needed=True, least=RESULT, most=MAX_ARGUMENTS - 1),
+    "Name": _NAME,
+    "CType": _NAME,
+    "RawType": Key(str, is_needed=True, words=RAW_TYPES),
+    "Type": Key(str, words=PARAMETER_TYPES),
+    "EntityType": _TEXT,
+    "Flags": _TEXT,
+    "Direction": Key(str, words=DIRECTIONS),
+    "When": Key(str, words=MOMENTS),
+    "Count": _PARAMETER,
+    "Bytes": _PARAMETER,
+    "Conditional": Key(dict),
+}
+CONDITION: Final = {"Index": _ARGUMENT, "Flags": Key(list, is_needed=True)}
+VARIANTS: Final = {"By": _ARGUMENT, "Mask": _MASK, "Cases": Key(list, is_needed=True)}
+CASE: Final = {
+    "Values": Key(list, is_needed=True),
+    "Label": _TEXT,
+    "Arguments": Key(int, least=0, most=MAX_ARGUMENTS),
+    "Parameters": Key(list),
+}
+EFFECT: Final = {"Effect": Key(str, is_needed=True, words=EFFECTS), "Parameters": Key(list, is_needed=True)}

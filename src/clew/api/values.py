@@ -1,0 +1,171 @@
+"""How single values are written: numbers, names of flags, quoted bytes, addresses of sockets, times.
+
+Runs in the controller. Pure functions; what a parameter is they don't know.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable
+from typing import Final
+
+from clew.api.description import Flag, FlagTable
+
+__all__ = [
+    "enum_text",
+    "flags_text",
+    "mode_text",
+    "pointer_text",
+    "quoted",
+    "signed",
+    "sockaddr_text",
+    "timespec_text",
+    "unsigned",
+    "width_bits",
+]
+
+_WIDE: Final = re.compile(r"\*|long|64|size_t|off_t|time_t|ptr_t|timer_t|aio_context_t|cap_user")
+_NARROW: Final = re.compile(r"16|\bshort\b|\bumode_t\b")
+_BYTE: Final = re.compile(r"\bchar\b|\b\w*int8_t\b|\b_*[us]8\b|\bbool\b|\b_Bool\b")
+_ESCAPES: Final = {9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 34: '\\"', 92: "\\\\"}
+_TIMESPEC: Final = struct.Struct("<qq")
+
+
+def width_bits(c_type: str) -> int:
+    """How many bits of a register a value of that C type has; 32 for what has no other sign."""
+    if _WIDE.search(c_type):
+        return 64
+    if _NARROW.search(c_type):
+        return 16
+    return 8 if _BYTE.search(c_type) else 32
+
+
+def unsigned(value: int, bits: int) -> int:
+    """The lowest `bits` of a register."""
+    return value & (1 << bits) - 1
+
+
+def signed(value: int, bits: int) -> int:
+    """The lowest `bits` of a register, the first of which is the sign."""
+    low = unsigned(value, bits)
+    return low - (1 << bits) if low >> bits - 1 else low
+
+
+def pointer_text(address: int) -> str:
+    """An address, which has 64 bits."""
+    address = unsigned(address, 64)
+    return f"{address:#x}" if address else "NULL"
+
+
+def mode_text(mode: int) -> str:
+    """Permission bits, in octal as C has it, with at least three digits."""
+    return f"0{mode:o}".zfill(3)
+
+
+def enum_text(table: FlagTable, value: int, bits: int) -> str:
+    """The name that a table has for a value of `bits`, or the value in hexadecimal."""
+    wanted = unsigned(value, bits)
+    for flag in table.flags:
+        if unsigned(flag.value, bits) == wanted:
+            return flag.name
+    return f"{wanted:#x}"
+
+
+def flags_text(table: FlagTable, value: int) -> str:
+    """The names of a value's bits and fields, in the table's order, and what is left in hexadecimal.
+
+    Of names that share bits, that with the most counts: what is several flags and has a name is told by it.
+    """
+    rest = value
+    found: set[str] = set()
+    for flag in sorted(table.flags, key=_most_bits_first):
+        mask = flag.mask if flag.mask is not None else flag.value
+        if flag.mask is not None:
+            # A field of which bits are taken already is told. 0 is a value of it like others.
+            is_there = value & mask == flag.value and (rest & flag.value) == flag.value
+        else:
+            is_there = bool(flag.value) and rest & mask == flag.value
+        if is_there:
+            found.add(flag.name)
+            rest &= ~mask
+    names = [flag.name for flag in table.flags if flag.name in found]
+    if rest:
+        names.append(f"{rest:#x}")
+    if not names:
+        return next((flag.name for flag in table.flags if not flag.value and flag.mask is None), "0")
+    return "|".join(names)
+
+
+def _most_bits_first(flag: Flag) -> int:
+    return -(flag.value if flag.mask is None else flag.mask).bit_count()
+
+
+def quoted(data: bytes, limit: int | None = None, *, is_cut: bool = False) -> str:
+    """Bytes as a string of C's, the first `limit` of them; `...` behind it where there are more, or where `is_cut`."""
+    shown = data if limit is None else data[:limit]
+    pieces = []
+    for index, byte in enumerate(shown):
+        if byte in _ESCAPES:
+            pieces.append(_ESCAPES[byte])
+        elif 32 <= byte < 127:
+            pieces.append(chr(byte))
+        else:
+            # A digit behind it would be taken for one of its own.
+            is_followed = index + 1 < len(shown) and 48 <= shown[index + 1] < 58
+            pieces.append(f"\\{byte:03o}" if is_followed else f"\\{byte:o}")
+    return f'"{"".join(pieces)}"' + ("..." if is_cut or len(shown) < len(data) else "")
+
+
+def timespec_text(data: bytes) -> str | None:
+    """Seconds and nanoseconds of a `struct timespec`; None: these are too few bytes."""
+    if len(data) < _TIMESPEC.size:
+        return None
+    seconds, ns = _TIMESPEC.unpack_from(data)
+    return f"{{tv_sec={seconds}, tv_nsec={ns}}}"
+
+
+def sockaddr_text(data: bytes, families: FlagTable | None) -> str | None:
+    """A socket's address, whose family is a number of `families`; None: these are too few bytes."""
+    if len(data) < 2:
+        return None
+    number = int.from_bytes(data[:2], "little")
+    family = enum_text(families, number, 16) if families else f"{number:#x}"
+    write = _FAMILIES.get(family)
+    rest = write(data) if write else (f"sa_data={quoted(data[2:])}" if data[2:] else None)
+    return f"{{sa_family={family}{f', {rest}' if rest else ''}}}"
+
+
+def _internet(data: bytes) -> str | None:
+    if len(data) < 8:
+        return None
+    address = ".".join(map(str, data[4:8]))
+    return f'sin_port=htons({int.from_bytes(data[2:4], "big")}), sin_addr=inet_addr("{address}")'
+
+
+def _internet6(data: bytes) -> str | None:
+    if len(data) < 24:
+        return None
+    from ipaddress import IPv6Address
+
+    port, info = int.from_bytes(data[2:4], "big"), int.from_bytes(data[4:8], "big")
+    head = f"sin6_port=htons({port}), sin6_flowinfo=htonl({info})"
+    scope = f", sin6_scope_id={int.from_bytes(data[24:28], 'little')}" if len(data) >= 28 else ""
+    return f'{head}, inet_pton(AF_INET6, "{IPv6Address(data[8:24])}", &sin6_addr){scope}'
+
+
+def _unix(data: bytes) -> str | None:
+    path = data[2:]
+    if not path:
+        return None
+    if not path[0]:
+        # Abstract: a name that is no file's, all of whose bytes count.
+        return f"sun_path=@{quoted(path[1:])}"
+    return f"sun_path={quoted(path.split(bytes(1))[0])}"
+
+
+_FAMILIES: Final[dict[str, Callable[[bytes], str | None]]] = {
+    "AF_INET": _internet,
+    "AF_INET6": _internet6,
+    "AF_UNIX": _unix,
+}
