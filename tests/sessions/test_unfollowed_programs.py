@@ -46,7 +46,7 @@ def test_unfollowed_like_native(program: Program, tmp_path: Path, request: pytes
     environ = {**runs.environment(), "PYTHONPATH": f"{runs.ROOT / 'src'}:{runs.ROOT}"}
     native = runs.run([*layout, *words], stdin=STDIN, environ=environ)
     numbers = tmp_path / "numbers.json"
-    command = [*layout, sys.executable, "-m", "tests.sessions.run_unfollowed", numbers, *words]
+    command = [*layout, sys.executable, "-m", "tests.sessions.run_session", "unfollowed", numbers, *words]
     unfollowed = runs.run(command, stdin=STDIN, environ=environ)
     if "unordered" in program.traits:
         native, unfollowed = native.sorted_lines(), unfollowed.sorted_lines()

@@ -3,6 +3,7 @@
 extern crate alloc;
 use crate::buffer::Shared;
 use crate::context::ThreadContext;
+use crate::dispatch::signals::masks;
 use crate::instrument::ENGINE;
 use crate::protocol::MAX_BLOCK_CHANGES_BYTES;
 use crate::thread::registry::writer_of;
@@ -12,12 +13,17 @@ use alloc::boxed::Box;
 ///
 /// Where nobody answers it is translated as it is.
 pub fn ask(context: &mut ThreadContext, shared: Shared, size_bytes: u16) {
+    let pc = context.registers.pc;
     // Where the program would have been aborted natively, for that it stopped.
     crate::dispatch::flow::rseq::settle(context);
+    if context.registers.pc != pc {
+        // It goes on elsewhere, at another block.
+        return;
+    }
     let writer = writer_of(context, shared);
     let mut bytes = Box::new([0; MAX_BLOCK_CHANGES_BYTES as usize]);
-    let pc = context.registers.pc;
     let n_said = writer.wait_for_changes(pc.raw(), u64::from(size_bytes), &mut bytes);
     let said = n_said.and_then(|n| bytes.get(..n));
-    ENGINE.lock().learn_changes(&writer, pc, size_bytes, said);
+    // Code is read, up to where it ends.
+    masks::with_faults(context, |_| ENGINE.lock().learn_changes(&writer, pc, size_bytes, said));
 }

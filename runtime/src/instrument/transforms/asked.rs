@@ -82,7 +82,8 @@ impl Engine {
 
     /// What is changed in a block that is about to be translated, before it is cut; `Err`: that is to be asked.
     pub fn changes_of(&self, request: &Request, block: &Block) -> Result<Option<Arc<Changes>>, BuildError> {
-        if !self.ranges.is_rewritten(block.pc, block.pc + 1) {
+        // Who waits inside a critical section is aborted, and would ask again each time: these are not shown, wherever their code lies.
+        if !self.ranges.is_rewritten(block.pc, block.pc + 1) || self.cache.rseqs.find(block.pc).is_some() {
             return Ok(None);
         }
         if request.is_once() {
