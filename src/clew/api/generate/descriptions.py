@@ -43,7 +43,8 @@ def flag_tables_content(sources: Sources) -> dict[str, Any]:
         values = sources.flag_values.get(name)
         if not values:
             raise HintError(f"table {name} has no values")
-        rows = [_row(member, value, table) for member, value in values]
+        ordered = reversed(values) if table.get("is_descending") else values
+        rows = [_row(member, value, table) for member, value in ordered]
         for other, mask in table.get("also", ()):
             rows += [[member, value, mask] for member, value in sources.flag_values[other]]
         tables[name] = {"Kind": table["kind"], "Values": rows}
