@@ -231,11 +231,13 @@ def _references(path: str, parameter: object, by_index: dict[int, Any], known: s
             yield f"{path}.Flags", f"there is no table of flags {_told(table)}"
         if raw_type in POINTERS:
             yield f"{path}.Flags", f"what has the raw type {raw_type} has no flags"
-    for name in ("Count", "Bytes"):
+    for name in ("Count", "Bytes", "Room"):
         if _is(parameter.get(name), int) and parameter[name] in range(RESULT, MAX_ARGUMENTS):
             yield from _index(f"{path}.{name}", parameter[name], known)
             if raw_type and raw_type not in POINTERS:
                 yield f"{path}.{name}", f"what has the raw type {raw_type} leads to nothing"
+    if "Room" in parameter and "Bytes" not in parameter:
+        yield f"{path}.Room", "is of use beside Bytes only"
     condition = parameter.get("Conditional")
     if isinstance(condition, dict):
         place = f"{path}.Conditional"

@@ -19,7 +19,15 @@ GOOD: dict[str, Any] = {
             "Filter": "File",
             "Parameters": [
                 {"Index": 0, "Name": "fd", "CType": "int", "RawType": "fd"},
-                {"Index": 1, "Name": "buf", "CType": "void *", "RawType": "buffer", "Direction": "out", "Bytes": -1},
+                {
+                    "Index": 1,
+                    "Name": "buf",
+                    "CType": "void *",
+                    "RawType": "buffer",
+                    "Direction": "out",
+                    "Bytes": -1,
+                    "Room": 2,
+                },
                 {"Index": 2, "Name": "how", "CType": "int", "RawType": "flags", "Flags": "ways"},
                 {
                     "Index": 3,
@@ -136,6 +144,8 @@ T: list[str | int] = ["FlagTables", "ways"]
         ([*P, 1, "Bytes"], 9, f"{PARAMETER}[1].Bytes", "there is no parameter 9"),
         ([*P, 1, "Bytes"], 40, f"{PARAMETER}[1].Bytes", "40 is above 31"),
         ([*P, 1, "Count"], "all", f"{PARAMETER}[1].Count", "'all' is not a whole number"),
+        ([*P, 1, "Room"], 9, f"{PARAMETER}[1].Room", "there is no parameter 9"),
+        ([*P, 1, "Bytes"], MISSING, f"{PARAMETER}[1].Room", "is of use beside Bytes only"),
         ([*P, 0, "Count"], 3, f"{PARAMETER}[0].Count", "what has the raw type fd leads to nothing"),
         ([*P, 3, "Conditional", "Index"], 8, f"{PARAMETER}[3].Conditional.Index", "there is no parameter 8"),
         ([*P, 3, "Conditional", "Flags"], MISSING, f"{PARAMETER}[3].Conditional", "Flags is missing"),

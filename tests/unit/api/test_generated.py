@@ -165,7 +165,7 @@ def test_hints_name_arguments_and_tables() -> None:
     call = only_call(sources({"Calls": calls}, "probe(int fd, int how, char * buf, size_t count)"))
     fd, how, buf, _, result = call["Parameters"]
     assert (how["RawType"], how["Flags"]) == ("flags", "modes")
-    assert buf["Bytes"] == -1
+    assert (buf["Bytes"], buf["Room"]) == (-1, 3)
     assert result["Index"] == -1
     assert call["Effects"] == [{"Effect": "UseReference", "Parameters": [0]}]
     assert call["Variants"] == {"By": 1, "Cases": [{"Values": ["M_C"], "Parameters": [fd | {"RawType": "int"}]}]}

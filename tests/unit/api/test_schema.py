@@ -104,3 +104,28 @@ def test_what_the_schema_refuses_the_checker_refuses(junk: Any) -> None:
             holder = holder[key]
         holder[place[-1]] = junk
         assert validator.is_valid(content) or find_problems(content), place
+
+
+@pytest.mark.parametrize(
+    ("place", "junk"),
+    [
+        (("Sauce",), "x"),
+        (("FlagTables", "ways", "Values", 0), ["W_A"]),
+        (("FlagTables", "ways", "Values", 0), ["W_A", 1, 3, 4]),
+        (("SystemCalls", 0, "Number"), {}),
+        (("SystemCalls", 0, "Number"), {"vax": 1}),
+        (("SystemCalls", 0, "Parameters", 0, "Index"), 32),
+        (("SystemCalls", 0, "Parameters", 0, "RawType"), "integer"),
+        (("SystemCalls", 0, "Effects", 0, "Parameters", 0), -2),
+        (("Libraries", 0, "Functions", 0, "Number"), {"x86_64": 1}),
+    ],
+)
+def test_the_schema_refuses_what_is_wrong_by_itself(place: tuple[Any, ...], junk: Any) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    content: Any = copy.deepcopy(GOOD)
+    holder = content
+    for key in place[:-1]:
+        holder = holder[key]
+    holder[place[-1]] = junk
+    assert not jsonschema.Draft202012Validator(SCHEMA).is_valid(content)
+    assert find_problems(content)

@@ -76,25 +76,26 @@ FILTERED = {
 
 
 @pytest.mark.parametrize(
-    ("place", "raw_type", "size"),
+    ("place", "raw_type", "size", "room"),
     [
-        ("read.buf", "buffer", -1),
-        ("recvfrom.ubuf", "buffer", -1),
-        ("getcwd.buf", "path", -1),
-        ("readlink.buf", "buffer", -1),
-        ("newfstatat.statbuf", "struct", None),
-        ("accept.upeer_sockaddr", "sockaddr", 2),
-        ("clock_gettime.tp", "timespec", None),
-        ("pipe2.fildes", "pointer", None),
+        ("read.buf", "buffer", -1, 2),
+        ("recvfrom.ubuf", "buffer", -1, 2),
+        ("getxattr.value", "buffer", -1, 3),
+        ("getcwd.buf", "path", -1, 1),
+        ("readlink.buf", "buffer", -1, 2),
+        ("newfstatat.statbuf", "struct", None, None),
+        ("accept.upeer_sockaddr", "sockaddr", 2, None),
+        ("clock_gettime.tp", "timespec", None, None),
+        ("pipe2.fildes", "pointer", None, None),
     ],
 )
 def test_what_the_kernel_writes_is_read_at_exit(
-    descriptions: Descriptions, place: str, raw_type: str, size: int | None
+    descriptions: Descriptions, place: str, raw_type: str, size: int | None, room: int | None
 ) -> None:
     name, argument = place.split(".")
     (parameter,) = (one for one in find(descriptions, name).arguments if one.name == argument)
     assert (parameter.raw_type, parameter.direction, parameter.when) == (raw_type, "out", "exit")
-    assert parameter.size_index == size
+    assert (parameter.size_index, parameter.room_index) == (size, room)
 
 
 @pytest.mark.parametrize(

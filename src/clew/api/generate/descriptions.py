@@ -159,8 +159,10 @@ class _Maker:
             if value is None:
                 parameter.pop(key, None)
             elif key in _INDEX_KEYS:
-                other = "Count" if key == "Bytes" else "Bytes"
-                parameter.pop(other, None)
+                if key == "Bytes" and value == RESULT_NAME and key in parameter:
+                    # A result can be how much there would have been.
+                    parameter["Room"] = parameter[key]
+                parameter.pop("Count" if key == "Bytes" else "Bytes", None)
                 parameter[key] = _index(value, by_name)
             elif key == "Conditional":
                 parameter[key] = {"Index": _index(value["Index"], by_name), "Flags": value["Flags"]}
