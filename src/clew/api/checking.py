@@ -186,7 +186,10 @@ def _function(path: str, function: object, tables: Tables) -> Found:
     yield from _parameters(path, function, by_index)
     known = set(by_index) | {RESULT}
     arguments = sorted(index for index in by_index if index >= 0)
-    if arguments != list(range(len(arguments))):
+    if len(by_index) != sum(1 for _ in _items(path, function, "Parameters")):
+        # Some have no index that counts, which was told: nobody knows which.
+        known = set(range(RESULT, MAX_ARGUMENTS))
+    elif arguments != list(range(len(arguments))):
         yield f"{path}.Parameters", f"arguments have the indexes {', '.join(map(str, arguments))}: one is left out"
     for place, parameter in _items(path, function, "Parameters"):
         yield from _references(place, parameter, by_index, known, tables)
@@ -195,7 +198,7 @@ def _function(path: str, function: object, tables: Tables) -> Found:
         for inner, index in _items(place, effect, "Parameters"):
             yield from _index(inner, index, known)
     if isinstance(function.get("Variants"), dict):
-        yield from _variants(f"{path}.Variants", function["Variants"], by_index, tables)
+        yield from _variants(f"{path}.Variants", function["Variants"], by_index, known, tables)
 
 
 def _parameters(path: str, holder: object, by_index: dict[int, Any]) -> Found:
@@ -207,7 +210,7 @@ def _parameters(path: str, holder: object, by_index: dict[int, Any]) -> Found:
             yield from _once(f"{place}.Index", parameter, "Index", seen)
             index = _number(parameter.get("Index"))
             if index is not None and RESULT <= index < MAX_ARGUMENTS:
-                by_index[index] = parameter
+                by_index.setdefault(index, parameter)
 
 
 def _index(path: str, index: object, known: set[int]) -> Found:
@@ -222,16 +225,19 @@ def _references(path: str, parameter: object, by_index: dict[int, Any], known: s
     if not isinstance(parameter, dict):
         return
     table, raw_type = parameter.get("Flags"), parameter.get("RawType")
+    raw_type = raw_type if isinstance(raw_type, str) else ""
     if isinstance(table, str) and table:
         if table not in tables:
             yield f"{path}.Flags", f"there is no table of flags {_told(table)}"
         if raw_type in POINTERS:
             yield f"{path}.Flags", f"what has the raw type {raw_type} has no flags"
-    for name in ("Count", "Bytes"):
+    for name in ("Count", "Bytes", "Room"):
         if _is(parameter.get(name), int) and parameter[name] in range(RESULT, MAX_ARGUMENTS):
             yield from _index(f"{path}.{name}", parameter[name], known)
-            if isinstance(raw_type, str) and raw_type not in POINTERS:
+            if raw_type and raw_type not in POINTERS:
                 yield f"{path}.{name}", f"what has the raw type {raw_type} leads to nothing"
+    if "Room" in parameter and "Bytes" not in parameter:
+        yield f"{path}.Room", "is of use beside Bytes only"
     condition = parameter.get("Conditional")
     if isinstance(condition, dict):
         place = f"{path}.Conditional"
@@ -239,8 +245,9 @@ def _references(path: str, parameter: object, by_index: dict[int, Any], known: s
         chosen = _number(condition.get("Index"))
         if chosen is not None and chosen >= 0:
             yield from _index(f"{place}.Index", chosen, known)
-            for inner, name in _items(place, condition, "Flags"):
-                yield from _flag_name(inner, name, by_index.get(chosen), tables)
+            if chosen in by_index:
+                for inner, name in _items(place, condition, "Flags"):
+                    yield from _flag_name(inner, name, by_index[chosen], tables)
 
 
 def _flag_name(path: str, name: object, parameter: object, tables: Tables) -> Found:
@@ -254,17 +261,19 @@ def _flag_name(path: str, name: object, parameter: object, tables: Tables) -> Fo
         yield path, f"{_told(name)} is not in the table {_told(table)}"
 
 
-def _variants(path: str, variants: dict[str, Any], by_index: dict[int, Any], tables: Tables) -> Found:
+def _variants(path: str, variants: dict[str, Any], by_index: dict[int, Any], known: set[int], tables: Tables) -> Found:
     yield from _object(path, variants, shapes.VARIANTS)
     by = _number(variants.get("By"))
     if by is not None and by >= 0:
-        yield from _index(f"{path}.By", by, set(by_index) - {RESULT})
+        yield from _index(f"{path}.By", by, known)
     seen: dict[Any, str] = {}
     for place, case in _items(path, variants, "Cases"):
         yield from _object(place, case, shapes.CASE)
         for inner, value in _items(place, case, "Values"):
-            if not _is(value, int):
-                yield from _flag_name(inner, value, None if by is None else by_index.get(by), tables)
+            if not _is(value, int) and by in by_index:
+                yield from _flag_name(inner, value, by_index[by], tables)
+            elif not isinstance(value, int | str):
+                yield inner, f"{_told(value)} is neither a number nor a name"
             if isinstance(value, str | int) and seen.setdefault(value, inner) != inner:
                 yield inner, f"{_told(value)} is there already, at {seen[value]}"
         own: dict[int, Any] = {}
@@ -272,6 +281,6 @@ def _variants(path: str, variants: dict[str, Any], by_index: dict[int, Any], tab
         every = by_index | own
         for inner, parameter in _items(place, case, "Parameters"):
             index = _number(parameter.get("Index")) if isinstance(parameter, dict) else None
-            if index is not None and index != RESULT and index not in by_index:
+            if index is not None and index not in known:
                 yield f"{inner}.Index", f"there is no parameter {index} to be replaced"
-            yield from _references(inner, parameter, every, set(every) | {RESULT}, tables)
+            yield from _references(inner, parameter, every, known, tables)

@@ -95,7 +95,8 @@ class Parameter:
 
     `c_type` is the type as the kernel or a header has it, `raw_type` one of RAW_TYPES. `flags` names a table. `count`
     (elements) and `size_index` (bytes) are indexes of the parameter that says how much a pointer leads to, RESULT for
-    the result; where that parameter is a pointer, the number it leads to counts.
+    the result; where that parameter is a pointer, the number it leads to counts. `room_index` is that of the parameter
+    that says how many bytes there is room for, where `size_index` can say more than that.
     """
 
     index: int
@@ -109,6 +110,7 @@ class Parameter:
     when: str = "entry"
     count: int | None = None
     size_index: int | None = None
+    room_index: int | None = None
     conditional: Condition | None = None
 
     @property

@@ -165,6 +165,7 @@ def _parameter(said: dict[str, Any]) -> Parameter:
         said.get("When", "entry" if direction == "in" else "exit"),
         said.get("Count"),
         said.get("Bytes"),
+        said.get("Room"),
         None if condition is None else Condition(condition["Index"], tuple(condition["Flags"])),
     )
 

@@ -89,6 +89,7 @@ PARAMETER: Final = {
     "When": Key(str, words=MOMENTS),
     "Count": _PARAMETER,
     "Bytes": _PARAMETER,
+    "Room": _PARAMETER,
     "Conditional": Key(dict),
 }
 CONDITION: Final = {"Index": _ARGUMENT, "Flags": Key(list, is_needed=True)}

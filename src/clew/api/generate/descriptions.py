@@ -26,6 +26,8 @@ __all__ = ["HintError", "flag_tables_content", "format_content", "system_calls_c
 RESULT_NAME: Final = "result"
 RESULT_INDEX: Final = -1
 SCHEMA: Final = "schema.json"
+CALL_KEYS: Final = ("Variants", "Effects")
+"""What hints of a call may have beside arguments' names."""
 
 _INDEX_KEYS: Final = ("Count", "Bytes")
 
@@ -41,7 +43,8 @@ def flag_tables_content(sources: Sources) -> dict[str, Any]:
         values = sources.flag_values.get(name)
         if not values:
             raise HintError(f"table {name} has no values")
-        rows = [_row(member, value, table) for member, value in values]
+        ordered = reversed(values) if table.get("is_descending") else values
+        rows = [_row(member, value, table) for member, value in ordered]
         for other, mask in table.get("also", ()):
             rows += [[member, value, mask] for member, value in sources.flag_values[other]]
         tables[name] = {"Kind": table["kind"], "Values": rows}
@@ -82,7 +85,9 @@ class _Maker:
     def __init__(self, hints: dict[str, Any], kinds: dict[str, str]) -> None:
         self._hints, self._kinds = hints, kinds
         self._unused = {f"{key}: {name}" for key in ("In", "InOut") for name in hints[key]}
-        self._unused |= {f"{patterns}: {name}" for patterns, said in hints["Calls"].items() for name in said}
+        self._unused |= {
+            f"{patterns}: {name}" for patterns, said in hints["Calls"].items() for key in said for name in key.split()
+        }
 
     def refuse_unused(self) -> None:
         """Raises HintError if there are hints that fitted no call."""
@@ -105,7 +110,7 @@ class _Maker:
         parameters = [describe_argument(arguments, index) for index in range(len(arguments))] + [result]
         by_name = {parameter["Name"]: parameter for parameter in parameters}
         self._direct(name, parameters)
-        said = list(self._said(name))
+        said = list(self._said(name, by_name))
         for argument, change in said:
             if argument in by_name:
                 self._change(by_name[argument], change, by_name)
@@ -128,14 +133,19 @@ class _Maker:
                         self._unused.discard(f"{key}: {pattern}")
                         if "Direction" in parameter:
                             parameter["Direction"] = direction
+        for parameter in parameters:
+            # It is what holds where nothing is said.
+            if parameter.get("Direction") == "in":
+                del parameter["Direction"]
 
-    def _said(self, name: str) -> Iterator[tuple[str, Any]]:
+    def _said(self, name: str, by_name: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         """What the hints say of a call: names of arguments, or keys of the call, and what of them."""
         for patterns, said in self._hints["Calls"].items():
             if _fits(name, patterns):
                 for key, change in said.items():
-                    self._unused.discard(f"{patterns}: {key}")
                     for argument in key.split():
+                        if argument in by_name or argument in CALL_KEYS:
+                            self._unused.discard(f"{patterns}: {argument}")
                         yield argument, change
 
     def _change(self, parameter: dict[str, Any], change: Any, by_name: dict[str, Any]) -> None:
@@ -149,8 +159,10 @@ class _Maker:
             if value is None:
                 parameter.pop(key, None)
             elif key in _INDEX_KEYS:
-                other = "Count" if key == "Bytes" else "Bytes"
-                parameter.pop(other, None)
+                if key == "Bytes" and value == RESULT_NAME and key in parameter:
+                    # A result can be how much there would have been.
+                    parameter["Room"] = parameter[key]
+                parameter.pop("Count" if key == "Bytes" else "Bytes", None)
                 parameter[key] = _index(value, by_name)
             elif key == "Conditional":
                 parameter[key] = {"Index": _index(value["Index"], by_name), "Flags": value["Flags"]}
