@@ -15,6 +15,9 @@ from clew.protocol._constants import MAX_CAPTURE_TEXT, MAX_KEPT_VALUES
 
 __all__ = ["CallCapture", "capture_of"]
 
+MAX_ERRNO: Final = 4095
+"""Results down to minus this are errors of system calls: nothing was written then."""
+
 MAX_ARGUMENTS: Final = 6
 """Of a system call; of a function so many are looked at."""
 
@@ -24,10 +27,11 @@ _FIXED_BYTES: Final = {"timespec": 16}
 
 @dataclass(frozen=True)
 class _Taken:
-    """What an argument leads to: which argument, and the field that has it."""
+    """What an argument leads to: which argument, and the field that has it; `is_answer`: the call wrote it."""
 
     index: int
     field: int
+    is_answer: bool
 
 
 @dataclass(frozen=True)
@@ -46,15 +50,14 @@ class CallCapture:
         """The values of the arguments, the result and the duration in nanoseconds, out of the fields in their order."""
         registers = [_number(value) for value in fields[: self.n_arguments]]
         values: list[Value] = list(registers)
+        result, duration = (_number(value) for value in fields[-2:]) if self.returns else (None, None)
+        has_failed = result is not None and -MAX_ERRNO <= result < 0
         for one in self.taken:
             address, data = registers[one.index], fields[one.field]
             if address is None:
                 continue
-            text = data if isinstance(data, bytes) else None
+            text = data if isinstance(data, bytes) and not (one.is_answer and has_failed) else None
             values[one.index] = Pointed(address, text, text is not None and len(text) >= MAX_CAPTURE_TEXT)
-        if not self.returns:
-            return tuple(values), None, None
-        result, duration = (_number(value) for value in fields[-2:])
         return tuple(values), result, duration
 
 
@@ -80,7 +83,7 @@ def capture_of(function: Function) -> CallCapture:
         elif returned is not None and returns and parameter.index < n_arguments:
             text = returned
         if text is not None:
-            taken.append(_Taken(parameter.index, len(expressions)))
+            taken.append(_Taken(parameter.index, len(expressions), not is_begun))
             expressions.append(text)
     if returns:
         expressions += ["retval", "duration"]

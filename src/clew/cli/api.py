@@ -1,6 +1,7 @@
-"""`clew api`: descriptions of functions and system calls.
+"""`clew api -- COMMAND`: the system calls of a program; and `clew api check`, of descriptions.
 
-Runs in the controller. `clew api check` exits with 0 if the files keep to the rules, with 1 if not.
+Runs in the controller. `clew api check` exits with 0 if the files keep to the rules, with 1 if not; `clew api` as the
+command does.
 """
 
 from __future__ import annotations
@@ -9,12 +10,30 @@ from pathlib import Path
 
 import click
 
+from clew.cli.api_calls import command as trace_command
+
 __all__ = ["command"]
 
 
-@click.group(name="api")
+class _ApiGroup(click.Group):
+    """What is no subcommand's name begins a call of `trace`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
+            args = ["trace", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(name="api", cls=_ApiGroup)
 def command() -> None:
-    """Work with descriptions: the JSON files that say what calls of functions and of the system look like."""
+    """Show the system calls of a program, with arguments and results by their descriptions.
+
+    `clew api [OPTIONS] -- COMMAND` is short for `clew api trace [OPTIONS] -- COMMAND`. Descriptions are JSON files that
+    say what calls of functions and of the system look like; `--api-file` adds one's own.
+    """
+
+
+command.add_command(trace_command)
 
 
 @command.command(name="check")

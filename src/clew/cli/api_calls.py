@@ -26,7 +26,7 @@ __all__ = ["command"]
 _LOOK_SECONDS: Final = 0.1
 
 
-@click.command(name="trace", context_settings={"ignore_unknown_options": False})
+@click.command(name="trace")
 @click.option(
     "--filter",
     "filters",
@@ -81,7 +81,7 @@ def command(
         while status is None:
             with suppress(TimeoutError):
                 status = session.wait(_LOOK_SECONDS)
-            teller.tell(log.read(is_last=status is not None))
+            teller.tell(log.read())
         teller.finish()
     return status
 

@@ -29,7 +29,7 @@ SUBCOMMANDS: Final = {
     "recover": "Finish the trace of a recording that was cut off.",
     "verify": "Prove a trace well-formed.",
     "export": "Write a trace in another tool's format.",
-    "api": "Check files that describe functions and system calls.",
+    "api": "Show the system calls of a program, with their arguments and results.",
     "doctor": "Check whether this machine can record, and say what to change.",
 }
 """Names of the modules in clew.cli, each with a click command named `command`, and their one-line help."""

@@ -5,14 +5,14 @@ Runs in the controller, in any thread.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from clew.api.captures import CallCapture, capture_of
 from clew.api.description import Function
 from clew.api.text import Value
 from clew.dataclass import dataclass
+from clew.sessions.call_logs import read_together
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from clew.sessions.session import Session
 
 __all__ = ["ApiCall", "ApiLog"]
-
-MARGIN_NS: Final = 1_000_000
-"""By so much the clock of what is captured may be beside the machine's."""
 
 
 @dataclass(frozen=True)
@@ -57,24 +54,17 @@ class ApiLog:
             if not wanted or function.filter in wanted
         ]
         self._logs = [_Log.of(session, number, function) for number, function in chosen]
-        self._late: list[tuple[int, ApiCall]] = []
 
-    def read(self, *, is_last: bool = False) -> list[ApiCall]:
+    def read(self) -> list[ApiCall]:
         """The calls that have returned since this was asked last, in that order; or begun, of those that never return.
 
-        What came while it is read waits for the next reading, which has what other threads did before; with `is_last`
-        there is none.
+        Of what came while it is read one thread may be told more than another: the next reading has the rest.
         """
-        found = self._late
-        limit_ns = time.time_ns() - MARGIN_NS
-        for index, one in enumerate(self._logs):
-            found.extend(one.calls_of(one.log.read(flush=index == 0)))
+        found: list[tuple[int, ApiCall]] = []
+        for one, table in zip(self._logs, read_together([one.log for one in self._logs]), strict=True):
+            found.extend(one.calls_of(table))
         found.sort(key=lambda item: item[0])
-        if is_last:
-            self._late = []
-            return [call for _, call in found]
-        self._late = [item for item in found if item[0] > limit_ns]
-        return [call for time_ns, call in found if time_ns <= limit_ns]
+        return [call for _, call in found]
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ Runs in the controller, in any thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from clew.sessions.target import SessionTarget
     from clew.sessions.wanted import Wanted
 
-__all__ = ["CallLog"]
+__all__ = ["CallLog", "read_together"]
 
 Array = npt.NDArray[Any]
 
@@ -55,14 +56,10 @@ class CallLog:
         self._own = [n for n, (text, _) in enumerate(fields) if text not in _PLACE and text not in texts[:n]]
         self.schema = pa.schema([*_PLACE.items(), *(fields[index] for index in self._own)])
 
-    def read(self, *, flush: bool = True) -> pa.Table:
-        """The calls that were not read yet, among them all that have been made by now, or without `flush` what has come
-        by itself. What is read is let go of."""
-        clock = self._sink.clock
-        if flush:
-            self._target.flush(clock)
-        batches = [self._to_batch(captured, clock) for captured in self._sink.take(self.number)]
-        return pa.Table.from_batches(batches, self.schema)
+    def read(self) -> pa.Table:
+        """The calls that were not read yet, among them all that have been made by now. What is read is let go of."""
+        [table] = read_together([self])
+        return table
 
     def remove(self) -> None:
         """Record no more calls. What was recorded can still be read."""
@@ -78,6 +75,21 @@ class CallLog:
         places = [clock.to_time(heads["tsc"]), *(pa.array(values) for values in (pid, heads["tid"], heads["pc"]))]
         columns = read_fields(captured, self._kinds)
         return pa.RecordBatch.from_arrays([*places, *(columns[index] for index in self._own)], schema=self.schema)
+
+
+def read_together(logs: Sequence[CallLog]) -> list[pa.Table]:
+    """What `read` gives of logs of one session, up to one moment: each thread's calls are there up to one of them."""
+    if not logs:
+        return []
+    target, sink = logs[0]._target, logs[0]._sink
+    target.flush(sink.clock)
+    taken = sink.take_together([log.number for log in logs])
+    # One clock for all: it becomes better while the program runs, and order is to hold.
+    clock = copy(sink.clock)
+    return [
+        pa.Table.from_batches([log._to_batch(one, clock) for one in captured], log.schema)
+        for log, captured in zip(logs, taken, strict=True)
+    ]
 
 
 def read_fields(captured: Captured, kinds: Sequence[CaptureType]) -> list[pa.Array]:

@@ -7,7 +7,7 @@ believed: records that do not hold together are counted and dropped.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -66,10 +66,15 @@ class CaptureSink(Sink):
 
     def take(self, number: int) -> list[Captured]:
         """What came of a number since it was taken last."""
+        return self.take_together([number])[0]
+
+    def take_together(self, numbers: Sequence[int]) -> list[list[Captured]]:
+        """The same of some numbers up to one moment: each thread's are there up to one of them."""
         with self._lock:
-            taken = self._kept.get(number, [])
-            if taken:
-                self._kept[number] = []
+            taken = [self._kept.get(number, []) for number in numbers]
+            for number in numbers:
+                if self._kept.get(number):
+                    self._kept[number] = []
             return taken
 
     def keep(self, pid: int, records: Array) -> None:

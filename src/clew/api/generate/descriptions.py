@@ -112,7 +112,10 @@ class _Maker:
         self._direct(name, parameters)
         said = list(self._said(name, by_name))
         for argument, change in said:
-            if argument in by_name:
+            if argument == RESULT_NAME and change is None:
+                # It does not return.
+                parameters.remove(result)
+            elif argument in by_name:
                 self._change(by_name[argument], change, by_name)
         for key, change in said:
             if key == "Variants":

@@ -1,0 +1,163 @@
+"""`clew api`: system calls as text, held against what strace writes of the same program, thread by thread."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.e2e import runs
+
+Call = tuple[str, str, str]
+"""Name, arguments and result, as far as two runs have the same."""
+
+DIFFERENT = {
+    "execve": "what succeeds is told by nobody yet: the program that made the call is gone",
+    "clone": "strace tells its arguments by name, in another order",
+    "clone3": "the same",
+    "rseq": "strace has the size in hexadecimal",
+    "getrandom": "its bytes",
+    "rt_sigreturn": "strace tells the mask, and what the register has afterwards",
+    "ioctl": "strace knows more requests, and their structures",
+    "rt_sigaction": "strace decodes the structures",
+    "prlimit64": "the same",
+    "wait4": "the same",
+}
+"""Whose arguments are not compared, and why; these are all kinds of difference."""
+
+COMMANDS = {
+    "ls": ["ls", "-l", "/usr"],
+    "failing": ["ls", "/no/such/place"],
+    "shell": ["sh", "-c", "ls /usr; cat /etc/hostname; cd /; pwd"],
+    "python": [
+        sys.executable,
+        "-S",
+        "-E",
+        "-c",
+        "import json, pathlib; print(pathlib.Path('/etc/hostname').read_text())",
+    ],
+}
+
+
+def run_clew(words: list[str], *arguments: str, path: Path) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "clew", "api", *arguments, "-o", str(path), "--", *words]
+    environ = {**runs.environment(), "PYTHONPATH": str(runs.ROOT / "src")}
+    return subprocess.run(command, env=environ, capture_output=True, check=False, timeout=120)
+
+
+def read(text: str) -> list[list[Call]]:
+    """The calls of each thread, threads in the order of their first call, of strace -f -ttt -T's lines or clew's."""
+    threads: dict[str, list[str]] = {}
+    pending: dict[str, str] = {}
+    for line in text.splitlines():
+        found = re.fullmatch(r"(\d+) +\d+\.\d+ (.*?)(?: <\d+\.\d+>)?", line)
+        assert found, line
+        tid, call = found[1], found[2]
+        if call.startswith(("+++", "---")):
+            continue
+        if call.endswith("<unfinished ...>"):
+            pending[tid] = call.removesuffix("<unfinished ...>").rstrip()
+            continue
+        resumed = re.fullmatch(r"<\.\.\. \w+ resumed>(.*)", call)
+        threads.setdefault(tid, []).append(pending.pop(tid) + resumed[1] if resumed else call)
+    for tid in pending:
+        threads.setdefault(tid, []).append(pending[tid] + " = ?")
+    numbers = re.compile(r"\b(" + "|".join(threads) + r")\b")
+    return [[split(numbers.sub("PID", call)) for call in calls] for calls in threads.values()]
+
+
+def split(call: str) -> Call:
+    found = re.fullmatch(r"(\w+)\((.*)\) += (.*)", call)
+    assert found, call
+    # The shell's parent is who looks at it.
+    result = "PARENT" if found[1] == "getppid" else re.sub(r"0x[0-9a-f]+", "P", found[3])
+    return found[1], plain(found[1], found[2]), result
+
+
+def plain(name: str, text: str) -> str:
+    """Arguments without what differs from run to run, or is told in another order: addresses, structures, flags."""
+    if name in DIFFERENT:
+        return ""
+    text = re.sub(r"/\*.*?\*/", "", text)
+    before = ""
+    while text != before:
+        before = text
+        text = re.sub(r"~?\{[^{}]*\}|~?\[[^\[\]]*\]", "P", text)
+    text = re.sub(r"0x[0-9a-f]+", "P", text)
+    text = re.sub(r"[A-Z_0-9]+(?:\|[A-Z_0-9]+)+", lambda flags: "|".join(sorted(flags[0].split("|"))), text)
+    return re.sub(r"\s*,\s*", ", ", text).strip()
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="this machine has no strace")
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_same_calls_as_strace_has(name: str, tmp_path: Path) -> None:
+    words = COMMANDS[name]
+    command = ["strace", "-f", "-ttt", "-T", "-o", str(tmp_path / "strace"), *words]
+    known = subprocess.run(command, env=runs.environment(), capture_output=True, check=False, timeout=120)
+    found = run_clew(words, path=tmp_path / "clew")
+    assert (found.returncode, found.stdout, found.stderr) == (known.returncode, known.stdout, known.stderr)
+    expected, told = (read((tmp_path / which).read_text()) for which in ("strace", "clew"))
+    for calls in expected:
+        # The first one began the program.
+        calls[:] = [call for call in calls if call[0] != "execve" or call[2] != "0"]
+    if name == "python":
+        # How its memory is cut up depends on addresses, which are other ones each time.
+        for calls in (*expected, *told):
+            calls[:] = [call for call in calls if call[0] not in ("mmap", "munmap", "brk", "madvise", "mremap")]
+    assert [len(calls) for calls in told] == [len(calls) for calls in expected]
+    for ours, theirs in zip(told, expected, strict=True):
+        assert [call[0] for call in ours] == [call[0] for call in theirs]
+        differences = [
+            pair for pair in zip(ours, theirs, strict=True) if pair[0] != pair[1] and pair[0][0] != "rt_sigreturn"
+        ]
+        assert not differences
+
+
+def test_calls_are_chosen_and_counted(tmp_path: Path) -> None:
+    words = ["cat", "/no/such/file", "/etc/hostname"]
+    assert run_clew(words, "--filter", "file", "--failed", path=tmp_path / "failed").returncode == 1
+    failed = (tmp_path / "failed").read_text().splitlines()
+    assert any('"/no/such/file", O_RDONLY) = -1 ENOENT (No such file or directory)' in line for line in failed)
+    assert all(" = -1 E" in line for line in failed)
+    run_clew(words, "--json", path=tmp_path / "json")
+    objects = [json.loads(line) for line in (tmp_path / "json").read_text().splitlines()]
+    assert {one["name"] for one in objects} >= {"openat", "read", "write", "exit_group"}
+    assert [one["result"] for one in objects if one["name"] == "exit_group"] == [None]
+    run_clew(words, "-c", path=tmp_path / "counts")
+    counts = (tmp_path / "counts").read_text().splitlines()
+    by_name = {line.split()[-1]: line.split() for line in counts[1:]}
+    assert int(by_name["openat"][1]) == sum(one["name"] == "openat" for one in objects)
+    assert int(by_name["total"][1]) == len(objects)
+
+
+def test_a_description_of_ones_own_counts(tmp_path: Path) -> None:
+    own = {
+        "SystemCalls": [
+            {
+                "Name": "openat",
+                "Number": {"x86_64": 257},
+                "Filter": "Database",
+                "Parameters": [
+                    {"Index": 0, "Name": "where", "CType": "int", "RawType": "int"},
+                    {"Index": 1, "Name": "what", "CType": "const char *", "RawType": "string"},
+                    {"Index": -1, "Name": "result", "CType": "long", "RawType": "int"},
+                ],
+            }
+        ]
+    }
+    (tmp_path / "own.json").write_text(json.dumps(own))
+    run_clew(
+        ["cat", "/etc/hostname"],
+        "--api-file",
+        str(tmp_path / "own.json"),
+        "--filter",
+        "database",
+        path=tmp_path / "out",
+    )
+    lines = (tmp_path / "out").read_text().splitlines()
+    assert lines and all(re.search(r'openat\(-100, "[^"]*"(\.\.\.)?\) = ', line) for line in lines)
