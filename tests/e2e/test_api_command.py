@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -45,7 +46,7 @@ COMMANDS = {
 
 
 def run_clew(words: list[str], *arguments: str, path: Path) -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-m", "clew", "api", *arguments, "-o", str(path), "--", *words]
+    command = [sys.executable, "-m", "clew", "api", *arguments, "-o", str(path), *(["--", *words] if words else [])]
     environ = {**runs.environment(), "PYTHONPATH": str(runs.ROOT / "src")}
     return subprocess.run(command, env=environ, capture_output=True, check=False, timeout=120)
 
@@ -161,3 +162,27 @@ def test_a_description_of_ones_own_counts(tmp_path: Path) -> None:
     )
     lines = (tmp_path / "out").read_text().splitlines()
     assert lines and all(re.search(r'openat\(-100, "[^"]*"(\.\.\.)?\) = ', line) for line in lines)
+
+
+def test_a_process_that_runs_is_looked_at_and_left(tmp_path: Path) -> None:
+    script = "import os, time\nwhile True:\n    os.getppid(); time.sleep(0.01)"
+    with subprocess.Popen([sys.executable, "-S", "-c", script]) as process:
+        try:
+            arguments = ["--pid", str(process.pid), "--duration", "1", "--filter", "process", "--json"]
+            done = run_clew([], *arguments, path=tmp_path / "out")
+            assert done.returncode == 0, done.stderr
+            objects = [json.loads(line) for line in (tmp_path / "out").read_text().splitlines()]
+            assert {one["tid"] for one in objects} == {process.pid}
+            parents = [one["result"] for one in objects if one["name"] == "getppid"]
+            assert len(parents) > 10 and set(parents) == {os.getpid()}
+            assert process.poll() is None
+            status = Path(f"/proc/{process.pid}/status").read_text()
+            assert "TracerPid:\t0" in status
+        finally:
+            process.kill()
+
+
+def test_what_ends_by_a_signal_is_told_as_shells_do(tmp_path: Path) -> None:
+    assert run_clew(["sh", "-c", "kill -9 $$"], path=tmp_path / "out").returncode == 128 + 9
+    assert run_clew([], path=tmp_path / "out").returncode == 2
+    assert run_clew(["true"], "--pid", "1", path=tmp_path / "out").returncode == 2

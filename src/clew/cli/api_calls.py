@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
@@ -19,7 +20,8 @@ from clew.api.description import FILTERS
 
 if TYPE_CHECKING:
     from clew.api.descriptions import Descriptions
-    from clew.sessions.api_calls import ApiCall
+    from clew.sessions.api_calls import ApiCall, ApiLog
+    from clew.sessions.session import Session
 
 __all__ = ["command"]
 
@@ -54,9 +56,15 @@ _LOOK_SECONDS: Final = 0.1
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to this file, not to stderr.")
 @click.option("-c", "--count", "counts", is_flag=True, help="Add up calls, errors and time by name, at the end.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a call.")
-@click.argument("command_line", metavar="-- COMMAND", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.option(
+    "-p", "--pid", type=click.IntRange(1), metavar="PID", help="Of a process that runs already, until Ctrl-C."
+)
+@click.option("--duration", type=click.FloatRange(0, min_open=True), metavar="SECONDS", help="With --pid: so long.")
+@click.argument("command_line", metavar="[-- COMMAND]", nargs=-1, type=click.UNPROCESSED)
 def command(
     command_line: tuple[str, ...],
+    pid: int | None,
+    duration: float | None,
     filters: tuple[str, ...],
     files: tuple[Path, ...],
     failed: bool,
@@ -65,7 +73,11 @@ def command(
     counts: bool,
     as_json: bool,
 ) -> int:
-    """Show the system calls of COMMAND and its children, with their arguments, results and times."""
+    """Show the system calls of COMMAND and its children, or of a process, with arguments, results and times."""
+    if bool(command_line) == (pid is not None):
+        raise click.UsageError("a command behind --, or a process by --pid")
+    if duration is not None and pid is None:
+        raise click.UsageError("--duration is for --pid")
     import clew
     from clew.api.reading import load_built_in
     from clew.sessions.api_calls import ApiLog
@@ -73,17 +85,36 @@ def command(
     descriptions = load_built_in(files)
     with ExitStack() as stack:
         out = sys.stderr if output is None else stack.enter_context(output.open("w", encoding="utf-8"))
-        session = stack.enter_context(clew.spawn(list(command_line), mode="coverage"))
+        if pid is None:
+            session = stack.enter_context(clew.spawn(list(command_line), mode="coverage"))
+        else:
+            session = stack.enter_context(clew.attach_session(pid, mode="coverage"))
         log = ApiLog(session, descriptions, filters)
         teller = _Teller(out, descriptions, limit, failed=failed, as_json=as_json, counts=counts)
-        session.resume()
-        status = None
-        while status is None:
+        if pid is None:
+            session.resume()
+        end = None if duration is None else time.monotonic() + duration
+        status = _tell_all(session, log, teller, end, is_left=pid is not None)
+        teller.finish()
+    if pid is not None:
+        return 0
+    # As shells have it: 128 and the signal's number.
+    return status if status >= 0 else 128 - status
+
+
+def _tell_all(session: Session, log: ApiLog, teller: _Teller, end: float | None, *, is_left: bool) -> int:
+    """Tell all calls until the program has ended, or until `end` or Ctrl-C where it is left; the exit status."""
+    status = None
+    try:
+        while status is None and (end is None or time.monotonic() < end):
             with suppress(TimeoutError):
                 status = session.wait(_LOOK_SECONDS)
             teller.tell(log.read())
-        teller.finish()
-    return status
+    except KeyboardInterrupt:
+        if not is_left:
+            raise
+        teller.tell(log.read())
+    return status or 0
 
 
 class _Teller:
