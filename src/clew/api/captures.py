@@ -15,9 +15,6 @@ from clew.protocol._constants import MAX_CAPTURE_TEXT, MAX_KEPT_VALUES
 
 __all__ = ["CallCapture", "capture_of"]
 
-MAX_ERRNO: Final = 4095
-"""Results down to minus this are errors of system calls: nothing was written then."""
-
 MAX_ARGUMENTS: Final = 6
 """Of a system call; of a function so many are looked at."""
 
@@ -51,7 +48,8 @@ class CallCapture:
         registers = [_number(value) for value in fields[: self.n_arguments]]
         values: list[Value] = list(registers)
         result, duration = (_number(value) for value in fields[-2:]) if self.returns else (None, None)
-        has_failed = result is not None and -MAX_ERRNO <= result < 0
+        # Nothing was written then.
+        has_failed = self.function.has_failed(result)
         for one in self.taken:
             address, data = registers[one.index], fields[one.field]
             if address is None:

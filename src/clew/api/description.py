@@ -16,6 +16,7 @@ __all__ = [
     "ERROR_CONVENTIONS",
     "FILTERS",
     "MAX_ARGUMENTS",
+    "MAX_ERRNO",
     "MOMENTS",
     "PARAMETER_TYPES",
     "POINTERS",
@@ -36,6 +37,9 @@ __all__ = [
 
 RESULT: Final = -1
 """The index of the result, where the others are arguments."""
+
+MAX_ERRNO: Final = 4095
+"""Negative results of system calls down to minus this are errors."""
 
 MAX_ARGUMENTS: Final = 32
 """How many arguments a function may have here."""
@@ -166,6 +170,10 @@ class Function:
     since: str | None = None
     variants: Variants | None = None
     effects: tuple[Effect, ...] = ()
+
+    def has_failed(self, result: int | None) -> bool:
+        """Whether a result, with its sign, says by itself that the call failed: only those of system calls do."""
+        return self.error == "negative_errno" and result is not None and -MAX_ERRNO <= result < 0
 
     @property
     def arguments(self) -> tuple[Parameter, ...]:

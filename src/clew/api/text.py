@@ -31,9 +31,6 @@ __all__ = ["DEFAULT_LIMIT_BYTES", "Pointed", "Value", "argument_text", "call_tex
 DEFAULT_LIMIT_BYTES: Final = 32
 """How much is told of what is no file's name, if nothing else is asked for."""
 
-MAX_ERRNO: Final = 4095
-"""Negative results of system calls down to minus this are errors."""
-
 _ERRORS: Final = "errors"
 _SIGNALS: Final = "signals"
 _CLOCKS: Final = "clocks"
@@ -167,7 +164,7 @@ def result_text(
         return "?"
     descriptions = Descriptions() if descriptions is None else descriptions
     number = signed(value, 64)
-    if function.error == "negative_errno" and -MAX_ERRNO <= number < 0:
+    if function.has_failed(number):
         return f"-1 {_error_text(-number, descriptions)}"
     result = function.result
     if result is None:

@@ -78,9 +78,7 @@ def compile_capture(
         asked = None if condition is None else compiler.truth_of(condition)
     except RecursionError:
         raise CaptureError(f"{compiler.builder.text!r} is nested too deeply") from None
-    form = compiler.form(numbers, asked)
-    check_form(form)
-    return form
+    return compiler.form(numbers, asked)
 
 
 def asks_program(text: str) -> bool:

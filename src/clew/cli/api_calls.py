@@ -132,7 +132,7 @@ class _Teller:
     def tell(self, calls: Sequence[ApiCall]) -> None:
         """Write some calls, or count them."""
         for call in calls:
-            has_failed = _has_failed(call)
+            has_failed = call.has_failed
             if self._failed and not has_failed:
                 continue
             if self._counts:
@@ -176,10 +176,6 @@ class _Teller:
             "name": call.function.name,
             "filter": call.function.filter,
             "result": call.result,
-            "failed": _has_failed(call),
+            "failed": call.has_failed,
             "text": self._text(call),
         }
-
-
-def _has_failed(call: ApiCall) -> bool:
-    return call.function.error == "negative_errno" and call.result is not None and -4096 < call.result < 0

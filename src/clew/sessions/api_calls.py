@@ -41,6 +41,11 @@ class ApiCall:
     result: int | None
     duration_ns: int | None
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether its result is an error."""
+        return self.function.has_failed(self.result)
+
 
 class ApiLog:
     """The system calls of a session's target that are captured, by their descriptions; all of them, or of `filters`."""

@@ -273,8 +273,9 @@ class Places:
     def _ask_for_room(self, pid: Pid, address: int, probe: _Probe, form: Form) -> None:
         """Raises ControlError where a place does not hold one more capture."""
         # What comes back to there may be told of, too.
-        entry = form if form.entry is None else form.entry
-        n, room = 2, entry.room.add(CaptureRoom()) and form.room.add(CaptureRoom()) and entry.room
+        # What is taken at a return is alone there, as far as is known by now.
+        fits = form.room.add(CaptureRoom()) is not None
+        n, room = 2, (form.entry or form).room.add(CaptureRoom()) if fits else None
         for other in self._probes.values():
             for there in other.forms_at(pid, address) if other is not probe else ():
                 n, room = n + 1, room and room.add((there.entry or there).room)

@@ -130,9 +130,9 @@ def parameter(raw_type: str, c_type: str = "int", flags: str | None = None) -> P
         ("getcwd", [at(b"/work\0"), 1024], 6, 'getcwd("/work", 1024) = 6'),
         (
             "readlink",
-            [at(b"/proc/self/exe\0"), at(b"/root/.pyenv/versions/3.11.7/bin/python3.11"), 4096],
+            [at(b"/proc/self/exe\0"), at(b"/opt/pythons/versions/3.11.7/bin/python3.11"), 4096],
             43,
-            'readlink("/proc/self/exe", "/root/.pyenv/versions/3.11.7/bin"..., 4096) = 43',
+            'readlink("/proc/self/exe", "/opt/pythons/versions/3.11.7/bin"..., 4096) = 43',
         ),
         (
             "futex",

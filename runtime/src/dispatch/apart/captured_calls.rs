@@ -97,7 +97,7 @@ fn texts_of(program: &Program, taken: &Taken) -> Vec<KeptText> {
 }
 
 /// Has translated code know whether calls are beside the thread's table.
-fn note_others(engine: &Engine, context: &mut ThreadContext, table: OpenCalls) {
+pub fn note_others(engine: &Engine, context: &mut ThreadContext, table: OpenCalls) {
     context.capture.n_other_calls = engine.captures.other_calls.count(table) as u32;
 }
 
@@ -158,10 +158,11 @@ pub fn are_more(context: &ThreadContext, place: &Place) -> bool {
 
 /// They are not captured: something else is to be done first.
 pub fn forget_more(context: &ThreadContext, place: &Place, shared: Shared) {
+    let Some(table) = table_of(context) else { return };
     while let Some(at) = find(context, |kind| place.programs.iter().any(|one| one.returned == kind)) {
-        if let Some(table) = table_of(context) {
-            table.close(at);
-        }
+        let texts = table.read(at).texts;
+        table.close(at);
+        ENGINE.lock().captures.other_calls.drop_texts(table, texts);
         shared.add(crate::status_field!(calls_forgotten), 1);
     }
 }

@@ -5,12 +5,13 @@
 //! open as a function's is (captured_calls.rs), by the stack pointer; a call that is made again, as behind a signal, begins again.
 
 extern crate alloc;
-use super::captured_calls::{measure_ticks, open, table_of, to_ns};
+use super::captured_calls::{measure_ticks, note_others, open, table_of, to_ns};
 use super::captured_values::Taken;
 use super::captures::{add, record};
 use crate::buffer::RingWriter;
 use crate::context::addresses::AppPc;
 use crate::context::ThreadContext;
+use crate::cpu::context::N_HELD;
 use crate::cpu::guarded;
 use crate::cpu::sys::calls::CALL_BYTES;
 use crate::cpu::sys::clock::ticks;
@@ -39,8 +40,9 @@ pub fn begin(context: &mut ThreadContext, number: u64, next: AppPc) {
     let pc = AppPc::from_raw(next.raw().wrapping_sub(CALL_BYTES));
     measure_ticks_once(&writer);
     let is_again = !note_begun(context, pc);
+    let thread = Thread::of(context, None, &[]);
     for program in &place.programs {
-        let Some(values) = evaluate(program, &Thread { context, call: None, texts: &[] }) else {
+        let Some(values) = evaluate(program, &thread) else {
             continue;
         };
         match program.action {
@@ -108,6 +110,7 @@ pub fn end(context: &mut ThreadContext, number: u64) {
         let mut engine = ENGINE.lock();
         let place = call_place(number);
         engine.captures.other_calls.fetch(table, context.registers.sp(), place);
+        note_others(&engine, context, table);
         let found = table.find(context.registers.sp(), place, |_| true);
         let Some(at) = found else { return };
         let call = table.read(at);
@@ -115,8 +118,9 @@ pub fn end(context: &mut ThreadContext, number: u64) {
         let texts = engine.captures.other_calls.take_texts(table, call.texts);
         let (taken, writer) = (engine.captures.returned_place(call.kind), writer_of(context, engine.shared));
         drop(engine);
+        let thread = Thread::of(context, Some(&call), &texts);
         for program in taken.iter().flat_map(|place: &Arc<_>| &place.programs) {
-            if let Some(values) = evaluate(program, &Thread { context, call: Some(&call), texts: &texts }) {
+            if let Some(values) = evaluate(program, &thread) {
                 note(&writer, AppPc::from_raw(call.function), program, values);
             }
         }
@@ -149,14 +153,21 @@ fn measure_ticks_once(writer: &RingWriter) {
 
 /// The calling thread, at a system call; `call` is the one that has returned, with the bytes that it keeps.
 struct Thread<'t> {
-    context: &'t ThreadContext,
+    tid: u32,
+    registers: [u64; N_HELD],
     call: Option<&'t OpenCall>,
     texts: &'t [KeptText],
 }
 
+impl<'t> Thread<'t> {
+    fn of(context: &ThreadContext, call: Option<&'t OpenCall>, texts: &'t [KeptText]) -> Thread<'t> {
+        Thread { tid: context.tid, registers: context.registers.held(), call, texts }
+    }
+}
+
 impl Asked for Thread<'_> {
     fn register(&self, number: u64) -> Option<u64> {
-        self.context.registers.held().get(number as usize).copied()
+        self.registers.get(number as usize).copied()
     }
 
     fn read(&self, address: u64, target: &mut [u8]) -> usize {
@@ -165,7 +176,7 @@ impl Asked for Thread<'_> {
 
     fn context(&self, what: u8) -> Value {
         match what {
-            capture_context::TID => Value::Number(self.context.tid.into()),
+            capture_context::TID => Value::Number(self.tid.into()),
             capture_context::PID => Value::Number(u64::from(getpid())),
             capture_context::TIME => Value::Number(monotonic_ns()),
             capture_context::THREAD_POINTER => Value::Number(thread_pointer()),

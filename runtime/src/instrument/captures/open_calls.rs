@@ -123,8 +123,11 @@ impl OtherCalls {
     /// Has a call open in a thread's table, or beside it.
     pub fn open(&mut self, table: OpenCalls, call: OpenCall) {
         let key = (table.block, call.stack_pointer);
-        if let Some(same) = self.calls.get_mut(&key) {
-            same.retain(|other| !other.is_same(&call));
+        if let Some(others) = self.calls.get_mut(&key) {
+            others.retain(|other| !other.is_same(&call));
+            if others.is_empty() {
+                self.calls.remove(&key);
+            }
         }
         if let Some(before) = table.open(call) {
             if before.is_same(&call) {
@@ -133,7 +136,6 @@ impl OtherCalls {
                 self.calls.entry((table.block, before.stack_pointer)).or_default().push(before);
             }
         }
-        self.calls.retain(|_, calls| !calls.is_empty());
     }
 
     /// Has those calls in the thread's table that return to `pc` with that stack pointer.
@@ -149,7 +151,7 @@ impl OtherCalls {
 
     /// How many of a thread's are beside its table.
     pub fn count(&self, table: OpenCalls) -> usize {
-        self.calls.range((table.block, 0)..=(table.block, u64::MAX)).count()
+        self.calls.range((table.block, 0)..=(table.block, u64::MAX)).map(|(_, calls)| calls.len()).sum()
     }
 
     /// Keeps bytes of a call; the number of these.

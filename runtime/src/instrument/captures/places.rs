@@ -196,7 +196,8 @@ impl Captures {
                 by_pc.entry(AppPc::from_raw(one.pc)).or_default().push(row);
                 continue;
             }
-            let is_sound = Place::of([&row]).0.is_of_returns() && !Place::of([&row]).0.programs.is_empty();
+            let (place, _) = Place::of([&row]);
+            let is_sound = place.has_returns();
             n_refused += u32::from(!is_sound);
             if is_sound {
                 returned.insert(one.call_kind, row);
