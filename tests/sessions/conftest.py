@@ -9,6 +9,9 @@ import pytest
 
 from tests.programs.build import SOURCES, build_plain
 
+# What differs is shown.
+pytest.register_assert_rewrite("tests.sessions.beside_native")
+
 
 @pytest.fixture(scope="session")
 def called() -> Path:

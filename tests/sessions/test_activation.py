@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 from subprocess import DEVNULL, PIPE
@@ -30,8 +31,12 @@ def read_events(
     deactivate: list[int] | None = None,
     n_threads: int = 1,
 ) -> Array:
-    """Events of a run's own code, addresses as distances from main; the places are so, too."""
-    with clew.spawn([called, str(TURNS), str(n_threads)], stdout=DEVNULL) as session:
+    """Events of a run's own code, addresses as distances from main; the places are so, too.
+
+    Functions are bound at the start: how many threads would do so at once, each by its own instructions, is luck.
+    """
+    bound = {**os.environ, "LD_BIND_NOW": "1"}
+    with clew.spawn([called, str(TURNS), str(n_threads)], stdout=DEVNULL, environment=bound) as session:
         session.only("called")
         main = session.find("called!main")
         places = [None if given is None else [main + one for one in given] for given in (activate, deactivate)]

@@ -20,6 +20,17 @@ pub fn is_of_controller(signal: u32, info: &SigInfo) -> bool {
     signal == SIGTRAP && info.code == -(DETACH_CODE as i32) && info.rest[0] == DETACH_CODE
 }
 
+/// Has the mask block SIGTRAP again, if the controller opened it for its signal. All else of the mask stays: another signal may have
+/// come in between, behind which everything is blocked.
+pub fn take_back_opening(context: &mut ThreadContext, info: &SigInfo, ucontext: &mut UContext) {
+    let opened = info.rest[1] & 1 << (SIGTRAP - 1);
+    ucontext.sigmask |= opened;
+    if context.is_signal_waiting() || context.signals.fault_pending != 0 {
+        // What came in between found the opened mask.
+        context.signals.pending_mask |= opened;
+    }
+}
+
 /// Whether the handler itself was interrupted: nothing else runs on its stack.
 pub fn is_within_handler(context: &ThreadContext, ucontext: &UContext) -> bool {
     let stack = signal_stack(context);
@@ -44,7 +55,7 @@ pub fn is_deaf(context: &ThreadContext) -> bool {
 pub fn put_off(context: &mut ThreadContext, signal: u32, info: &SigInfo, ucontext: &mut UContext) {
     if is_of_controller(signal, info) {
         // It fetches a thread that ran natively, which is on its way already.
-        ucontext.sigmask = info.rest[1];
+        take_back_opening(context, info, ucontext);
         return;
     }
     // SAFETY: a field of a live context, which the interrupted handler writes.

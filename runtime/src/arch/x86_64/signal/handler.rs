@@ -88,8 +88,7 @@ extern "C" fn handle(signal: u32, info: &SigInfo, ucontext: &mut UContext, stack
         return;
     }
     if nested::is_of_controller(signal, info) {
-        // The controller opened the mask for this signal, and says what it was.
-        ucontext.sigmask = info.rest[1];
+        nested::take_back_opening(context, info, ucontext);
         // SAFETY: `shared` is set before any thread runs and never changes.
         let shared = unsafe { ENGINE.peek() }.shared;
         let has_directive = shared.directive_count() != context.hold.directives_done;
