@@ -22,6 +22,7 @@ __all__ = [
     "POINTERS",
     "RAW_TYPES",
     "RESULT",
+    "SHARED",
     "TABLE_KINDS",
     "Case",
     "Condition",
@@ -57,9 +58,17 @@ POINTERS: Final = frozenset({"pointer", "path", "string", "buffer", "timespec", 
 """Those of RAW_TYPES that are addresses of something."""
 
 DIRECTIONS: Final = ("in", "out", "inout")
+SHARED: Final = ("Files", "Directory", "Memory")
+"""What of a process its child may share."""
+
 MOMENTS: Final = ("entry", "exit")
 ERROR_CONVENTIONS: Final = ("negative_errno", "minus_one_errno", "null_errno", "none")
-EFFECTS: Final = ("LinkReference", "UseReference", "DestroyReference")
+EFFECTS: Final = (
+    *("LinkReference", "UseReference", "DestroyReference", "ModifyReference", "TakeReference"),
+    *("PassReferences", "ReceiveReferences"),
+    *("UseEntity", "RemoveEntity", "RenameEntity", "ExchangeEntities", "LinkEntity", "GiveAddress", "SetDirectory"),
+    *("StartTask", "EndProcess", "MapMemory", "UseMemory", "UnmapMemory"),
+)
 TABLE_KINDS: Final = ("flags", "enum")
 
 
@@ -125,23 +134,42 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Effect:
-    """What a call does to references: `parameters` are indexes, first the reference, then what it refers to."""
+    """What a call does to things: `parameters` are indexes, first of the reference, then of what it refers to.
+
+    `role` is what is told of it. `at`: for each of the parameters that of the directory its path begins at, or None.
+    `size_index`: which parameter says how many bytes are moved. Of a new thing `entity_kind` is what it is, `parent`
+    which parameter stands for what it belongs to; `is_each`: each reference of an array stands for one of its own.
+    `close_on_exec`: whether a descriptor does not stay when a program is executed, or by which flags. Nothing happens
+    without `conditional`, nor with `unless`. `shares`: what of a process its child has, not a copy of it.
+    """
 
     kind: str
     parameters: tuple[int, ...]
+    role: str | None = None
+    at: tuple[int | None, ...] = ()
+    size_index: int | None = None
+    entity_kind: str | None = None
+    parent: int | None = None
+    is_each: bool = False
+    close_on_exec: bool | Condition = False
+    conditional: Condition | None = None
+    unless: Condition | None = None
+    shares: tuple[tuple[str, bool | Condition], ...] = ()
 
 
 @dataclass(frozen=True)
 class Case:
     """How a call looks where the choosing argument has one of `values`.
 
-    `parameters` replace those of the same index. `n_arguments`: only so many are arguments then; None: all.
+    `parameters` replace those of the same index. `n_arguments`: only so many are arguments then; None: all. `effects`
+    stand in place of the function's; None: those hold.
     """
 
     values: tuple[int | str, ...]
     parameters: tuple[Parameter, ...] = ()
     n_arguments: int | None = None
     label: str | None = None
+    effects: tuple[Effect, ...] | None = None
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ class Descriptions:
         parameters = function.parameters
         if parameters is None:
             return function
-        label = function.label
+        label, effects = function.label, function.effects
         case = self._find_case(function, values)
         if case is not None:
             own = {parameter.index: parameter for parameter in case.parameters}
@@ -79,10 +79,11 @@ class Descriptions:
             # A result may be described by the case alone.
             parameters += (own[RESULT],) if RESULT in own else ()
             label = case.label or label
+            effects = effects if case.effects is None else case.effects
         parameters = tuple(one for one in parameters if self._is_there(one, function, values))
-        if parameters == function.parameters:
+        if parameters == function.parameters and effects is function.effects:
             return function
-        return replace(function, parameters=parameters, variants=None, label=label)
+        return replace(function, parameters=parameters, variants=None, label=label, effects=effects)
 
     def _find_case(self, function: Function, values: Sequence[int | None]) -> Case | None:
         variants = function.variants

@@ -54,6 +54,13 @@ _LOOK_SECONDS: Final = 0.1
     help="So many bytes of what is read and written; default 32.",
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to this file, not to stderr.")
+@click.option(
+    "--trace",
+    "trace",
+    type=click.Path(path_type=Path),
+    metavar="OUT.clew",
+    help="Write a trace, too, with the calls and what they are about.",
+)
 @click.option("-c", "--count", "counts", is_flag=True, help="Add up calls, errors and time by name, at the end.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a call.")
 @click.option(
@@ -70,6 +77,7 @@ def command(
     failed: bool,
     limit: int,
     output: Path | None,
+    trace: Path | None,
     counts: bool,
     as_json: bool,
 ) -> int:
@@ -81,21 +89,27 @@ def command(
     import clew
     from clew.api.reading import load_built_in
     from clew.sessions.api_calls import ApiLog
+    from clew.sessions.call_tables import CallTables
 
     descriptions = load_built_in(files)
     with ExitStack() as stack:
         out = sys.stderr if output is None else stack.enter_context(output.open("w", encoding="utf-8"))
+        mode = "coverage" if trace is None else "counts"
         if pid is None:
-            session = stack.enter_context(clew.spawn(list(command_line), mode="coverage"))
+            session = stack.enter_context(clew.spawn(list(command_line), mode=mode, output=trace))
         else:
-            session = stack.enter_context(clew.attach_session(pid, mode="coverage"))
-        log = ApiLog(session, descriptions, filters)
+            session = stack.enter_context(clew.attach_session(pid, mode=mode, output=trace))
+        tables = None if trace is None else CallTables(descriptions, session.pid)
+        log = ApiLog(session, descriptions, filters, keeps=trace is not None)
         teller = _Teller(out, descriptions, limit, failed=failed, as_json=as_json, counts=counts)
         if pid is None:
             session.resume()
         end = None if duration is None else time.monotonic() + duration
         status = _tell_all(session, log, teller, end, is_left=pid is not None)
         teller.finish()
+        if tables is not None:
+            session.detach()
+            tables.write(session.trace, log.batches())
     if pid is not None:
         return 0
     # As shells have it: 128 and the signal's number.

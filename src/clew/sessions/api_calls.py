@@ -50,7 +50,10 @@ class ApiCall:
 class ApiLog:
     """The system calls of a session's target that are captured, by their descriptions; all of them, or of `filters`."""
 
-    def __init__(self, session: Session, descriptions: Descriptions, filters: Iterable[str] = ()) -> None:
+    def __init__(
+        self, session: Session, descriptions: Descriptions, filters: Iterable[str] = (), *, keeps: bool = False
+    ) -> None:
+        """`keeps`: what was read can be read again, all of it (`batches`)."""
         self.descriptions = descriptions
         wanted = set(filters)
         chosen = [
@@ -59,15 +62,31 @@ class ApiLog:
             if not wanted or function.filter in wanted
         ]
         self._logs = [_Log.of(session, number, function) for number, function in chosen]
+        self._kept: list[list[tuple[int, pa.Table]]] | None = [] if keeps else None
 
     def read(self) -> list[ApiCall]:
         """The calls that have returned since this was asked last, in that order; or begun, of those that never return.
 
         Of what came while it is read one thread may be told more than another: the next reading has the rest.
         """
+        tables = [
+            (index, table)
+            for index, table in enumerate(read_together([one.log for one in self._logs]))
+            if table.num_rows
+        ]
+        if self._kept is not None and tables:
+            self._kept.append(tables)
+        return self._calls_of(tables)
+
+    def batches(self) -> Iterator[list[ApiCall]]:
+        """All that was read so far, in the same pieces."""
+        for tables in self._kept or ():
+            yield self._calls_of(tables)
+
+    def _calls_of(self, tables: list[tuple[int, pa.Table]]) -> list[ApiCall]:
         found: list[tuple[int, ApiCall]] = []
-        for one, table in zip(self._logs, read_together([one.log for one in self._logs]), strict=True):
-            found.extend(one.calls_of(table))
+        for index, table in tables:
+            found.extend(self._logs[index].calls_of(table))
         found.sort(key=lambda item: item[0])
         return [call for _, call in found]
 

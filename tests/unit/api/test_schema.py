@@ -35,7 +35,7 @@ PARTS: dict[str, Any] = SCHEMA["$defs"]
 def find_part(name: str) -> Any:
     parts = {
         "document": SCHEMA,
-        "condition": PARTS["parameter"]["properties"]["Conditional"],
+        "shares": PARTS["effects"]["items"]["properties"]["Shares"],
         "effect": PARTS["effects"]["items"],
     }
     return parts.get(name) or PARTS[name]
@@ -54,6 +54,7 @@ def find_part(name: str) -> Any:
         ("variants", shapes.VARIANTS),
         ("case", shapes.CASE),
         ("effect", shapes.EFFECT),
+        ("shares", shapes.SHARES),
     ],
 )
 def test_objects_have_the_same_keys(name: str, keys: dict[str, shapes.Key]) -> None:

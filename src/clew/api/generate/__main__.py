@@ -10,6 +10,7 @@ import argparse
 import sys
 
 from clew.api.generate.descriptions import HintError, flag_tables_content, format_content, system_calls_content
+from clew.api.generate.effects import EffectError
 from clew.api.generate.sources import Sources, read_sources
 from clew.api.reading import BUILT_IN
 
@@ -31,8 +32,8 @@ def main(arguments: list[str]) -> int:
     is_check = parser.parse_args(arguments).check
     try:
         files = generated_files(read_sources())
-    except HintError as error:
-        print(f"hints.json: {error}", file=sys.stderr)
+    except (HintError, EffectError) as error:
+        print(f"{'hints' if isinstance(error, HintError) else 'effects'}.json: {error}", file=sys.stderr)
         return 1
     status = 0
     for path in BUILT_IN:

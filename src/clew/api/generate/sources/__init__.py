@@ -33,6 +33,7 @@ NUMBERS: Final = "numbers.txt"
 FLAG_HEADERS: Final = "flag_headers.toml"
 FLAG_VALUES: Final = "flag_values.txt"
 HINTS: Final = "hints.json"
+EFFECTS: Final = "effects.json"
 
 _PROTOTYPE: Final = re.compile(r"(?P<name>\w+)\((?P<arguments>.*)\)")
 _ARGUMENT: Final = re.compile(r"(?P<type>.*[ *])(?P<name>\w+)")
@@ -51,7 +52,8 @@ class Sources:
     """All that descriptions are made of.
 
     `prototypes`: arguments by name of the call. `numbers`: numbers by architecture, by name of the call. `flag_tables`:
-    what `flag_headers.toml` says of each table. `flag_values`: names and values by table. `hints`: the file's content.
+    what `flag_headers.toml` says of each table. `flag_values`: names and values by table. `hints` and
+    `effects`: the files' contents.
     `origin`: the first line of the prototypes, which says which kernel they are of.
     """
 
@@ -60,6 +62,7 @@ class Sources:
     flag_tables: dict[str, dict[str, Any]]
     flag_values: dict[str, list[tuple[str, int]]]
     hints: dict[str, Any]
+    effects: dict[str, Any]
     origin: str
 
 
@@ -115,5 +118,6 @@ def read_sources(folder: Path = SOURCES) -> Sources:
         tomllib.loads((folder / FLAG_HEADERS).read_text(encoding="utf-8")),
         parse_flag_values(_lines(texts[FLAG_VALUES])),
         json.loads((folder / HINTS).read_text(encoding="utf-8")),
+        json.loads((folder / EFFECTS).read_text(encoding="utf-8")),
         texts[PROTOTYPES].splitlines()[0].removeprefix("# "),
     )
