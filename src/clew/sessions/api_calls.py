@@ -13,6 +13,7 @@ from clew.api.description import Function
 from clew.api.text import Value
 from clew.dataclass import dataclass
 from clew.sessions.call_logs import read_together
+from clew.sessions.call_probes import LogWish
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,7 +62,12 @@ class ApiLog:
             for number, function in sorted(descriptions.system_calls.items())
             if not wanted or function.filter in wanted
         ]
-        self._logs = [_Log.of(session, number, function) for number, function in chosen]
+        captures = [capture_of(function) for _, function in chosen]
+        wishes = [
+            LogWish(f"syscall:{number}", capture.expressions, has_returned=capture.returns)
+            for (number, _), capture in zip(chosen, captures, strict=True)
+        ]
+        self._logs = [_Log(*one) for one in zip(captures, session.log_all(wishes), strict=True)]
         self._kept: list[list[tuple[int, pa.Table]]] | None = [] if keeps else None
 
     def read(self) -> list[ApiCall]:
@@ -97,12 +103,6 @@ class _Log:
 
     capture: CallCapture
     log: CallLog
-
-    @classmethod
-    def of(cls, session: Session, number: int, function: Function) -> _Log:
-        capture = capture_of(function)
-        add = session.log_returns if capture.returns else session.log_calls
-        return cls(capture, add(f"syscall:{number}", capture=list(capture.expressions)))
 
     def calls_of(self, table: pa.Table) -> Iterator[tuple[int, ApiCall]]:
         """The calls of some rows, each with when it was told."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeVar
 
+from clew.dataclass import dataclass
 from clew.errors import CaptureError, UsageError
 from clew.protocol._constants import MAX_CAPTURE_FIELDS
 from clew.sessions.calls import Call
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from clew.sessions.capture_sink import CaptureSink
     from clew.sessions.target import SessionTarget
 
-__all__ = ["CallProbe", "CallProbes", "Callback"]
+__all__ = ["CallProbe", "CallProbes", "Callback", "LogWish"]
 
 T = TypeVar("T")
 Callback = Callable[[Call], object]
@@ -59,6 +60,16 @@ class CallProbe:
 
     def __repr__(self) -> str:
         return f"<call probe at {self.where}>"
+
+
+@dataclass(frozen=True)
+class LogWish:
+    """A log that is asked for: of calls of the function `where`, or of their returns; None: of what somebody says."""
+
+    where: str | int | None
+    capture: str | Iterable[str]
+    condition: str | None = None
+    has_returned: bool = False
 
 
 class CallProbes:
@@ -136,18 +147,39 @@ class CallProbes:
     ) -> CallLog:
         """Record calls of a function, or their returns, which `sink` takes. Raises CaptureError, UsageError,
         ControlError."""
+        return self.log_all(sink, [LogWish(where, capture, condition, has_returned=has_returned)])[0]
+
+    def log_all(self, sink: CaptureSink, wishes: Iterable[LogWish]) -> list[CallLog]:
+        """As `log`, for several at once: the process is stopped once for all of them."""
         from clew.sessions.call_logs import CallLog
 
-        capture = [capture] if isinstance(capture, str) else list(capture)
-        if len(capture) > MAX_CAPTURE_FIELDS:
-            raise CaptureError(f"{len(capture)} values: a log takes {MAX_CAPTURE_FIELDS} at most")
-        place, wanted = self._read(where, capture, condition, has_returned=has_returned, keeps_types=True)
+        read: list[tuple[Where, Wanted]] = []
+        for wish in wishes:
+            capture = [wish.capture] if isinstance(wish.capture, str) else list(wish.capture)
+            if len(capture) > MAX_CAPTURE_FIELDS:
+                raise CaptureError(f"{len(capture)} values: a log takes {MAX_CAPTURE_FIELDS} at most")
+            has_returned = wish.has_returned
+            read.append(self._read(wish.where, capture, wish.condition, has_returned=has_returned, keeps_types=True))
 
-        def note(number: int) -> CallLog:
+        def note(place: Where, wanted: Wanted, number: int) -> CallLog:
             sink.watch(number)
             return CallLog(self._target, sink, number, place.text, wanted, lambda: self.remove(number))
 
-        return self._target.run(lambda control: self._arm(control, place, wanted, Wish.LOG, note))
+        def steps(control: Control) -> Iterator[list[CallLog] | None]:
+            places = self.open_places(control)
+            made: list[CallLog] = []
+
+            def change() -> None:
+                mappings = self._target.read_maps()
+                with places.together(self._target.pid):
+                    for place, wanted in read:
+                        number = places.add(place, wanted, mappings, self._target.pid, Wish.LOG)
+                        made.append(note(place, wanted, number))
+
+            yield from self._target.while_stopped(control, change)
+            yield made
+
+        return self._target.run(steps)
 
     def add_up(
         self, room: AggregateRoom, where: str | int, wish: AggregateWish, *, has_returned: bool = False

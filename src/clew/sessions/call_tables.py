@@ -131,6 +131,7 @@ class Filling:
         self._descriptions, self._processes = descriptions, processes
         self.world = World(descriptions)
         self._waiting = list(reversed(processes.rows))
+        self._started: set[int] = set()
         self._first = (pid, directory, descriptors)
         self._makers: dict[int, tuple[int, frozenset[str]]] = {}
         self._calls: list[pa.Table] = []
@@ -145,10 +146,12 @@ class Filling:
             self._note_maker(call)
         for call in calls:
             end_ns = call.time_ns + (call.duration_ns or 0)
-            self._start_processes(end_ns, call.result if _is_maker(call) else None)
             process = self._processes.find(call.pid, call.time_ns)
             if process is None:
                 continue
+            made = self._processes.find(call.result or 0, end_ns) if _is_maker(call) else None
+            # Who calls is there, whatever the clocks say, and who was made, although it may begin later.
+            self._start_processes(end_ns, [row for row in (process, made) if row is not None])
             told = Told(call.pid, call.tid, call.time_ns, end_ns, call.function, call.values, call.result)
             touches = self.world.see(told)
             self._call_rows.append(self._row(call, process))
@@ -165,14 +168,12 @@ class Filling:
                 shared = Scene(self.world, self._descriptions, told).shared(effect)
                 self._makers[call.result & 0xFFFFFFFF] = (call.time_ns, shared)
 
-    def _start_processes(self, time_ns: int, made: int | None = None) -> None:
-        """All that are there at a time are known, and that which a call has `made`: it may begin later."""
-        if made is not None:
-            found = self._processes.find(made, time_ns)
-            if found is not None and found in self._waiting:
-                time_ns = max(time_ns, found["start_ns"])
+    def _start_processes(self, time_ns: int, needed: Sequence[dict[str, Any]] = ()) -> None:
+        """All that are there at a time are known, and those that are needed."""
+        time_ns = max([time_ns, *(row["start_ns"] for row in needed if row["process_id"] not in self._started)])
         while self._waiting and self._waiting[-1]["start_ns"] <= time_ns:
             row = self._waiting.pop()
+            self._started.add(row["process_id"])
             pid, parent, name = row["pid"], row["parent_pid"], row["executable"]
             start_ns = row["start_ns"]
             is_same = self._processes.find(pid, start_ns - 1) is not row

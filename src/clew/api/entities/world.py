@@ -92,10 +92,10 @@ class World:
         return holder
 
     def inherit(self, pid: int, descriptor: int, kind: str, name: str, time_ns: int, *, closes_on_exec: bool) -> Entity:
-        """A process has a descriptor already when it is met."""
+        """A process has a descriptor already when it is met, which was before all of its calls."""
         is_path = name.startswith("/")
         entity = self.things.at_path(name, time_ns, kind) if is_path else self.things.make(kind, name, time_ns)
-        self.holder(pid, time_ns).files.set(descriptor, time_ns, Slot(entity.entity_id, closes_on_exec))
+        self.holder(pid, time_ns).files.set(("fd", descriptor), 0, Slot(entity.entity_id, closes_on_exec))
         return entity
 
     def set_directory(self, pid: int, path: str, time_ns: int) -> None:
