@@ -61,6 +61,13 @@ _LOOK_SECONDS: Final = 0.1
     metavar="OUT.clew",
     help="Write a trace, too, with the calls and what they are about.",
 )
+@click.option(
+    "--mode",
+    type=click.Choice(["coverage", "counts", "full"]),
+    default="counts",
+    show_default=True,
+    help="With --trace: what else is recorded.",
+)
 @click.option("-c", "--count", "counts", is_flag=True, help="Add up calls, errors and time by name, at the end.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a call.")
 @click.option(
@@ -78,6 +85,7 @@ def command(
     limit: int,
     output: Path | None,
     trace: Path | None,
+    mode: str,
     counts: bool,
     as_json: bool,
 ) -> int:
@@ -94,7 +102,7 @@ def command(
     descriptions = load_built_in(files)
     with ExitStack() as stack:
         out = sys.stderr if output is None else stack.enter_context(output.open("w", encoding="utf-8"))
-        mode = "coverage" if trace is None else "counts"
+        mode = "coverage" if trace is None else mode
         if pid is None:
             session = stack.enter_context(clew.spawn(list(command_line), mode=mode, output=trace))
         else:

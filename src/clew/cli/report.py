@@ -89,7 +89,7 @@ def command(
 
 
 def _rank_calls(trace: Trace, by: str, n: int, pid: int | None, *, merge: bool) -> Ranked:
-    from clew.analysis.ranking.calls import rank_calls, rank_entities
+    from clew.analysis.calls.ranked_calls import rank_calls, rank_entities
     from clew.analysis.ranking.hottest import Ranked
 
     if by == "entity":

@@ -21,6 +21,7 @@ from clew.api.descriptions import Descriptions
 from clew.api.entities.scene import Scene, Told, Touch
 from clew.api.entities.world import World
 from clew.api.text import Pointed, Value, argument_text, result_text
+from clew.sessions.call_places import find_places
 from clew.store.appending import append_tables
 from clew.store.schema import SCHEMAS
 
@@ -220,7 +221,8 @@ class Filling:
             "result": call.result,
             "result_text": None if call.result is None else told,
             "error": error,
-            "pc": call.pc,
+            # A function was called from somewhere else.
+            "pc": call.pc if is_system_call else 0,
         }
 
     def _arguments(self, parameters: Any, values: Sequence[Value]) -> Iterator[dict[str, Any]]:
@@ -263,8 +265,7 @@ class Filling:
         calls = pa.concat_tables(self._calls)
         order = [("process_id", "ascending"), ("tid", "ascending"), ("time_ns", "ascending"), ("call_id", "ascending")]
         calls = calls.sort_by(order)
-        calls = _with_parents(calls)
-        calls = calls.drop_columns(["pc"])
+        calls = _with_places(_with_parents(calls), trace).drop_columns(["pc"])
         references = pa.concat_tables(self._references).sort_by([("process_id", "ascending"), ("call_id", "ascending")])
         return {"calls": calls, "references": references, "entities": self._entities()}
 
@@ -285,6 +286,14 @@ class Filling:
             for one in self.world.things.entities
         ]
         return pa.Table.from_pylist(rows, SCHEMAS["entities"])
+
+
+def _with_places(calls: pa.Table, trace: Trace) -> pa.Table:
+    """Calls with the blocks that made them, and where those were in the order of execution."""
+    for name, values in zip(("block_id", "position"), find_places(trace, calls), strict=True):
+        column = pa.array(values, pa.int64(), mask=values < 0)
+        calls = calls.set_column(calls.column_names.index(name), name, column)
+    return calls
 
 
 def _with_parents(calls: pa.Table) -> pa.Table:

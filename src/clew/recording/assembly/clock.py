@@ -30,7 +30,7 @@ _LATE_NS: Final = 60 * 10**9
 
 
 def set_start(process: RawProcess, offset_ns: object) -> RawProcess:
-    """The process, begun when its runtime says, not when it was noticed, which for a fork's child is milliseconds later.
+    """The process, begun when its runtime says: a fork's child is noticed milliseconds later.
 
     `offset_ns`: by how much CLOCK_REALTIME is ahead of CLOCK_MONOTONIC, if a recording tells.
     """

@@ -14,8 +14,8 @@ __all__ = ["machine_facts"]
 
 
 def machine_facts() -> dict[str, Any]:
-    """`architecture`, `kernel`, `cpu` (its model name, or empty), `processors`, `page_bytes`, and `clock_offset_ns`: by how
-    much CLOCK_REALTIME is ahead of CLOCK_MONOTONIC."""
+    """`architecture`, `kernel`, `cpu` (its model name, or empty), `processors`, `page_bytes`, and `clock_offset_ns`:
+    how far CLOCK_REALTIME is ahead of CLOCK_MONOTONIC."""
     system = os.uname()
     return {
         "architecture": system.machine,
