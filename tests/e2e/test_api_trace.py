@@ -129,3 +129,16 @@ def test_reports_add_up(trace: clew.Trace, folder: Path) -> None:
         assert sum(row["total_ns"] for row in rows) == sum(row["duration_ns"] or 0 for row in calls)
     (made,) = [row for row in report("--by", "entity") if row["name"] == f"{folder}/made"]
     assert made["roles"]["removed"] == 1 and made["processes"] > 1
+
+
+def test_what_is_added_up_in_the_program_is_what_was_told(tmp_path: Path, folder: Path) -> None:
+    trace = record(tmp_path, ["sh", "-c", f"ls {folder} /no/such/place; cat {folder}/moved"], "-c")
+    calls = trace.read("calls").to_pylist()
+    expected = Counter(row["name"] for row in calls)
+    failed = Counter(row["name"] for row in calls if row["error"] is not None)
+    lines = [line.split() for line in (tmp_path / "told").read_text().splitlines()[1:]]
+    told = {words[-1]: words for words in lines}
+    assert {name: int(words[1]) for name, words in told.items()} == expected | {"total": len(calls)}
+    assert {name: int(words[2]) for name, words in told.items() if len(words) == 4} == failed | {
+        "total": failed.total()
+    }

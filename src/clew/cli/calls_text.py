@@ -5,13 +5,33 @@ Runs in the controller.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from clew.cli.tables import Column, escaped, format_count, image_name, make_console, print_table
 
-__all__ = ["print_calls", "print_entities"]
+if TYPE_CHECKING:
+    from clew.sessions.api_counts import ApiCount
+
+__all__ = ["print_calls", "print_counts", "print_entities"]
 
 Row = dict[str, Any]
+
+
+def print_counts(out: TextIO, counts: list[ApiCount], *, failed: bool) -> None:
+    """How often calls were made, what took the longest first; with `failed` only those that failed."""
+    rows = [
+        (one.function.name, one.errors, one.errors, one.failed_ns)
+        if failed
+        else (one.function.name, one.calls, one.errors, one.total_ns)
+        for one in counts
+    ]
+    rows = sorted((row for row in rows if row[1]), key=lambda row: (-row[3], row[0]))
+    rows.append(
+        ("total", *(sum(column) for column in list(zip(*rows, strict=True))[1:])) if rows else ("total", 0, 0, 0)
+    )
+    print(f"{'seconds':>11} {'calls':>9} {'errors':>9}  call", file=out)
+    for name, calls, errors, total_ns in rows:
+        print(f"{total_ns / 1e9:11.6f} {calls:9} {errors or '':>9}  {name}", file=out)
 
 
 def print_calls(rows: list[Row], *, has_processes: bool) -> None:

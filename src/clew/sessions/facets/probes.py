@@ -105,6 +105,11 @@ class ProbesFacet:
         CaptureError, UsageError."""
         return self._probes.log_all(self._captures, wishes)
 
+    def add_up_all(self, wishes: Iterable[tuple[str | int, AggregateWish, bool]]) -> list[Aggregate]:
+        """Several aggregates at once, each of a function, what is added up, and whether it is when that returns: the
+        process is stopped once. Raises CaptureError, UsageError."""
+        return self._probes.add_up_all(self._aggregate_room, wishes)
+
     def aggregate(
         self,
         where: str | int,
