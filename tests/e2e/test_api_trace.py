@@ -132,7 +132,7 @@ def test_reports_add_up(trace: clew.Trace, folder: Path) -> None:
 
 
 def test_what_is_added_up_in_the_program_is_what_was_told(tmp_path: Path, folder: Path) -> None:
-    trace = record(tmp_path, ["sh", "-c", f"ls {folder} /no/such/place; cat {folder}/moved"], "-c")
+    trace = record(tmp_path, ["sh", "-c", f"ls {folder} /no/such/place; cat /etc/hostname"], "-c")
     calls = trace.read("calls").to_pylist()
     expected = Counter(row["name"] for row in calls)
     failed = Counter(row["name"] for row in calls if row["error"] is not None)
