@@ -97,7 +97,7 @@ def command(
     from clew.api.reading import load_built_in
     from clew.cli.calls_text import print_counts
     from clew.sessions.api_calls import ApiLog
-    from clew.sessions.api_counts import ApiCounts
+    from clew.sessions.api_counts import ApiCounts, count_calls
     from clew.sessions.call_tables import CallTables
 
     descriptions = load_built_in(files)
@@ -111,8 +111,8 @@ def command(
         tables = None if trace is None else CallTables(descriptions, session.pid)
         end = None if duration is None else time.monotonic() + duration
         # Added up in the program itself, without a word of single calls.
-        counted = ApiCounts(session, descriptions, filters) if counts else None
-        log = None if counts and trace is None else ApiLog(session, descriptions, filters, keeps=trace is not None)
+        counted = ApiCounts(session, descriptions, filters) if counts and trace is None else None
+        log = None if counted is not None else ApiLog(session, descriptions, filters, keeps=trace is not None)
         teller = None if counts else _Teller(out, descriptions, limit, failed=failed, as_json=as_json)
         if pid is None:
             session.resume()
@@ -122,6 +122,8 @@ def command(
         if tables is not None and log is not None:
             session.detach()
             tables.write(session.trace, log.batches())
+            if counts:
+                print_counts(out, count_calls(session.trace), failed=failed)
     if pid is not None:
         return 0
     # As shells have it: 128 and the signal's number.

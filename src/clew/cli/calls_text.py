@@ -20,9 +20,7 @@ Row = dict[str, Any]
 def print_counts(out: TextIO, counts: list[ApiCount], *, failed: bool) -> None:
     """How often calls were made, what took the longest first; with `failed` only those that failed."""
     rows = [
-        (one.function.name, one.errors, one.errors, one.failed_ns)
-        if failed
-        else (one.function.name, one.calls, one.errors, one.total_ns)
+        (one.name, one.errors, one.errors, one.failed_ns) if failed else (one.name, one.calls, one.errors, one.total_ns)
         for one in counts
     ]
     rows = sorted((row for row in rows if row[1]), key=lambda row: (-row[3], row[0]))

@@ -9,15 +9,16 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from clew.api.captures import capture_of
-from clew.api.description import MAX_ERRNO, Function
+from clew.api.description import MAX_ERRNO
 from clew.dataclass import dataclass
 from clew.sessions.aggregate_table import AggregateWish
 
 if TYPE_CHECKING:
     from clew.api.descriptions import Descriptions
     from clew.sessions.session import Session
+    from clew.store.trace import Trace
 
-__all__ = ["ApiCount", "ApiCounts"]
+__all__ = ["ApiCount", "ApiCounts", "count_calls"]
 
 _HAS_FAILED: Final = f"retval < 0 && retval >= -{MAX_ERRNO}"
 _DURATION: Final = "duration"
@@ -25,9 +26,9 @@ _DURATION: Final = "duration"
 
 @dataclass(frozen=True)
 class ApiCount:
-    """Calls of `function`: how many, how many of them failed, and how long they took, all and those, in nanoseconds."""
+    """Calls of function `name`: how many, how many failed, and how long they took, all and those, in nanoseconds."""
 
-    function: Function
+    name: str
     calls: int
     errors: int
     total_ns: int
@@ -63,5 +64,18 @@ class ApiCounts:
             calls, errors = (sum(row["count"] for row in some) for some in (rows, failed))
             total_ns, failed_ns = (sum(row.get("sum") or 0 for row in some) for some in (rows, failed))
             if calls:
-                found.append(ApiCount(function, calls, errors, total_ns, failed_ns))
+                found.append(ApiCount(function.name, calls, errors, total_ns, failed_ns))
         return found
+
+
+def count_calls(trace: Trace) -> list[ApiCount]:
+    """The calls that a trace has, added up by their names."""
+    found: dict[str, list[int]] = {}
+    for piece in trace.iter_pieces("calls", ["name", "error", "duration_ns"]):
+        columns = (piece[name].to_pylist() for name in piece.column_names)
+        for name, error, duration_ns in zip(*columns, strict=True):
+            sums = found.setdefault(name, [0, 0, 0, 0])
+            for index, number in enumerate((1, duration_ns or 0)):
+                sums[2 * index] += number
+                sums[2 * index + 1] += number if error is not None else 0
+    return [ApiCount(name, *sums) for name, sums in found.items()]
