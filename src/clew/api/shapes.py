@@ -14,10 +14,12 @@ from clew.api.description import (
     ERROR_CONVENTIONS,
     FILTERS,
     MAX_ARGUMENTS,
+    MAX_STRUCT_BYTES,
     MOMENTS,
     PARAMETER_TYPES,
     RAW_TYPES,
     RESULT,
+    SIDES,
     TABLE_KINDS,
 )
 from clew.dataclass import dataclass
@@ -30,7 +32,10 @@ __all__ = [
     "FLAG_TABLE",
     "FUNCTION",
     "LIBRARY",
+    "MEMBER",
+    "MEMBER_CONDITION",
     "PARAMETER",
+    "STRUCT",
     "SYSTEM_CALL",
     "VARIANTS",
     "Key",
@@ -41,7 +46,8 @@ __all__ = [
 class Key:
     """A key: the Python type of its value (a list or object is looked into by who knows what is in it).
 
-    `words`: the strings that are allowed; none: all but the empty one. `least` and `most`: the range of a number.
+    `words`: the strings that are allowed; none: all but the empty one, and that one where `may_be_empty`. `least` and
+    `most`: the range of a number.
     """
 
     type: type
@@ -49,6 +55,7 @@ class Key:
     words: tuple[str, ...] = ()
     least: int | None = None
     most: int | None = None
+    may_be_empty: bool = False
 
 
 _TEXT: Final = Key(str)
@@ -56,15 +63,45 @@ _NAME: Final = Key(str, is_needed=True)
 _MASK: Final = Key(int, least=1)
 _ARGUMENT: Final = Key(int, is_needed=True, least=0, most=MAX_ARGUMENTS - 1)
 _PARAMETER: Final = Key(int, least=RESULT, most=MAX_ARGUMENTS - 1)
+_BYTES: Final = Key(int, is_needed=True, least=0, most=MAX_STRUCT_BYTES)
+_ELEMENTS: Final = Key(int, least=1, most=MAX_STRUCT_BYTES)
+_RAW_TYPE: Final = Key(str, is_needed=True, words=RAW_TYPES)
 
 DOCUMENT: Final = {
     "$schema": _TEXT,
     "Source": _TEXT,
     "FlagTables": Key(dict),
+    "Structs": Key(dict),
     "SystemCalls": Key(list),
     "Libraries": Key(list),
 }
 FLAG_TABLE: Final = {"Kind": Key(str, is_needed=True, words=TABLE_KINDS), "Values": Key(list, is_needed=True)}
+STRUCT: Final = {
+    "Size": Key(int, is_needed=True, least=1, most=MAX_STRUCT_BYTES),
+    "Members": Key(list, is_needed=True),
+    "Plain": Key(bool),
+    "More": Key(bool),
+    "Length": _TEXT,
+    "Align": Key(int, least=1, most=64),
+}
+MEMBER: Final = {
+    "Name": _NAME,
+    "Offset": _BYTES,
+    "Size": _BYTES,
+    "CType": _NAME,
+    "RawType": _RAW_TYPE,
+    "Leads": Key(bool),
+    "Flags": _TEXT,
+    "Struct": _TEXT,
+    "Count": _TEXT,
+    "Elements": _ELEMENTS,
+    "Bytes": _TEXT,
+    "If": Key(list),
+    "Many": Key(bool),
+    "Detail": Key(bool),
+    "Side": Key(str, words=SIDES),
+}
+MEMBER_CONDITION: Final = {"Member": _NAME, "Values": Key(list, is_needed=True), "Mask": _MASK, "Not": Key(bool)}
 LIBRARY: Final = {"Name": _NAME, "Functions": Key(list, is_needed=True)}
 FUNCTION: Final = {
     "Name": _NAME,
@@ -81,7 +118,7 @@ PARAMETER: Final = {
     "Index": Key(int, is_needed=True, least=RESULT, most=MAX_ARGUMENTS - 1),
     "Name": _NAME,
     "CType": _NAME,
-    "RawType": Key(str, is_needed=True, words=RAW_TYPES),
+    "RawType": _RAW_TYPE,
     "Type": Key(str, words=PARAMETER_TYPES),
     "EntityType": _TEXT,
     "Flags": _TEXT,
@@ -90,6 +127,12 @@ PARAMETER: Final = {
     "Count": _PARAMETER,
     "Bytes": _PARAMETER,
     "Room": _PARAMETER,
+    "Struct": _TEXT,
+    "Elements": _ELEMENTS,
+    "Ended": Key(bool),
+    "Total": _PARAMETER,
+    "Coded": Key(int, least=0, most=MAX_ARGUMENTS - 1),
+    "Behind": Key(str, may_be_empty=True),
     "Conditional": Key(dict),
 }
 CONDITION: Final = {"Index": _ARGUMENT, "Flags": Key(list, is_needed=True)}
@@ -99,5 +142,6 @@ CASE: Final = {
     "Label": _TEXT,
     "Arguments": Key(int, least=0, most=MAX_ARGUMENTS),
     "Parameters": Key(list),
+    "Variants": Key(dict),
 }
 EFFECT: Final = {"Effect": Key(str, is_needed=True, words=EFFECTS), "Parameters": Key(list, is_needed=True)}

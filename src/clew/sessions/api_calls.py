@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from clew.api.captures import CallCapture, capture_of
 from clew.api.description import Function
-from clew.api.text import Value
+from clew.api.pieces import Value
 from clew.dataclass import dataclass
 from clew.sessions.call_logs import read_together
 
@@ -58,7 +58,7 @@ class ApiLog:
             for number, function in sorted(descriptions.system_calls.items())
             if not wanted or function.filter in wanted
         ]
-        self._logs = [_Log.of(session, number, function) for number, function in chosen]
+        self._logs = [_Log.of(session, number, function, descriptions) for number, function in chosen]
 
     def read(self) -> list[ApiCall]:
         """The calls that have returned since this was asked last, in that order; or begun, of those that never return.
@@ -80,8 +80,8 @@ class _Log:
     log: CallLog
 
     @classmethod
-    def of(cls, session: Session, number: int, function: Function) -> _Log:
-        capture = capture_of(function)
+    def of(cls, session: Session, number: int, function: Function, descriptions: Descriptions) -> _Log:
+        capture = capture_of(function, descriptions)
         add = session.log_returns if capture.returns else session.log_calls
         return cls(capture, add(f"syscall:{number}", capture=list(capture.expressions)))
 

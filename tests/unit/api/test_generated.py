@@ -36,11 +36,12 @@ print fmt: "dfd: 0x%08lx"
 
 def sources(hints: dict[str, Any], *prototypes: str) -> Sources:
     made: dict[str, Any] = {"Renamed": {}, "Prototypes": [], "Filters": {"Other": "*"}, "Results": {"int": "*"}}
-    made |= {"In": [], "InOut": [], "Calls": {}}
+    made |= {"In": [], "InOut": [], "Structs": {}, "Calls": {}}
     parsed = parse_prototypes(list(prototypes))
     numbers = {name: {"x86_64": index} for index, name in enumerate(parsed)}
     tables = {"modes": {"kind": "flags", "fields": [[3, "M_A|M_B"]]}}
-    return Sources(parsed, numbers, tables, {"modes": [("M_A", 0), ("M_B", 1), ("M_C", 4)]}, made | hints, "here")
+    values = {"modes": [("M_A", 0), ("M_B", 1), ("M_C", 4)]}
+    return Sources(parsed, numbers, tables, values, made | hints, {}, {}, "here")
 
 
 def only_call(made: Sources) -> dict[str, Any]:
@@ -115,7 +116,7 @@ def test_values_are_worked_out_by_a_compiler() -> None:
         ("void *", "uargs", "pointer"),
         ("struct stat *", "statbuf", "struct"),
         ("struct sockaddr *", "addr", "sockaddr"),
-        ("const struct iovec *", "vec", "iovec"),
+        ("const struct iovec *", "vec", "struct"),
         ("const struct __kernel_timespec *", "uts", "timespec"),
         ("struct iocb * *", "iocbpp", "pointer"),
         ("int *", "fildes", "pointer"),

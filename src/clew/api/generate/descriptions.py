@@ -29,7 +29,7 @@ SCHEMA: Final = "schema.json"
 CALL_KEYS: Final = ("Variants", "Effects")
 """What hints of a call may have beside arguments' names."""
 
-_INDEX_KEYS: Final = ("Count", "Bytes")
+_INDEX_KEYS: Final = ("Count", "Bytes", "Total", "Coded")
 
 
 class HintError(ValueError):
@@ -40,7 +40,7 @@ def flag_tables_content(sources: Sources) -> dict[str, Any]:
     """The file of tables. Raises HintError where a table has no values."""
     tables = {}
     for name, table in sources.flag_tables.items():
-        values = sources.flag_values.get(name)
+        values = sources.flag_values.get(name) or table.get("values")
         if not values:
             raise HintError(f"table {name} has no values")
         ordered = reversed(values) if table.get("is_descending") else values
@@ -107,7 +107,8 @@ class _Maker:
         result = {"Index": RESULT_INDEX, "Name": RESULT_NAME, "CType": "long", "RawType": raw_type}
         if raw_type == "fd":
             result |= {"Type": "Reference", "EntityType": "File"}
-        parameters = [describe_argument(arguments, index) for index in range(len(arguments))] + [result]
+        described = (describe_argument(arguments, index) for index in range(len(arguments)))
+        parameters = [*(self._with_struct(parameter) for parameter in described), result]
         by_name = {parameter["Name"]: parameter for parameter in parameters}
         self._direct(name, parameters)
         said = list(self._said(name, by_name))
@@ -127,6 +128,12 @@ class _Maker:
             made["Effects"] = [{"Effect": "UseReference", "Parameters": [index]} for index in sorted(used)]
         made["Parameters"] = parameters
         return made
+
+    def _with_struct(self, parameter: dict[str, Any]) -> dict[str, Any]:
+        """A parameter with the name of the structure that it leads to, if hints have that of its C type."""
+        words = (word for word in parameter["CType"].split() if word not in ("const", "struct"))
+        name = self._hints["Structs"].get(" ".join(words))
+        return parameter if name is None else parameter | {"RawType": "struct", "Struct": name}
 
     def _direct(self, name: str, parameters: list[dict[str, Any]]) -> None:
         for key, direction in (("InOut", "inout"), ("In", "in")):
@@ -165,7 +172,8 @@ class _Maker:
                 if key == "Bytes" and value == RESULT_NAME and key in parameter:
                     # A result can be how much there would have been.
                     parameter["Room"] = parameter[key]
-                parameter.pop("Count" if key == "Bytes" else "Bytes", None)
+                if key in ("Count", "Bytes"):
+                    parameter.pop("Count" if key == "Bytes" else "Bytes", None)
                 parameter[key] = _index(value, by_name)
             elif key == "Conditional":
                 parameter[key] = {"Index": _index(value["Index"], by_name), "Flags": value["Flags"]}
@@ -177,7 +185,7 @@ class _Maker:
     def _variants(self, said: dict[str, Any], by_name: dict[str, Any]) -> dict[str, Any]:
         cases = []
         for case in said["Cases"]:
-            made = {key: value for key, value in case.items() if key != "Parameters"}
+            made = {key: value for key, value in case.items() if key not in ("Parameters", "Variants")}
             parameters = []
             for name, change in case.get("Parameters", {}).items():
                 parameter = dict(by_name[name])
@@ -185,6 +193,8 @@ class _Maker:
                 parameters.append(parameter)
             if parameters:
                 made["Parameters"] = parameters
+            if "Variants" in case:
+                made["Variants"] = self._variants(case["Variants"], by_name)
             cases.append(made)
         return (
             {"By": _index(said["By"], by_name)} | {key: said[key] for key in said if key == "Mask"} | {"Cases": cases}
@@ -237,5 +247,8 @@ def _format_call(call: dict[str, Any]) -> str:
 
 
 def _format_table(name: str, table: dict[str, Any]) -> str:
-    rows = ",\n".join(f"   {json.dumps(row)}" for row in table["Values"])
-    return f'  {json.dumps(name)}: {{"Kind": {json.dumps(table["Kind"])}, "Values": [\n{rows}\n  ]}}'
+    """A table or a structure: a line for its head, and for each of its rows."""
+    (key, lines) = next((key, value) for key, value in table.items() if isinstance(value, list))
+    rows = ",\n".join(f"   {json.dumps(row)}" for row in lines)
+    head = json.dumps({name: value for name, value in table.items() if name != key})
+    return f"  {json.dumps(name)}: {head[:-1]}, {json.dumps(key)}: [\n{rows}\n  ]}}"

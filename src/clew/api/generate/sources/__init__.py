@@ -16,12 +16,18 @@ __all__ = [
     "FLAG_HEADERS",
     "FLAG_VALUES",
     "HINTS",
+    "LAYOUTS",
     "NUMBERS",
     "PROTOTYPES",
     "SOURCES",
+    "STRUCTS",
+    "STRUCT_HEADERS",
     "Argument",
+    "Layout",
+    "LayoutMember",
     "Sources",
     "parse_flag_values",
+    "parse_layouts",
     "parse_numbers",
     "parse_prototypes",
     "read_sources",
@@ -33,6 +39,9 @@ NUMBERS: Final = "numbers.txt"
 FLAG_HEADERS: Final = "flag_headers.toml"
 FLAG_VALUES: Final = "flag_values.txt"
 HINTS: Final = "hints.json"
+STRUCT_HEADERS: Final = "struct_headers.toml"
+LAYOUTS: Final = "layouts.txt"
+STRUCTS: Final = "structs.json"
 
 _PROTOTYPE: Final = re.compile(r"(?P<name>\w+)\((?P<arguments>.*)\)")
 _ARGUMENT: Final = re.compile(r"(?P<type>.*[ *])(?P<name>\w+)")
@@ -47,12 +56,30 @@ class Argument:
 
 
 @dataclass(frozen=True)
+class LayoutMember:
+    """A member of a structure: where it begins, how many bytes it has, its C type."""
+
+    offset: int
+    size: int
+    c_type: str
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A structure of `size` bytes, with its members by their paths, as `sq_off.head`."""
+
+    size: int
+    members: dict[str, LayoutMember]
+
+
+@dataclass(frozen=True)
 class Sources:
     """All that descriptions are made of.
 
     `prototypes`: arguments by name of the call. `numbers`: numbers by architecture, by name of the call. `flag_tables`:
     what `flag_headers.toml` says of each table. `flag_values`: names and values by table. `hints`: the file's content.
-    `origin`: the first line of the prototypes, which says which kernel they are of.
+    `layouts`: structures by name. `structs`: which members of them are told, and how. `origin`: the first line of the
+    prototypes, which says which kernel they are of.
     """
 
     prototypes: dict[str, list[Argument]]
@@ -60,6 +87,8 @@ class Sources:
     flag_tables: dict[str, dict[str, Any]]
     flag_values: dict[str, list[tuple[str, int]]]
     hints: dict[str, Any]
+    layouts: dict[str, Layout]
+    structs: dict[str, Any]
     origin: str
 
 
@@ -106,14 +135,30 @@ def parse_flag_values(lines: list[str]) -> dict[str, list[tuple[str, int]]]:
     return tables
 
 
+def parse_layouts(lines: list[str]) -> dict[str, Layout]:
+    """Structures by name, of lines `[name] size` and, behind them, `member offset size type`."""
+    layouts: dict[str, Layout] = {}
+    layout = Layout(0, {})
+    for line in lines:
+        if line.startswith("["):
+            name, size = line.removeprefix("[").split("] ")
+            layout = layouts[name] = Layout(int(size), {})
+        else:
+            path, offset, own_size, c_type = line.split(" ", 3)
+            layout.members[path] = LayoutMember(int(offset), int(own_size), c_type)
+    return layouts
+
+
 def read_sources(folder: Path = SOURCES) -> Sources:
     """Read the files of `folder`."""
-    texts = {name: (folder / name).read_text(encoding="utf-8") for name in (PROTOTYPES, NUMBERS, FLAG_VALUES)}
+    texts = {name: (folder / name).read_text(encoding="utf-8") for name in (PROTOTYPES, NUMBERS, FLAG_VALUES, LAYOUTS)}
     return Sources(
         parse_prototypes(_lines(texts[PROTOTYPES])),
         parse_numbers(_lines(texts[NUMBERS])),
         tomllib.loads((folder / FLAG_HEADERS).read_text(encoding="utf-8")),
         parse_flag_values(_lines(texts[FLAG_VALUES])),
         json.loads((folder / HINTS).read_text(encoding="utf-8")),
+        parse_layouts(_lines(texts[LAYOUTS])),
+        json.loads((folder / STRUCTS).read_text(encoding="utf-8")),
         texts[PROTOTYPES].splitlines()[0].removeprefix("# "),
     )
