@@ -81,8 +81,6 @@ def size_of(
     if raw_type in _FIXED_BYTES:
         return str(_FIXED_BYTES[raw_type]), None
     struct = descriptions.struct(parameter.struct)
-    if parameter.coded_index is not None:
-        return f"({words.argument(parameter.coded_index)} >> 16 & 0x3fff)", MAX_CAPTURE_TEXT
     if struct is not None and parameter.elements is not None:
         return str(min(parameter.elements * struct.size, MAX_CAPTURE_TEXT)), None
     count = _said(parameter.count, function, words)
@@ -155,7 +153,11 @@ class _Walk:
         if struct.length is not None or depth >= len(_INNER_ELEMENTS):
             return
         each = [
-            list(self.struct(struct, _at(address, index * struct.size), (*path, index), _is_there(index, count), depth + 1))
+            list(
+                self.struct(
+                    struct, _at(address, index * struct.size), (*path, index), _is_there(index, count), depth + 1
+                )
+            )
             for index in range(n_elements)
         ]
         for pieces in each:

@@ -58,13 +58,13 @@ class CallCapture:
         registers = [_number(value) for value in fields[: self.n_arguments]]
         values: list[Value] = list(registers)
         result, duration = (_number(value) for value in fields[-2:]) if self.returns else (None, None)
-        # Nothing was written then.
         has_failed = self.function.has_failed(result)
         found: dict[int, dict[tuple[bool, Path], bytes]] = {}
         for one in self.taken:
             data = fields[one.field]
             pieces = found.setdefault(one.index, {})
-            if isinstance(data, bytes) and not (one.is_answer and has_failed) and (data or one.is_sure):
+            is_written = not one.is_answer or has_failed == self.function.arguments[one.index].is_failed
+            if isinstance(data, bytes) and is_written and (data or one.is_sure):
                 pieces.setdefault((one.is_answer, one.path), data)
         for index, pieces in found.items():
             address = registers[index]
@@ -127,17 +127,19 @@ def capture_of(function: Function, descriptions: Descriptions) -> CallCapture:
         if not parameter.is_pointer:
             continue
         is_both = parameter.direction == "inout"
+        late = root_piece(parameter, function, descriptions, returned)
         if is_both or not _is_answer(parameter):
-            plan.add_begun(parameter.index, (), root_piece(parameter, function, descriptions, begun))
+            early = root_piece(parameter, function, descriptions, begun)
+            plan.add_begun(parameter.index, (), early, None if is_both else late)
         if is_both or _is_answer(parameter):
-            plan.add_returned(parameter.index, (), root_piece(parameter, function, descriptions, returned))
+            plan.add_returned(parameter.index, (), late)
     for index, text, is_answer in variant_pieces(function, descriptions):
         (plan.add_returned if is_answer else plan.add_begun)(index, (), text, is_sure=False)
     for parameter in arguments:
         words = returned if _is_answer(parameter) else begun
         pieces = list(inner_pieces(parameter, function, descriptions, words))[:_MAX_INNER]
-        late = list(inner_pieces(parameter, function, descriptions, returned))
-        for (path, text), (_, late_text) in zip(pieces, late, strict=False):
+        later = list(inner_pieces(parameter, function, descriptions, returned))
+        for (path, text), (_, late_text) in zip(pieces, later, strict=False):
             if _is_answer(parameter):
                 plan.add_returned(parameter.index, path, text)
             else:

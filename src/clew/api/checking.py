@@ -181,7 +181,7 @@ def _references(
     for name in ("Count", "Bytes", "Room", "Total", "Coded"):
         if is_a(parameter.get(name), int) and parameter[name] in range(RESULT, MAX_ARGUMENTS):
             yield from _index(f"{path}.{name}", parameter[name], known)
-            if raw_type and raw_type not in POINTERS:
+            if raw_type and raw_type not in POINTERS and name != "Coded":
                 yield f"{path}.{name}", f"what has the raw type {raw_type} leads to nothing"
     if "Room" in parameter and "Bytes" not in parameter:
         yield f"{path}.Room", "is of use beside Bytes only"

@@ -73,7 +73,7 @@ def _references(
             yield f"{path}.Struct", "is of use beside the raw type struct only"
     elif raw_type == "struct":
         yield path, "Struct is missing"
-    for name in ("Count", "Bytes"):
+    for name in ("Count", "Bytes", "Total"):
         other = member.get(name)
         if isinstance(other, str) and other and other not in members:
             yield f"{path}.{name}", f"there is no member {told(other)}"

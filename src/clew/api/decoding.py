@@ -128,6 +128,8 @@ class _Decoder:
         if member.leads:
             return self._led_to(struct, member, int.from_bytes(own[:_ADDRESS_BYTES], "little"), data, path, depth)
         inner = self._descriptions.struct(member.struct)
+        if self._left is not None and member.total_name is not None:
+            self._left = number_of(struct, member.total_name, data)
         if inner is not None:
             if member.is_many:
                 return self.sequence(inner, own, path, depth + 1, is_cut=False)
@@ -139,7 +141,7 @@ class _Decoder:
 
     def _led_to(self, struct: Struct, member: Member, address: int, data: bytes, path: Path, depth: int) -> Item:
         piece = self._inner.get(path)
-        if piece is None or not address:
+        if piece is None or not address or not (piece or member.raw_type == "buffer" or member.is_array):
             return Address(address)
         inner = self._descriptions.struct(member.struct)
         length = number_of(struct, member.size_name, data)

@@ -120,6 +120,7 @@ class Parameter:
     is 0) tell how many, an array. `total_index` is that of the parameter that says how many bytes were moved, of all
     that the structures lead to. `coded_index` is that of an argument that has how many bytes it leads to in its bits 16
     to 29. `behind`: what it leads to afterwards is told behind the result, under that name, which may be empty.
+    `is_failed`: it is written to only where the call fails.
     """
 
     index: int
@@ -141,6 +142,7 @@ class Parameter:
     total_index: int | None = None
     coded_index: int | None = None
     behind: str | None = None
+    is_failed: bool = False
 
     @property
     def is_pointer(self) -> bool:
@@ -172,7 +174,8 @@ class Member:
     members that say how many elements or bytes there are; `elements` is how many of what it leads to, always; and of
     what `is_many` as many are in it as it has room for. It is there only if all `conditions` hold. `is_detail`: only
     told where all is wanted. `side` is where it is told of what is told twice: as an argument (in), or behind the
-    result (out); change: before and behind, where it changes.
+    result (out); change: before and behind, where it changes. `total_name`: the member that says how many bytes were
+    moved, of all that it leads to.
     """
 
     name: str
@@ -190,6 +193,7 @@ class Member:
     is_many: bool = False
     is_detail: bool = False
     side: str | None = None
+    total_name: str | None = None
 
     @property
     def is_array(self) -> bool:

@@ -170,6 +170,7 @@ def _member(said: dict[str, Any]) -> Member:
         said.get("Many", False),
         said.get("Detail", False),
         said.get("Side"),
+        said.get("Total"),
     )
 
 
@@ -217,6 +218,7 @@ def _parameter(said: dict[str, Any]) -> Parameter:
         said.get("Total"),
         said.get("Coded"),
         said.get("Behind"),
+        said.get("Failed", False),
     )
 
 

@@ -100,6 +100,7 @@ MEMBER: Final = {
     "Many": Key(bool),
     "Detail": Key(bool),
     "Side": Key(str, words=SIDES),
+    "Total": _TEXT,
 }
 MEMBER_CONDITION: Final = {"Member": _NAME, "Values": Key(list, is_needed=True), "Mask": _MASK, "Not": Key(bool)}
 LIBRARY: Final = {"Name": _NAME, "Functions": Key(list, is_needed=True)}
@@ -133,6 +134,7 @@ PARAMETER: Final = {
     "Total": _PARAMETER,
     "Coded": Key(int, least=0, most=MAX_ARGUMENTS - 1),
     "Behind": Key(str, may_be_empty=True),
+    "Failed": Key(bool),
     "Conditional": Key(dict),
 }
 CONDITION: Final = {"Index": _ARGUMENT, "Flags": Key(list, is_needed=True)}

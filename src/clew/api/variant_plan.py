@@ -46,6 +46,10 @@ def variant_pieces(function: Function, descriptions: Descriptions) -> Iterator[t
                 for size in sorted({size for size in sizes.values() if isinstance(size, int)})
                 if (values := [value for value, one in sizes.items() if one == size])
             ]
+            if base.coded_index == variants.by:
+                # Requests of ioctl say in two bits which way it goes, and how much it is.
+                way = f"({chosen} >> 31)" if is_answer else f"({chosen} >> 30 & 1)"
+                total.append(f"{way}*({chosen} >> 16 & 0x3fff)")
             if total:
                 yield base.index, f"bytes({own}, {' + '.join(total)}, {MAX_CAPTURE_TEXT})", is_answer
             if strings:

@@ -19,6 +19,8 @@ __all__ = [
     "LAYOUTS",
     "NUMBERS",
     "PROTOTYPES",
+    "REQUESTS",
+    "REQUEST_HEADERS",
     "SOURCES",
     "STRUCTS",
     "STRUCT_HEADERS",
@@ -30,6 +32,7 @@ __all__ = [
     "parse_layouts",
     "parse_numbers",
     "parse_prototypes",
+    "parse_requests",
     "read_sources",
 ]
 
@@ -42,6 +45,8 @@ HINTS: Final = "hints.json"
 STRUCT_HEADERS: Final = "struct_headers.toml"
 LAYOUTS: Final = "layouts.txt"
 STRUCTS: Final = "structs.json"
+REQUEST_HEADERS: Final = "request_headers.toml"
+REQUESTS: Final = "requests.txt"
 
 _PROTOTYPE: Final = re.compile(r"(?P<name>\w+)\((?P<arguments>.*)\)")
 _ARGUMENT: Final = re.compile(r"(?P<type>.*[ *])(?P<name>\w+)")
@@ -79,7 +84,7 @@ class Sources:
     `prototypes`: arguments by name of the call. `numbers`: numbers by architecture, by name of the call. `flag_tables`:
     what `flag_headers.toml` says of each table. `flag_values`: names and values by table. `hints`: the file's content.
     `layouts`: structures by name. `structs`: which members of them are told, and how. `origin`: the first line of the
-    prototypes, which says which kernel they are of.
+    prototypes, which says which kernel they are of. `requests`: name, number and C type of ioctl's.
     """
 
     prototypes: dict[str, list[Argument]]
@@ -90,6 +95,7 @@ class Sources:
     layouts: dict[str, Layout]
     structs: dict[str, Any]
     origin: str
+    requests: tuple[tuple[str, int, str], ...] = ()
 
 
 def _lines(text: str) -> list[str]:
@@ -149,16 +155,40 @@ def parse_layouts(lines: list[str]) -> dict[str, Layout]:
     return layouts
 
 
+def parse_requests(lines: list[str]) -> tuple[tuple[str, int, str], ...]:
+    """Requests of lines `NAME number type`, of which the type may be missing."""
+    rows = (line.split(" ", 2) for line in lines)
+    return tuple((name, int(number, 0), " ".join(c_type)) for name, number, *c_type in rows)
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_once)
+    return content
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object. Raises ValueError where it has a key twice, of which one would be lost."""
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"twice: {', '.join(sorted({key for key in keys if keys.count(key) > 1}))}")
+    return made
+
+
 def read_sources(folder: Path = SOURCES) -> Sources:
     """Read the files of `folder`."""
-    texts = {name: (folder / name).read_text(encoding="utf-8") for name in (PROTOTYPES, NUMBERS, FLAG_VALUES, LAYOUTS)}
+    texts = {
+        name: (folder / name).read_text(encoding="utf-8")
+        for name in (PROTOTYPES, NUMBERS, FLAG_VALUES, LAYOUTS, REQUESTS)
+    }
     return Sources(
         parse_prototypes(_lines(texts[PROTOTYPES])),
         parse_numbers(_lines(texts[NUMBERS])),
         tomllib.loads((folder / FLAG_HEADERS).read_text(encoding="utf-8")),
         parse_flag_values(_lines(texts[FLAG_VALUES])),
-        json.loads((folder / HINTS).read_text(encoding="utf-8")),
+        _read_json(folder / HINTS),
         parse_layouts(_lines(texts[LAYOUTS])),
-        json.loads((folder / STRUCTS).read_text(encoding="utf-8")),
+        _read_json(folder / STRUCTS),
         texts[PROTOTYPES].splitlines()[0].removeprefix("# "),
+        parse_requests(_lines(texts[REQUESTS])),
     )
