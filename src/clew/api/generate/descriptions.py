@@ -18,7 +18,6 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-from clew.api.description import POINTERS
 from clew.api.generate.rules import describe_argument
 from clew.api.generate.sources import Argument, Sources, parse_prototypes
 
@@ -139,7 +138,7 @@ class _Maker:
 
     def _with_struct(self, parameter: dict[str, Any]) -> dict[str, Any]:
         """A parameter with the name of the structure that it leads to, if hints have that of its C type."""
-        name = self._struct_of(parameter["CType"]) if parameter["RawType"] in POINTERS else None
+        name = self._struct_of(parameter["CType"]) if _is_address(parameter["CType"]) else None
         return parameter if name is None else parameter | {"RawType": "struct", "Struct": name}
 
     def _struct_of(self, c_type: str) -> str | None:
@@ -238,6 +237,10 @@ def _without_default(parameter: dict[str, Any]) -> dict[str, Any]:
     if parameter.get("Direction") == "in":
         del parameter["Direction"]
     return parameter
+
+
+def _is_address(c_type: str) -> bool:
+    return "*" in c_type or c_type in ("cap_user_header_t", "cap_user_data_t")
 
 
 def _index(name: str, by_name: dict[str, Any]) -> int:
