@@ -38,3 +38,12 @@ def test_what_does_not_hold_together_is_counted_and_dropped() -> None:
     broken.view(CAPTURE_RECORD)["continuations"] = 5
     sink.keep(7, broken)
     assert (sink.take(3), sink.n_damaged) == ([], 1)
+
+
+def test_what_comes_after_nothing_was_taken_is_taken_once() -> None:
+    sink = CaptureSink()
+    sink.watch(3)
+    before = sink.take(3)
+    sink.keep(7, capture(3))
+    assert before == []
+    assert len(sink.take(3)) == 1

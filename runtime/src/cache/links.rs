@@ -322,6 +322,22 @@ impl Cache {
         }
     }
 
+    /// Has an exit's jump lead where the exit says, if it was interrupted: code that is written costs whoever executes it.
+    pub fn restore_if_interrupted(&mut self, exit_id: ExitId) {
+        let exit = self.exit(exit_id);
+        if exit.patch == CachePc::NOWHERE {
+            return;
+        }
+        // SAFETY: as in `set_displacement`.
+        let is_interrupted = unsafe {
+            let word = writable(exit.patch.raw() - patching::WORD_OFFSET) as *mut u64;
+            patching::leads_to(word, exit.patch.raw(), exit.stub.raw())
+        };
+        if is_interrupted {
+            self.restore_exit(exit_id);
+        }
+    }
+
     /// Makes an exit's jump lead where the exit says, if that is still in use.
     pub fn restore_exit(&mut self, exit_id: ExitId) {
         let linked_to = self.exit(exit_id).linked_to;

@@ -129,12 +129,54 @@ def _function(path: str, function: object, tables: Tables, structs: frozenset[st
         yield f"{path}.Parameters", f"arguments have the indexes {', '.join(map(str, arguments))}: one is left out"
     for place, parameter in items_of(path, function, "Parameters"):
         yield from _references(place, parameter, by_index, known, tables, structs)
-    for place, effect in items_of(path, function, "Effects"):
-        yield from check_object(place, effect, shapes.EFFECT)
-        for inner, index in items_of(place, effect, "Parameters"):
-            yield from _index(inner, index, known)
+    yield from _effects(path, function, by_index, known, tables)
     if isinstance(function.get("Variants"), dict):
         yield from _variants(f"{path}.Variants", function["Variants"], by_index, known, tables, structs)
+
+
+def _effects(path: str, holder: object, by_index: dict[int, Any], known: set[int], tables: Tables) -> Found:
+    for place, effect in items_of(path, holder, "Effects"):
+        yield from check_object(place, effect, shapes.EFFECT)
+        if not isinstance(effect, dict):
+            continue
+        for inner, index in items_of(place, effect, "Parameters"):
+            yield from _index(inner, index, known)
+        said, kind = effect.get("Parameters"), effect.get("Effect")
+        if isinstance(said, list) and isinstance(kind, str) and kind in shapes.EFFECT_PARAMETERS:
+            least, most = shapes.EFFECT_PARAMETERS[kind]
+            if not least <= len(said) <= most:
+                wanted = str(least) if least == most else f"{least} to {most}"
+                yield f"{place}.Parameters", f"{len(said)} parameters; {kind} has {wanted}"
+        for inner, index in items_of(place, effect, "At"):
+            if index is not None:
+                yield from _index(inner, index, known)
+        if isinstance(effect.get("At"), list) and isinstance(said, list) and len(effect["At"]) != len(said):
+            yield f"{place}.At", "has not as many places as Parameters"
+        for name in ("Bytes", "Parent"):
+            if number_of(effect.get(name)) is not None:
+                yield from _index(f"{place}.{name}", effect[name], known)
+        switches = [(f"{place}.{name}", effect.get(name)) for name in ("CloseOnExec", "Conditional", "Unless")]
+        shares = effect.get("Shares")
+        if isinstance(shares, dict):
+            yield from check_object(f"{place}.Shares", shares, shapes.SHARES)
+            switches += [(f"{place}.Shares.{name}", value) for name, value in shares.items()]
+        for inner, value in switches:
+            if isinstance(value, dict):
+                yield from _condition(inner, value, by_index, known, tables)
+            elif value is not None and not isinstance(value, bool):
+                yield inner, f"{told(value)} is neither true nor a condition"
+
+
+def _condition(
+    place: str, condition: dict[str, Any], by_index: dict[int, Any], known: set[int], tables: Tables
+) -> Found:
+    yield from check_object(place, condition, shapes.CONDITION)
+    chosen = number_of(condition.get("Index"))
+    if chosen is not None and chosen >= 0:
+        yield from _index(f"{place}.Index", chosen, known)
+        if chosen in by_index:
+            for inner, name in items_of(place, condition, "Flags"):
+                yield from check_flag_name(inner, name, by_index[chosen], tables)
 
 
 def _parameters(path: str, holder: object, by_index: dict[int, Any]) -> Found:
@@ -187,14 +229,7 @@ def _references(
         yield f"{path}.Room", "is of use beside Bytes only"
     condition = parameter.get("Conditional")
     if isinstance(condition, dict):
-        place = f"{path}.Conditional"
-        yield from check_object(place, condition, shapes.CONDITION)
-        chosen = number_of(condition.get("Index"))
-        if chosen is not None and chosen >= 0:
-            yield from _index(f"{place}.Index", chosen, known)
-            if chosen in by_index:
-                for inner, name in items_of(place, condition, "Flags"):
-                    yield from check_flag_name(inner, name, by_index[chosen], tables)
+        yield from _condition(f"{path}.Conditional", condition, by_index, known, tables)
 
 
 def _variants(
@@ -227,5 +262,6 @@ def _variants(
             if index is not None and index not in known:
                 yield f"{inner}.Index", f"there is no parameter {index} to be replaced"
             yield from _references(inner, parameter, every, known, tables, structs)
+        yield from _effects(place, case, every, known, tables)
         if isinstance(case, dict) and isinstance(case.get("Variants"), dict):
             yield from _variants(f"{place}.Variants", case["Variants"], every, known, tables, structs)

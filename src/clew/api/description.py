@@ -24,6 +24,7 @@ __all__ = [
     "POINTERS",
     "RAW_TYPES",
     "RESULT",
+    "SHARED",
     "SIDES",
     "TABLE_KINDS",
     "Case",
@@ -70,10 +71,18 @@ INLINE: Final = POINTERS - {"pointer"}
 """Those of POINTERS that a structure can also have in itself, instead of an address."""
 
 DIRECTIONS: Final = ("in", "out", "inout")
+SHARED: Final = ("Files", "Directory", "Memory")
+"""What of a process its child may share."""
+
 SIDES: Final = ("in", "out", "change")
 MOMENTS: Final = ("entry", "exit")
 ERROR_CONVENTIONS: Final = ("negative_errno", "minus_one_errno", "null_errno", "none")
-EFFECTS: Final = ("LinkReference", "UseReference", "DestroyReference")
+EFFECTS: Final = (
+    *("LinkReference", "UseReference", "DestroyReference", "ModifyReference", "TakeReference"),
+    *("PassReferences", "ReceiveReferences"),
+    *("UseEntity", "RemoveEntity", "RenameEntity", "ExchangeEntities", "LinkEntity", "GiveAddress", "SetDirectory"),
+    *("StartTask", "EndProcess", "MapMemory", "UseMemory", "UnmapMemory"),
+)
 TABLE_KINDS: Final = ("flags", "enum")
 
 
@@ -222,24 +231,42 @@ class Struct:
 
 @dataclass(frozen=True)
 class Effect:
-    """What a call does to references: `parameters` are indexes, first the reference, then what it refers to."""
+    """What a call does to things: `parameters` are indexes, first of the reference, then of what it refers to.
+
+    `role` is what is told of it. `at`: for each of the parameters that of the directory its path begins at, or None.
+    `size_index`: which parameter says how many bytes are moved. Of a new thing `entity_kind` is what it is, `parent`
+    which parameter stands for what it belongs to; `is_each`: each reference of an array stands for one of its own.
+    `close_on_exec`: whether a descriptor does not stay when a program is executed, or by which flags. Nothing happens
+    without `conditional`, nor with `unless`. `shares`: what of a process its child has, not a copy of it.
+    """
 
     kind: str
     parameters: tuple[int, ...]
+    role: str | None = None
+    at: tuple[int | None, ...] = ()
+    size_index: int | None = None
+    entity_kind: str | None = None
+    parent: int | None = None
+    is_each: bool = False
+    close_on_exec: bool | Condition = False
+    conditional: Condition | None = None
+    unless: Condition | None = None
+    shares: tuple[tuple[str, bool | Condition], ...] = ()
 
 
 @dataclass(frozen=True)
 class Case:
     """How a call looks where the choosing argument has one of `values`.
 
-    `parameters` replace those of the same index. `n_arguments`: only so many are arguments then; None: all. `variants`
-    are cases within the case.
+    `parameters` replace those of the same index. `n_arguments`: only so many are arguments then; None: all. `effects`
+    stand in place of the function's; None: those hold. `variants` are cases within the case.
     """
 
     values: tuple[int | str, ...]
     parameters: tuple[Parameter, ...] = ()
     n_arguments: int | None = None
     label: str | None = None
+    effects: tuple[Effect, ...] | None = None
     variants: Variants | None = None
 
 

@@ -80,7 +80,7 @@ class Descriptions:
         parameters = function.parameters
         if parameters is None:
             return function
-        label, variants = function.label, function.variants
+        label, effects, variants = function.label, function.effects, function.variants
         while variants is not None:
             case = self._find_case(parameters, variants, values)
             if case is None:
@@ -92,10 +92,11 @@ class Descriptions:
             # A result may be described by the case alone.
             parameters += (own[RESULT],) if RESULT in own else ()
             label, variants = case.label or label, case.variants
+            effects = effects if case.effects is None else case.effects
         parameters = tuple(one for one in parameters if self._is_there(one, function, values))
-        if parameters == function.parameters:
+        if parameters == function.parameters and effects is function.effects:
             return function
-        return replace(function, parameters=parameters, variants=None, label=label)
+        return replace(function, parameters=parameters, variants=None, label=label, effects=effects)
 
     def _find_case(
         self, parameters: Sequence[Parameter], variants: Variants, values: Sequence[int | None]

@@ -185,8 +185,33 @@ def _function(said: dict[str, Any]) -> Function:
         said.get("Label"),
         said.get("Since"),
         _variants(said["Variants"]) if "Variants" in said else None,
-        tuple(Effect(effect["Effect"], tuple(effect["Parameters"])) for effect in said.get("Effects", ())),
+        tuple(_effect(effect) for effect in said.get("Effects", ())),
     )
+
+
+def _effect(said: dict[str, Any]) -> Effect:
+    return Effect(
+        said["Effect"],
+        tuple(said["Parameters"]),
+        said.get("Role"),
+        tuple(said.get("At", ())),
+        said.get("Bytes"),
+        said.get("Kind"),
+        said.get("Parent"),
+        said.get("Each", False),
+        _switch(said.get("CloseOnExec", False)),
+        _condition(said.get("Conditional")),
+        _condition(said.get("Unless")),
+        tuple((name, _switch(value)) for name, value in said.get("Shares", {}).items()),
+    )
+
+
+def _condition(said: dict[str, Any] | None) -> Condition | None:
+    return None if said is None else Condition(said["Index"], tuple(said["Flags"]))
+
+
+def _switch(said: bool | dict[str, Any]) -> bool | Condition:
+    return said if isinstance(said, bool) else Condition(said["Index"], tuple(said["Flags"]))
 
 
 def _parameters(said: list[dict[str, Any]]) -> tuple[Parameter, ...]:
@@ -197,7 +222,6 @@ def _parameters(said: list[dict[str, Any]]) -> tuple[Parameter, ...]:
 
 def _parameter(said: dict[str, Any]) -> Parameter:
     direction = said.get("Direction", "out" if said["Index"] < 0 else "in")
-    condition = said.get("Conditional")
     return Parameter(
         said["Index"],
         said["Name"],
@@ -211,7 +235,7 @@ def _parameter(said: dict[str, Any]) -> Parameter:
         said.get("Count"),
         said.get("Bytes"),
         said.get("Room"),
-        None if condition is None else Condition(condition["Index"], tuple(condition["Flags"])),
+        _condition(said.get("Conditional")),
         said.get("Struct"),
         said.get("Elements"),
         said.get("Ended", False),
@@ -229,6 +253,7 @@ def _variants(said: dict[str, Any]) -> Variants:
             _parameters(case.get("Parameters", [])),
             case.get("Arguments"),
             case.get("Label"),
+            tuple(_effect(effect) for effect in case["Effects"]) if "Effects" in case else None,
             _variants(case["Variants"]) if "Variants" in case else None,
         )
         for case in said["Cases"]

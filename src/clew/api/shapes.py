@@ -19,6 +19,7 @@ from clew.api.description import (
     PARAMETER_TYPES,
     RAW_TYPES,
     RESULT,
+    SHARED,
     SIDES,
     TABLE_KINDS,
 )
@@ -29,12 +30,14 @@ __all__ = [
     "CONDITION",
     "DOCUMENT",
     "EFFECT",
+    "EFFECT_PARAMETERS",
     "FLAG_TABLE",
     "FUNCTION",
     "LIBRARY",
     "MEMBER",
     "MEMBER_CONDITION",
     "PARAMETER",
+    "SHARES",
     "STRUCT",
     "SYSTEM_CALL",
     "VARIANTS",
@@ -145,5 +148,44 @@ CASE: Final = {
     "Arguments": Key(int, least=0, most=MAX_ARGUMENTS),
     "Parameters": Key(list),
     "Variants": Key(dict),
+    "Effects": Key(list),
 }
-EFFECT: Final = {"Effect": Key(str, is_needed=True, words=EFFECTS), "Parameters": Key(list, is_needed=True)}
+_SWITCH: Final = Key(object)
+"""True, false or a condition."""
+SHARES: Final = dict.fromkeys(SHARED, _SWITCH)
+EFFECT: Final = {
+    "Effect": Key(str, is_needed=True, words=EFFECTS),
+    "Parameters": Key(list, is_needed=True),
+    "Role": _TEXT,
+    "At": Key(list),
+    "Bytes": _PARAMETER,
+    "Kind": _TEXT,
+    "Parent": _PARAMETER,
+    "Each": Key(bool),
+    "CloseOnExec": _SWITCH,
+    "Conditional": Key(dict),
+    "Unless": Key(dict),
+    "Shares": Key(dict),
+}
+EFFECT_PARAMETERS: Final = {
+    "LinkReference": (1, 2),
+    "UseReference": (1, MAX_ARGUMENTS),
+    "DestroyReference": (1, 2),
+    "ModifyReference": (1, 2),
+    "TakeReference": (3, 3),
+    "PassReferences": (2, 2),
+    "ReceiveReferences": (2, 2),
+    "UseEntity": (1, MAX_ARGUMENTS),
+    "RemoveEntity": (1, 1),
+    "RenameEntity": (2, 2),
+    "ExchangeEntities": (2, 2),
+    "LinkEntity": (2, 2),
+    "GiveAddress": (2, 2),
+    "SetDirectory": (1, 1),
+    "StartTask": (1, 1),
+    "EndProcess": (0, 0),
+    "MapMemory": (2, 3),
+    "UseMemory": (2, 2),
+    "UnmapMemory": (2, 2),
+}
+"""The least and the most parameters of each effect."""

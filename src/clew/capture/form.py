@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Final
 
 from clew.capture.types import is_float
@@ -112,7 +113,7 @@ class Form:
     data: bytes = b""
     entry: Form | None = None
 
-    @property
+    @cached_property
     def room(self) -> CaptureRoom:
         """How much of a place's room it takes at most."""
         return CaptureRoom(len(self.instructions), sum(map(_count_text_bytes, self.instructions)), len(self.data))
@@ -133,6 +134,10 @@ class Form:
 
     def pack(self) -> bytes:
         """As the runtime gets it."""
+        return self._packed
+
+    @cached_property
+    def _packed(self) -> bytes:
         condition = NO_CONDITION if self.condition is None else self.condition
         head = _HEAD.pack(len(self.instructions), len(self.fields), condition, len(self.data))
         body = b"".join(

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import lru_cache
 from typing import Final
 
 from clew.capture.syntax import (
@@ -77,8 +78,9 @@ _RECORD_WORDS: Final = frozenset(["struct", "union", "enum", "class"])
 _QUALIFIERS: Final = frozenset(["const", "volatile"])
 
 
+@lru_cache(maxsize=1 << 10)
 def parse(text: str) -> Node:
-    """The tree of an expression. Raises CaptureError."""
+    """The tree of an expression, which nobody changes. Raises CaptureError."""
     if len(text) > MAX_CHARACTERS:
         raise CaptureError(f"an expression of {len(text)} characters: at most {MAX_CHARACTERS} are read")
     parser = _Parser(text)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -54,6 +53,20 @@ _LOOK_SECONDS: Final = 0.1
     help="So many bytes of what is read and written; default 32.",
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to this file, not to stderr.")
+@click.option(
+    "--trace",
+    "trace",
+    type=click.Path(path_type=Path),
+    metavar="OUT.clew",
+    help="Write a trace, too, with the calls and what they are about.",
+)
+@click.option(
+    "--mode",
+    type=click.Choice(["coverage", "counts", "full"]),
+    default="counts",
+    show_default=True,
+    help="With --trace: what else is recorded.",
+)
 @click.option("-c", "--count", "counts", is_flag=True, help="Add up calls, errors and time by name, at the end.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a call.")
 @click.option(
@@ -70,6 +83,8 @@ def command(
     failed: bool,
     limit: int,
     output: Path | None,
+    trace: Path | None,
+    mode: str,
     counts: bool,
     as_json: bool,
 ) -> int:
@@ -80,81 +95,79 @@ def command(
         raise click.UsageError("--duration is for --pid")
     import clew
     from clew.api.reading import load_built_in
+    from clew.cli.calls_text import print_counts
     from clew.sessions.api_calls import ApiLog
+    from clew.sessions.api_counts import ApiCounts, count_calls
+    from clew.sessions.call_tables import CallTables
 
     descriptions = load_built_in(files)
     with ExitStack() as stack:
         out = sys.stderr if output is None else stack.enter_context(output.open("w", encoding="utf-8"))
+        mode = "coverage" if trace is None else mode
         if pid is None:
-            session = stack.enter_context(clew.spawn(list(command_line), mode="coverage"))
+            session = stack.enter_context(clew.spawn(list(command_line), mode=mode, output=trace))
         else:
-            session = stack.enter_context(clew.attach_session(pid, mode="coverage"))
-        log = ApiLog(session, descriptions, filters)
-        teller = _Teller(out, descriptions, limit, failed=failed, as_json=as_json, counts=counts)
+            session = stack.enter_context(clew.attach_session(pid, mode=mode, output=trace))
+        tables = None if trace is None else CallTables(descriptions, session.pid)
+        end = None if duration is None else time.monotonic() + duration
+        # Added up in the program itself, without a word of single calls.
+        counted = ApiCounts(session, descriptions, filters) if counts and trace is None else None
+        log = None if counted is not None else ApiLog(session, descriptions, filters, keeps=trace is not None)
+        teller = None if counts else _Teller(out, descriptions, limit, failed=failed, as_json=as_json)
         if pid is None:
             session.resume()
-        end = None if duration is None else time.monotonic() + duration
         status = _tell_all(session, log, teller, end, is_left=pid is not None)
-        teller.finish()
+        if counted is not None:
+            print_counts(out, counted.read(), failed=failed)
+        if tables is not None and log is not None:
+            session.detach()
+            tables.write(session.trace, log.batches())
+            if counts:
+                print_counts(out, count_calls(session.trace), failed=failed)
     if pid is not None:
         return 0
     # As shells have it: 128 and the signal's number.
     return status if status >= 0 else 128 - status
 
 
-def _tell_all(session: Session, log: ApiLog, teller: _Teller, end: float | None, *, is_left: bool) -> int:
+def _tell_all(session: Session, log: ApiLog | None, teller: _Teller | None, end: float | None, *, is_left: bool) -> int:
     """Tell all calls until the program has ended, or until `end` or Ctrl-C where it is left; the exit status."""
+
+    def tell() -> None:
+        calls = [] if log is None else log.read()
+        if teller is not None:
+            teller.tell(calls)
+
     status = None
     try:
         while status is None and (end is None or time.monotonic() < end):
             with suppress(TimeoutError):
                 status = session.wait(_LOOK_SECONDS)
-            teller.tell(log.read())
+            tell()
     except KeyboardInterrupt:
         if not is_left:
             raise
-        teller.tell(log.read())
+        tell()
     return status or 0
 
 
 class _Teller:
     """Writes calls to `out`."""
 
-    def __init__(
-        self, out: TextIO, descriptions: Descriptions, limit: int, *, failed: bool, as_json: bool, counts: bool
-    ) -> None:
+    def __init__(self, out: TextIO, descriptions: Descriptions, limit: int, *, failed: bool, as_json: bool) -> None:
         self._out, self._descriptions, self._limit = out, descriptions, limit
-        self._failed, self._as_json, self._counts = failed, as_json, counts
-        self._n_calls: Counter[str] = Counter()
-        self._n_errors: Counter[str] = Counter()
-        self._ns: Counter[str] = Counter()
+        self._failed, self._as_json = failed, as_json
 
     def tell(self, calls: Sequence[ApiCall]) -> None:
-        """Write some calls, or count them."""
+        """Write some calls."""
         for call in calls:
-            has_failed = call.has_failed
-            if self._failed and not has_failed:
+            if self._failed and not call.has_failed:
                 continue
-            if self._counts:
-                self._n_calls[call.function.name] += 1
-                self._n_errors[call.function.name] += has_failed
-                self._ns[call.function.name] += call.duration_ns or 0
-            elif self._as_json:
+            if self._as_json:
                 print(json.dumps(self._object(call), ensure_ascii=False), file=self._out)
             else:
                 print(self._line(call), file=self._out)
         self._out.flush()
-
-    def finish(self) -> None:
-        """Write what was counted."""
-        if not self._counts:
-            return
-        print(f"{'seconds':>11} {'calls':>9} {'errors':>9}  call", file=self._out)
-        for name, _ in sorted(self._n_calls.items(), key=lambda item: (-self._ns[item[0]], item[0])):
-            errors = self._n_errors[name] or ""
-            print(f"{self._ns[name] / 1e9:11.6f} {self._n_calls[name]:9} {errors:>9}  {name}", file=self._out)
-        total = sum(self._ns.values()) / 1e9
-        print(f"{total:11.6f} {self._n_calls.total():9} {self._n_errors.total():9}  total", file=self._out)
 
     def _text(self, call: ApiCall) -> str:
         from clew.api.text import call_text

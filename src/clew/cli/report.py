@@ -1,4 +1,4 @@
-"""`clew report`: the hottest functions, blocks, edges, lines, images or threads.
+"""`clew report`: the hottest functions, blocks, edges, lines, images or threads; calls, and what they are about.
 
 Runs in the controller.
 """
@@ -9,16 +9,22 @@ import csv
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from clew.cli.console import escape_control, say
 from clew.cli.light_numpy import prepare_numpy
 
+if TYPE_CHECKING:
+    from clew.analysis.ranking.hottest import Ranked
+    from clew.store.trace import Trace
+
 __all__ = ["command"]
 
-_SUBJECTS = ["function", "block", "edge", "line", "image", "thread"]
+_SUBJECTS = ["function", "block", "edge", "line", "image", "thread", "api", "syscall", "entity"]
+_OF_CALLS = ("api", "syscall", "entity")
+"""Of calls that were recorded (`clew api --trace`)."""
 _LOSSES = {"changed": "is not what it was when it ran", "gone": "is gone", "unreadable": "can't be read"}
 
 
@@ -35,7 +41,10 @@ _LOSSES = {"changed": "is not what it was when it ran", "gone": "is gone", "unre
 def command(
     trace_path: Path, by: str, n_rows: int | None, pid: int | None, merge: bool, as_json: bool, as_csv: bool
 ) -> None:
-    """Show what in TRACE ran the most instructions. In mode coverage, where nothing is counted, what has most."""
+    """Show what in TRACE ran the most instructions. In mode coverage, where nothing is counted, what has most.
+
+    By api, syscall and entity: which calls took the longest, and what most of them are about (clew api --trace).
+    """
     prepare_numpy()
     from clew.analysis.ranking.hottest import MERGEABLE, rank
     from clew.errors import UsageError
@@ -43,8 +52,9 @@ def command(
 
     if as_json and as_csv:
         raise UsageError("--json and --csv: choose one")
-    if merge and by not in MERGEABLE:
-        raise UsageError(f"--merge: not of {by}s; choose one of --by {', '.join(MERGEABLE)}")
+    mergeable = [*MERGEABLE, "api", "syscall"]
+    if merge and by not in mergeable:
+        raise UsageError(f"--merge: not of {by}s; choose one of --by {', '.join(mergeable)}")
     if merge and pid is not None:
         raise UsageError("--merge and --pid: choose one")
     trace = Trace(trace_path)
@@ -52,11 +62,21 @@ def command(
     if pid is not None and pid not in pids:
         some = ", ".join(map(str, pids[:4])) + (", …" if len(pids) > 4 else "")
         raise UsageError(f"process {pid}: not in this trace, which is of {some}; see `clew info`")
-    ranked = rank(trace, by, n_rows or (10 if by == "block" else 20), pid=pid, merge=merge)
+    n = n_rows or (10 if by == "block" else 20)
+    ranked = (
+        _rank_calls(trace, by, n, pid, merge=merge) if by in _OF_CALLS else rank(trace, by, n, pid=pid, merge=merge)
+    )
     if as_json:
         click.echo(json.dumps({"by": by, "rows": ranked.rows}, indent=1))
     elif as_csv:
         _print_csv(ranked.rows)
+    elif by in _OF_CALLS:
+        from clew.cli.calls_text import print_calls, print_entities
+
+        if by == "entity":
+            print_entities(ranked.rows)
+        else:
+            print_calls(ranked.rows, has_processes=len(pids) > 1)
     else:
         from clew.cli.report_text import print_report
 
@@ -66,6 +86,15 @@ def command(
 
         for path, loss in find_lost_images(trace, ranked.image_rows):
             say(escape_control(f"note: {path} {_LOSSES[loss]}, so its lines are not known"))
+
+
+def _rank_calls(trace: Trace, by: str, n: int, pid: int | None, *, merge: bool) -> Ranked:
+    from clew.analysis.calls.ranked_calls import rank_calls, rank_entities
+    from clew.analysis.ranking.hottest import Ranked
+
+    if by == "entity":
+        return Ranked(rank_entities(trace, n, pid=pid))
+    return Ranked(rank_calls(trace, n, pid=pid, merge=merge, kind="system_call" if by == "syscall" else None))
 
 
 def _print_csv(rows: list[dict[str, Any]]) -> None:

@@ -48,6 +48,11 @@ class CaptureTable:
         self._n_bytes = 0
         self._n_written = 0
 
+    @property
+    def is_written(self) -> bool:
+        """Whether the table in the shared memory has all rows."""
+        return self._n_written == len(self.rows)
+
     def append(self, row: CaptureRow) -> None:
         """Have one more row, if it is not there already. Raises UsageError: there is no room."""
         if row in self._known:

@@ -320,9 +320,17 @@ class SharedMemory:
         self._write_captures()
         self.give_directive()
 
-    def append_capture(self, one: CaptureRow) -> None:
-        """Capture something more; threads that run see to it when they come next. Raises UsageError: no room."""
+    def append_capture(self, one: CaptureRow, *, is_last: bool = True) -> None:
+        """Capture something more; threads that run see to it when they come next, or, if more is to come, when they are
+        told (`tell_captures`). Raises UsageError: no room."""
         self._captures.append(one)
+        if is_last:
+            self.tell_captures()
+
+    def tell_captures(self) -> None:
+        """Have threads see to what was appended, if anything was."""
+        if self._captures.is_written:
+            return
         self._write_captures()
         self.give_directive()
 

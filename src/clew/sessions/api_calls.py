@@ -13,6 +13,7 @@ from clew.api.description import Function
 from clew.api.pieces import Value
 from clew.dataclass import dataclass
 from clew.sessions.call_logs import read_together
+from clew.sessions.call_probes import LogWish
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -50,7 +51,10 @@ class ApiCall:
 class ApiLog:
     """The system calls of a session's target that are captured, by their descriptions; all of them, or of `filters`."""
 
-    def __init__(self, session: Session, descriptions: Descriptions, filters: Iterable[str] = ()) -> None:
+    def __init__(
+        self, session: Session, descriptions: Descriptions, filters: Iterable[str] = (), *, keeps: bool = False
+    ) -> None:
+        """`keeps`: what was read can be read again, all of it (`batches`)."""
         self.descriptions = descriptions
         wanted = set(filters)
         chosen = [
@@ -58,16 +62,37 @@ class ApiLog:
             for number, function in sorted(descriptions.system_calls.items())
             if not wanted or function.filter in wanted
         ]
-        self._logs = [_Log.of(session, number, function, descriptions) for number, function in chosen]
+        captures = [capture_of(function, descriptions) for _, function in chosen]
+        wishes = [
+            LogWish(f"syscall:{number}", capture.expressions, has_returned=capture.returns)
+            for (number, _), capture in zip(chosen, captures, strict=True)
+        ]
+        self._logs = [_Log(*one) for one in zip(captures, session.log_all(wishes), strict=True)]
+        self._kept: list[list[tuple[int, pa.Table]]] | None = [] if keeps else None
 
     def read(self) -> list[ApiCall]:
         """The calls that have returned since this was asked last, in that order; or begun, of those that never return.
 
         Of what came while it is read one thread may be told more than another: the next reading has the rest.
         """
+        tables = [
+            (index, table)
+            for index, table in enumerate(read_together([one.log for one in self._logs]))
+            if table.num_rows
+        ]
+        if self._kept is not None and tables:
+            self._kept.append(tables)
+        return self._calls_of(tables)
+
+    def batches(self) -> Iterator[list[ApiCall]]:
+        """All that was read so far, in the same pieces."""
+        for tables in self._kept or ():
+            yield self._calls_of(tables)
+
+    def _calls_of(self, tables: list[tuple[int, pa.Table]]) -> list[ApiCall]:
         found: list[tuple[int, ApiCall]] = []
-        for one, table in zip(self._logs, read_together([one.log for one in self._logs]), strict=True):
-            found.extend(one.calls_of(table))
+        for index, table in tables:
+            found.extend(self._logs[index].calls_of(table))
         found.sort(key=lambda item: item[0])
         return [call for _, call in found]
 
@@ -78,12 +103,6 @@ class _Log:
 
     capture: CallCapture
     log: CallLog
-
-    @classmethod
-    def of(cls, session: Session, number: int, function: Function, descriptions: Descriptions) -> _Log:
-        capture = capture_of(function, descriptions)
-        add = session.log_returns if capture.returns else session.log_calls
-        return cls(capture, add(f"syscall:{number}", capture=list(capture.expressions)))
 
     def calls_of(self, table: pa.Table) -> Iterator[tuple[int, ApiCall]]:
         """The calls of some rows, each with when it was told."""

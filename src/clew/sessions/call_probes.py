@@ -5,9 +5,10 @@ Runs in the controller: what is asked in any thread, callbacks in one of their o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
+from clew.dataclass import dataclass
 from clew.errors import CaptureError, UsageError
 from clew.protocol._constants import MAX_CAPTURE_FIELDS
 from clew.sessions.calls import Call
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from clew.sessions.capture_sink import CaptureSink
     from clew.sessions.target import SessionTarget
 
-__all__ = ["CallProbe", "CallProbes", "Callback"]
+__all__ = ["CallProbe", "CallProbes", "Callback", "LogWish"]
 
 T = TypeVar("T")
 Callback = Callable[[Call], object]
@@ -61,6 +62,16 @@ class CallProbe:
         return f"<call probe at {self.where}>"
 
 
+@dataclass(frozen=True)
+class LogWish:
+    """A log that is asked for: of calls of the function `where`, or of their returns; None: of what somebody says."""
+
+    where: str | int | None
+    capture: str | Iterable[str]
+    condition: str | None = None
+    has_returned: bool = False
+
+
 class CallProbes:
     """Those of one session."""
 
@@ -84,7 +95,7 @@ class CallProbes:
                 self._by_number[number] = CallProbe(self, number, place.text, callback, wanted.texts)
                 return self._by_number[number]
 
-            return self._target.run(lambda control: self._arm(control, place, wanted, wish, note))
+            return self._arm_all([(place, wanted, wish, None)], lambda _, number: note(number))[0]
 
         return make
 
@@ -136,33 +147,74 @@ class CallProbes:
     ) -> CallLog:
         """Record calls of a function, or their returns, which `sink` takes. Raises CaptureError, UsageError,
         ControlError."""
+        return self.log_all(sink, [LogWish(where, capture, condition, has_returned=has_returned)])[0]
+
+    def log_all(self, sink: CaptureSink, wishes: Iterable[LogWish]) -> list[CallLog]:
+        """As `log`, for several at once: the process is stopped once for all of them."""
         from clew.sessions.call_logs import CallLog
 
-        capture = [capture] if isinstance(capture, str) else list(capture)
-        if len(capture) > MAX_CAPTURE_FIELDS:
-            raise CaptureError(f"{len(capture)} values: a log takes {MAX_CAPTURE_FIELDS} at most")
-        place, wanted = self._read(where, capture, condition, has_returned=has_returned, keeps_types=True)
+        read: list[tuple[Where, Wanted]] = []
+        for wish in wishes:
+            capture = [wish.capture] if isinstance(wish.capture, str) else list(wish.capture)
+            if len(capture) > MAX_CAPTURE_FIELDS:
+                raise CaptureError(f"{len(capture)} values: a log takes {MAX_CAPTURE_FIELDS} at most")
+            has_returned = wish.has_returned
+            read.append(self._read(wish.where, capture, wish.condition, has_returned=has_returned, keeps_types=True))
 
-        def note(number: int) -> CallLog:
+        def note(place: Where, wanted: Wanted, number: int) -> CallLog:
             sink.watch(number)
             return CallLog(self._target, sink, number, place.text, wanted, lambda: self.remove(number))
 
-        return self._target.run(lambda control: self._arm(control, place, wanted, Wish.LOG, note))
+        wishes_of = [(place, wanted, Wish.LOG, None) for place, wanted in read]
+        return self._arm_all(wishes_of, lambda index, number: note(*read[index], number))
 
     def add_up(
         self, room: AggregateRoom, where: str | int, wish: AggregateWish, *, has_returned: bool = False
     ) -> Aggregate:
         """Add up something at a function, or when it returns. Raises CaptureError, UsageError, ControlError."""
+        return self.add_up_all(room, [(where, wish, has_returned)])[0]
+
+    def add_up_all(
+        self, room: AggregateRoom, wishes: Iterable[tuple[str | int, AggregateWish, bool]]
+    ) -> list[Aggregate]:
+        """As `add_up`, for several functions at once, each with whether it has returned."""
         from clew.sessions.aggregates import Aggregate
 
-        taken = [*wish.by, *([] if wish.value is None else [wish.value])]
-        place, wanted = self._read(where, taken, wish.condition, has_returned=has_returned, keeps_types=True)
-        table = room.make(wish, wanted.kinds())
+        told: list[tuple[Where, Wanted, AggregateWish, AggregateTable]] = []
+        for where, wish, has_returned in wishes:
+            taken = [*wish.by, *([] if wish.value is None else [wish.value])]
+            place, wanted = self._read(where, taken, wish.condition, has_returned=has_returned, keeps_types=True)
+            told.append((place, wanted, wish, room.make(wish, wanted.kinds())))
 
-        def note(number: int) -> Aggregate:
+        def note(index: int, number: int) -> Aggregate:
+            place, _, wish, table = told[index]
             return Aggregate(self._target, table, place.text, wish, lambda: self.remove(number))
 
-        return self._target.run(lambda control: self._arm(control, place, wanted, Wish.AGGREGATE, note, table))
+        return self._arm_all([(place, wanted, Wish.AGGREGATE, table) for place, wanted, _, table in told], note)
+
+    def _arm_all(
+        self,
+        wanted: Sequence[tuple[Where, Wanted, Wish, AggregateTable | None]],
+        note: Callable[[int, int], T],
+    ) -> list[T]:
+        """Have things done about functions, for which the process is stopped once; what `note` makes of the place in
+        `wanted` and the number of each."""
+
+        def steps(control: Control) -> Iterator[list[T] | None]:
+            places = self.open_places(control)
+            made: list[T] = []
+
+            def change() -> None:
+                mappings, pid = self._target.read_maps(), self._target.pid
+                with places.together(pid):
+                    for index, (place, one, wish, table) in enumerate(wanted):
+                        # Before any thread goes on: it may come there at once.
+                        made.append(note(index, places.add(place, one, mappings, pid, wish, table)))
+
+            yield from self._target.while_stopped(control, change)
+            yield made
+
+        return self._target.run(steps)
 
     def _read(
         self,
@@ -187,27 +239,6 @@ class CallProbes:
         if keeps_types:
             wanted.kinds()
         return place, wanted
-
-    def _arm(
-        self,
-        control: Control,
-        where: Where,
-        wanted: Wanted,
-        wish: Wish,
-        note: Callable[[int], T],
-        table: AggregateTable | None = None,
-    ) -> Iterator[T | None]:
-        """Have something done about a function; what `note` makes of its number."""
-        places = self.open_places(control)
-        made: list[T] = []
-
-        def change() -> None:
-            number = places.add(where, wanted, self._target.read_maps(), self._target.pid, wish, table)
-            # Before any thread goes on: it may come there at once.
-            made.append(note(number))
-
-        yield from self._target.while_stopped(control, change)
-        yield made[0]
 
     def open_places(self, control: Control) -> Places:
         """The places of the session, which begin when they are asked for first. Raises ControlError."""

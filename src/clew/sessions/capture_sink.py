@@ -71,7 +71,8 @@ class CaptureSink(Sink):
     def take_together(self, numbers: Sequence[int]) -> list[list[Captured]]:
         """The same of some numbers up to one moment: each thread's are there up to one of them."""
         with self._lock:
-            taken = [self._kept.get(number, []) for number in numbers]
+            # Not a list that is kept on, to which more may be added before it is read.
+            taken = [self._kept.get(number) or [] for number in numbers]
             for number in numbers:
                 if self._kept.get(number):
                     self._kept[number] = []

@@ -6,9 +6,10 @@ function, or back from it, waits there alone; the others run on.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import Enum, auto
 from itertools import count
 from typing import TYPE_CHECKING, Final
@@ -67,6 +68,14 @@ class _Probe:
     waiting: set[tuple[Pid, int, int]] = field(default_factory=set)
     """Where it names what is not loaded yet."""
 
+    at: dict[tuple[Pid, int], dict[int, Form]] = field(default_factory=dict)
+    """The same, by process and address."""
+
+    def take(self, pid: Pid, address: int, mark: int, form: Form) -> None:
+        """It takes `form` at an address of a process."""
+        self.forms[pid, address, mark] = form
+        self.at.setdefault((pid, address), {})[mark] = form
+
     def forms_of(self, pid: Pid) -> dict[tuple[int, int], Form]:
         """By address and mark what it takes in a process: a child has its parent's places, at the same addresses."""
         own = {(address, mark): form for (owner, address, mark), form in self.forms.items() if owner == pid}
@@ -74,7 +83,7 @@ class _Probe:
 
     def forms_at(self, pid: Pid, address: int) -> list[Form]:
         """All that it takes at one of a process."""
-        return [form for (owner, place, _), form in self.forms.items() if (owner, place) == (pid, address)]
+        return list(self.at.get((pid, address), {}).values())
 
     def form_at(self, pid: Pid, address: int) -> Form | None:
         """What it takes at one of them."""
@@ -115,6 +124,8 @@ class Places:
         self._numbers = count(1)
         self._kinds: dict[tuple[int, bytes, bytes], int] = {}
         self._open = OpenCalls()
+        self._there: dict[tuple[Pid, int], set[int]] = {}
+        """Which probes are at an address of a process, or were."""
         self._known: dict[tuple[Pid, int], tuple[list[int], dict[int, Form]]] = {}
         """By process and address, until a probe changes: who wants to know of returns from there, and what those take
         who want to know of calls."""
@@ -154,6 +165,15 @@ class Places:
                 self.remove(number)
                 raise
         return number
+
+    @contextlib.contextmanager
+    def together(self, pid: Pid) -> Iterator[None]:
+        """What is added to a process from here on it is told of at once, at the end."""
+        with contextlib.ExitStack() as stack:
+            for followed in self._processes.live:
+                if followed.pid == pid:
+                    stack.enter_context(self._processes.holdings.of(followed).capturing_together())
+            yield
 
     def add_here(
         self, followed: FollowedProcess, address: int, wanted: Wanted, wish: Wish, text: str, mark: int = 0
@@ -213,7 +233,8 @@ class Places:
 
     def _arm_calls(self, followed: FollowedProcess, mappings: list[Mapping]) -> None:
         """Have what is about system calls in a process that begins."""
-        with self._lock:
+        # All at once: a table that grows row by row is looked at by the process' threads as often.
+        with self._lock, self._processes.holdings.of(followed).capturing_together():
             for probe in self._probes.values():
                 if probe.where.is_system_call:
                     self._arm_or_warn(followed, probe, mappings)
@@ -256,7 +277,8 @@ class Places:
             probe.table.have_in(followed.shared.aggregates)
         holding.visits.note_overdue = self.note_overdue
         self._ask_for_room(followed.pid, address, probe, form)
-        probe.forms[followed.pid, address, mark] = form
+        probe.take(followed.pid, address, mark, form)
+        self._there.setdefault((followed.pid, address), set()).add(probe.number)
         self._known.clear()
         for row in probe.rows(address, form, self._kind_of):
             holding.add_capture(row, self._on_visit if probe.wish.stops else None)
@@ -276,8 +298,9 @@ class Places:
         # What is taken at a return is alone there, as far as is known by now.
         fits = form.room.add(CaptureRoom()) is not None
         n, room = 2, (form.entry or form).room.add(CaptureRoom()) if fits else None
-        for other in self._probes.values():
-            for there in other.forms_at(pid, address) if other is not probe else ():
+        others = self._there.get((pid, address), set()) - {probe.number}
+        for other in [self._probes[number] for number in others if number in self._probes]:
+            for there in other.forms_at(pid, address):
                 n, room = n + 1, room and room.add((there.entry or there).room)
         if n > MAX_CAPTURES_AT_PLACE or room is None:
             raise ControlError(f"{probe.where.text}: there is no room for one more capture at this place")

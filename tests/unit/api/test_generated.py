@@ -10,6 +10,7 @@ import pytest
 from clew.api.generate import __main__ as generate
 from clew.api.generate.capture import capture_values, format_prototype
 from clew.api.generate.descriptions import HintError, flag_tables_content, system_calls_content
+from clew.api.generate.effects import EffectError
 from clew.api.generate.rules import describe_argument, raw_type_of
 from clew.api.generate.sources import (
     Argument,
@@ -34,14 +35,17 @@ print fmt: "dfd: 0x%08lx"
 """
 
 
-def sources(hints: dict[str, Any], *prototypes: str) -> Sources:
+NO_EFFECTS: dict[str, Any] = {"Calls": {}, "Cases": {}}
+
+
+def sources(hints: dict[str, Any], *prototypes: str, effects: dict[str, Any] | None = None) -> Sources:
     made: dict[str, Any] = {"Renamed": {}, "Prototypes": [], "Filters": {"Other": "*"}, "Results": {"int": "*"}}
     made |= {"In": [], "InOut": [], "Structs": {}, "Calls": {}}
     parsed = parse_prototypes(list(prototypes))
     numbers = {name: {"x86_64": index} for index, name in enumerate(parsed)}
     tables = {"modes": {"kind": "flags", "fields": [[3, "M_A|M_B"]]}}
     values = {"modes": [("M_A", 0), ("M_B", 1), ("M_C", 4)]}
-    return Sources(parsed, numbers, tables, values, made | hints, {}, {}, "here")
+    return Sources(parsed, numbers, tables, values, made | hints, effects or NO_EFFECTS, {}, {}, "here")
 
 
 def only_call(made: Sources) -> dict[str, Any]:
@@ -159,7 +163,6 @@ def test_hints_name_arguments_and_tables() -> None:
         "pro*": {
             "how": "modes",
             "buf": {"Bytes": "result"},
-            "Effects": ["UseReference fd|handle"],
             "Variants": {"By": "how", "Cases": [{"Values": ["M_C"], "Parameters": {"fd": {"RawType": "int"}}}]},
         }
     }
@@ -185,13 +188,56 @@ def test_pointers_go_the_way_that_hints_say() -> None:
         ({"Calls": {"other": {"fd": "modes"}}}, "fit nothing: other: fd"),
         ({"In": ["other.*"]}, r"fit nothing: In: other\.\*"),
         ({"Calls": {"probe": {"fd": "unknown"}}}, "no table unknown"),
-        ({"Calls": {"probe": {"Effects": ["UseReference nothing"]}}}, "no argument nothing"),
         ({"Prototypes": ["newer(int fd)"]}, "no number for newer"),
     ],
 )
 def test_hints_that_fit_nothing_are_refused(hints: dict[str, Any], message: str) -> None:
     with pytest.raises(HintError, match=message):
         system_calls_content(sources(hints, "probe(int fd)"))
+
+
+def test_effects_name_arguments_and_what_paths_begin_at() -> None:
+    lines = ["LinkReference result path|name role=opened cloexec=how:M_C", "UseReference fd if=how:M_A|M_B bytes=size"]
+    hints = {
+        "Calls": {"probe": {"how": "modes", "Variants": {"By": "how", "Cases": [{"Values": ["M_A", "M_C"]}]}}},
+        "Results": {"fd": "*"},
+    }
+    effects = {"Calls": {"pro*": lines}, "Cases": {"probe": {"M_C": ["DestroyReference fd"]}}}
+    text = "probe(int fd, const char * path, int how, size_t size)"
+    call = only_call(sources(hints, text, effects=effects))
+    assert call["Effects"] == [
+        {"Effect": "LinkReference", "Parameters": [-1, 1], "At": [None, 0], "Role": "opened"}
+        | {"CloseOnExec": {"Index": 2, "Flags": ["M_C"]}},
+        {"Effect": "UseReference", "Parameters": [0], "Conditional": {"Index": 2, "Flags": ["M_A", "M_B"]}, "Bytes": 3},
+    ]
+    # A case of several values is parted where one of them has effects of its own.
+    assert call["Variants"]["Cases"] == [
+        {"Values": ["M_C"], "Effects": [{"Effect": "DestroyReference", "Parameters": [0]}]},
+        {"Values": ["M_A"]},
+    ]
+
+
+def test_what_is_named_is_used_where_nothing_is_said() -> None:
+    call = only_call(sources({}, "probe(int dfd, const char * path, pid_t pid, int what)"))
+    assert call["Effects"] == [
+        {"Effect": "UseReference", "Parameters": [0]},
+        {"Effect": "UseEntity", "Parameters": [1], "At": [0]},
+        {"Effect": "UseReference", "Parameters": [2]},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("effects", "message"),
+    [
+        ({"Calls": {"probe": ["UseReference nothing"]}, "Cases": {}}, "probe: there is no argument nothing"),
+        ({"Calls": {"probe": ["UseReference fd what=fd"]}, "Cases": {}}, "what is what"),
+        ({"Calls": {"other": ["UseReference fd"]}, "Cases": {}}, "fit nothing: other"),
+        ({"Calls": {}, "Cases": {"probe": {"M_A": ["UseReference fd"]}}}, "no case for M_A"),
+    ],
+)
+def test_effects_that_fit_nothing_are_refused(effects: dict[str, Any], message: str) -> None:
+    with pytest.raises(EffectError, match=message):
+        system_calls_content(sources({}, "probe(int fd)", effects=effects))
 
 
 def test_values_of_fields_have_their_mask() -> None:

@@ -37,7 +37,7 @@ PARTS: dict[str, Any] = SCHEMA["$defs"]
 def find_part(name: str) -> Any:
     parts = {
         "document": SCHEMA,
-        "condition": PARTS["parameter"]["properties"]["Conditional"],
+        "shares": PARTS["effects"]["items"]["properties"]["Shares"],
         "effect": PARTS["effects"]["items"],
     }
     return parts.get(name) or PARTS[name]
@@ -59,6 +59,7 @@ def find_part(name: str) -> Any:
         ("variants", shapes.VARIANTS),
         ("case", shapes.CASE),
         ("effect", shapes.EFFECT),
+        ("shares", shapes.SHARES),
     ],
 )
 def test_objects_have_the_same_keys(name: str, keys: dict[str, shapes.Key]) -> None:

@@ -10,9 +10,22 @@ use core::sync::atomic::{AtomicU32, Ordering};
 pub unsafe fn set_displacement(word: *mut u64, patch: u64, target: u64) {
     // SAFETY: as the caller promises: an instruction is one aligned word.
     let word = unsafe { AtomicU32::from_ptr(word.cast()) };
+    word.store(with_distance(word.load(Ordering::Relaxed), patch, target), Ordering::SeqCst);
+}
+
+/// Whether it leads to `target`.
+///
+/// # Safety
+/// As `set_displacement`.
+pub unsafe fn leads_to(word: *mut u64, patch: u64, target: u64) -> bool {
+    // SAFETY: as above.
+    let word = unsafe { AtomicU32::from_ptr(word.cast()) }.load(Ordering::Relaxed);
+    word == with_distance(word, patch, target)
+}
+
+fn with_distance(word: u32, patch: u64, target: u64) -> u32 {
     let distance = target.wrapping_sub(patch) as i64 / WORD as i64;
-    let code = word.load(Ordering::Relaxed) & 0xff;
-    word.store((distance as u32) << 8 | code, Ordering::SeqCst);
+    (distance as u32) << 8 | word & 0xff
 }
 
 /// A linkable branch is a word.

@@ -12,8 +12,22 @@ pub const WORD_OFFSET: u64 = 4;
 pub unsafe fn set_displacement(word: *mut u64, patch: u64, target: u64) {
     // SAFETY: the jump is the end of that word (Emitter::jump_linkable); the bytes before it never change.
     let word = unsafe { AtomicU64::from_ptr(word) };
+    word.store(with_displacement(word.load(Ordering::Relaxed), patch, target), Ordering::SeqCst);
+}
+
+/// Whether it leads to `target`.
+/// # Safety
+/// As `set_displacement`.
+pub unsafe fn leads_to(word: *mut u64, patch: u64, target: u64) -> bool {
+    // SAFETY: as above.
+    let bytes = unsafe { AtomicU64::from_ptr(word) }.load(Ordering::Relaxed);
+    bytes == with_displacement(bytes, patch, target)
+}
+
+/// The word, with the jump that is its end leading to `target`.
+fn with_displacement(word: u64, patch: u64, target: u64) -> u64 {
     let distance = target.wrapping_sub(patch + 4) as u32;
-    let mut bytes = word.load(Ordering::Relaxed).to_le_bytes();
+    let mut bytes = word.to_le_bytes();
     if bytes[3] & 0xf0 == 0x80 || bytes[3] == 0xe8 {
         // A conditional branch, 0f 8x, or a call.
         bytes[4..].copy_from_slice(&distance.to_le_bytes());
@@ -23,7 +37,7 @@ pub unsafe fn set_displacement(word: *mut u64, patch: u64, target: u64) {
         bytes[3] = 0xe9;
         bytes[4..].copy_from_slice(&distance.to_le_bytes());
     }
-    word.store(u64::from_le_bytes(bytes), Ordering::SeqCst);
+    u64::from_le_bytes(bytes)
 }
 
 /// The eight bytes at `address` as they are, and with a jump to `stub` at their start.

@@ -58,7 +58,7 @@ pub fn begin(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadConte
         missing: taken.missing,
         ..OpenCall::default()
     };
-    call.values.iter_mut().zip(&taken.words).for_each(|(kept, word)| *kept = *word);
+    call.values.iter_mut().zip(taken.words.iter()).for_each(|(kept, word)| *kept = *word);
     open(engine, writer, context, call, texts_of(program, &taken));
 }
 

@@ -34,7 +34,7 @@ pub fn begin(context: &mut ThreadContext, number: u64, next: AppPc) {
     }
     let (place, writer) = {
         let engine = ENGINE.lock();
-        (engine.captures.at(call_place(number)).cloned(), writer_of(context, engine.shared))
+        (engine.captures.at_call(number).cloned(), writer_of(context, engine.shared))
     };
     let Some(place) = place else { return };
     let pc = AppPc::from_raw(next.raw().wrapping_sub(CALL_BYTES));
@@ -42,13 +42,10 @@ pub fn begin(context: &mut ThreadContext, number: u64, next: AppPc) {
     let is_again = !note_begun(context, pc);
     let thread = Thread::of(context, None, &[]);
     for program in &place.programs {
-        let Some(values) = evaluate(program, &thread) else {
-            continue;
-        };
         match program.action {
-            Action::Open(kind) => begin_call(context, &writer, number, pc, kind, values),
+            Action::Open(kind) => begin_call(context, &writer, number, pc, (kind, program), &thread),
             _ if is_again => {}
-            _ => note(&writer, pc, program, values),
+            _ => note(&writer, pc, program, &thread),
         }
     }
 }
@@ -77,7 +74,14 @@ fn forget_begun(context: &mut ThreadContext) {
 }
 
 /// A call whose return is captured, too: it is open from here on.
-fn begin_call(context: &mut ThreadContext, writer: &RingWriter, number: u64, pc: AppPc, kind: u32, values: Vec<Value>) {
+fn begin_call(
+    context: &mut ThreadContext,
+    writer: &RingWriter,
+    number: u64,
+    pc: AppPc,
+    (kind, program): (u32, &Program),
+    thread: &Thread<'_>,
+) {
     let mut call = OpenCall {
         stack_pointer: context.registers.sp().wrapping_sub(RETURN_ADDRESS_BYTES),
         return_pc: call_place(number).raw(),
@@ -86,15 +90,17 @@ fn begin_call(context: &mut ThreadContext, writer: &RingWriter, number: u64, pc:
         ..OpenCall::default()
     };
     let mut texts: Vec<KeptText> = Vec::new();
-    for (field, value) in values.into_iter().enumerate().take(MAX_KEPT_VALUES as usize) {
-        match value {
-            Value::Missing => call.missing |= 1 << field,
-            Value::Number(number) => call.values[field] = number,
-            Value::Bytes(bytes) => {
-                call.values[field] = bytes.len() as u64;
-                texts.push((field, bytes));
-            }
+    let is_wanted = evaluate(program, thread, |field, value| match value {
+        _ if field >= MAX_KEPT_VALUES as usize => {}
+        Value::Missing => call.missing |= 1 << field,
+        Value::Number(number) => call.values[field] = *number,
+        Value::Bytes(bytes) => {
+            call.values[field] = bytes.len() as u64;
+            texts.push((field, bytes.clone()));
         }
+    });
+    if !is_wanted {
+        return;
     }
     open(&mut ENGINE.lock(), writer, context, call, texts);
 }
@@ -107,12 +113,14 @@ pub fn end(context: &mut ThreadContext, number: u64) {
     forget_begun(context);
     let Some(table) = table_of(context) else { return };
     loop {
-        let mut engine = ENGINE.lock();
         let place = call_place(number);
-        engine.captures.other_calls.fetch(table, context.registers.sp(), place);
-        note_others(&engine, context, table);
-        let found = table.find(context.registers.sp(), place, |_| true);
-        let Some(at) = found else { return };
+        if context.capture.n_other_calls != 0 {
+            let mut engine = ENGINE.lock();
+            engine.captures.other_calls.fetch(table, context.registers.sp(), place);
+            note_others(&engine, context, table);
+        }
+        let Some(at) = table.find(context.registers.sp(), place, |_| true) else { return };
+        let mut engine = ENGINE.lock();
         let call = table.read(at);
         table.close(at);
         let texts = engine.captures.other_calls.take_texts(table, call.texts);
@@ -120,22 +128,21 @@ pub fn end(context: &mut ThreadContext, number: u64) {
         drop(engine);
         let thread = Thread::of(context, Some(&call), &texts);
         for program in taken.iter().flat_map(|place: &Arc<_>| &place.programs) {
-            if let Some(values) = evaluate(program, &thread) {
-                note(&writer, AppPc::from_raw(call.function), program, values);
-            }
+            note(&writer, AppPc::from_raw(call.function), program, &thread);
         }
     }
 }
 
-/// Writes what was captured, or adds it up.
-fn note(writer: &RingWriter, pc: AppPc, program: &Program, values: Vec<Value>) {
+/// Works out what is captured, and writes it, or adds it up.
+fn note(writer: &RingWriter, pc: AppPc, program: &Program, thread: &Thread<'_>) {
     let mut taken = Taken::default();
-    for (index, value) in values.into_iter().enumerate() {
-        match value {
-            Value::Missing => taken.add_missing(index),
-            Value::Number(number) => taken.words.push(number),
-            Value::Bytes(bytes) => taken.add_bytes(&bytes),
-        }
+    let is_wanted = evaluate(program, thread, |index, value| match value {
+        Value::Missing => taken.add_missing(index),
+        Value::Number(number) => taken.words.push(*number),
+        Value::Bytes(bytes) => taken.add_bytes(bytes),
+    });
+    if !is_wanted {
+        return;
     }
     match program.action {
         Action::Aggregate(table) => add(taken, program, &table, writer.shared.outlets().aggregates),

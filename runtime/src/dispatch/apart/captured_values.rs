@@ -3,9 +3,10 @@
 extern crate alloc;
 use crate::context::layout::{CAPTURE_MISSING_OFFSET, CAPTURE_TEXTS_OFFSET, CAPTURE_VALUES_OFFSET};
 use crate::context::ThreadContext;
+use crate::instrument::captures::few::Few;
 use crate::instrument::captures::form::Kind;
 use crate::instrument::captures::layout::Program;
-use crate::protocol::capture_operation as op;
+use crate::protocol::{capture_operation as op, MAX_CAPTURE_FIELDS};
 use alloc::vec::Vec;
 
 /// The values of a thread's captures, in its private block at `base` (instrument/captures/layout.rs).
@@ -79,11 +80,13 @@ impl Values {
     }
 }
 
+const MAX_FIELDS: usize = MAX_CAPTURE_FIELDS as usize;
+
 /// The fields of a capture: which are missing, a word for each, and the bytes of those that are bytes.
 #[derive(Default)]
 pub struct Taken {
     pub missing: u32,
-    pub words: Vec<u64>,
+    pub words: Few<MAX_FIELDS>,
     pub bytes: Vec<u8>,
 }
 

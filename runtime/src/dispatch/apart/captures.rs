@@ -18,13 +18,14 @@ use crate::dispatch::apart::captured_values::{Taken, Values};
 use crate::dispatch::life::detach;
 use crate::dispatch::signals::masks;
 use crate::instrument::captures::aggregates::Table;
+use crate::instrument::captures::few::Few;
 use crate::instrument::captures::layout::{Action, Program};
 use crate::instrument::captures::places::{are_any, Guarded, Place};
 use crate::instrument::indirect::pads::add_to_counter;
 use crate::instrument::{Engine, ENGINE};
 use crate::protocol::{
-    capture_context, record_kind, CaptureRecord, CAPTURE_RECORD_VALUES, CONTINUATION_PAYLOAD_BYTES,
-    MAX_CAPTURES_AT_PLACE,
+    capture_context, record_kind, CaptureRecord, AGGREGATE_KEY_WORDS, CAPTURE_RECORD_VALUES,
+    CONTINUATION_PAYLOAD_BYTES, MAX_CAPTURES_AT_PLACE,
 };
 use crate::sys::calls::{getpid, monotonic_ns, set_signal_mask};
 use crate::sys::kernel::SIGTRAP;
@@ -252,9 +253,8 @@ fn note(mut engine: Guard<Engine>, context: &mut ThreadContext, guarded: &Guarde
 
 /// Writes a capture's record.
 pub fn record(writer: &RingWriter, pc: AppPc, tsc: u64, program: &Program, taken: Taken) {
-    let Taken { missing, mut words, bytes } = taken;
-    words.resize(words.len().max(CAPTURE_RECORD_VALUES as usize), 0);
-    let (first, others) = words.split_at(CAPTURE_RECORD_VALUES as usize);
+    let Taken { missing, words, bytes } = taken;
+    let others = words.get(CAPTURE_RECORD_VALUES as usize..).unwrap_or_default();
     let mut payload: Vec<u8> = others.iter().flat_map(|word| word.to_le_bytes()).collect();
     payload.extend(bytes);
     let record = CaptureRecord {
@@ -265,7 +265,7 @@ pub fn record(writer: &RingWriter, pc: AppPc, tsc: u64, program: &Program, taken
         tsc,
         number: program.number,
         missing,
-        values: core::array::from_fn(|index| first[index]),
+        values: core::array::from_fn(|index| words.get(index).copied().unwrap_or(0)),
     };
     writer.write(&record, &payload);
 }
@@ -275,14 +275,13 @@ pub fn add(taken: Taken, program: &Program, table: &Table, base: u64) {
     let Taken { missing, words, bytes } = taken;
     let fields = program.form.fields.iter().map(|field| usize::from(*field));
     // A word for each key, then the bytes of those that are bytes, as far as there is room.
-    let mut keys: Vec<u64> = words.iter().take(table.n_keys).copied().collect();
-    keys.extend(
-        bytes
-            .chunks(8)
-            .map(|part| u64::from_le_bytes(core::array::from_fn(|index| part.get(index).copied().unwrap_or(0)))),
-    );
+    let mut keys = Few::<{ AGGREGATE_KEY_WORDS as usize }>::default();
+    words.iter().take(table.n_keys).for_each(|word| keys.push(*word));
+    for part in bytes.chunks(8) {
+        keys.push(u64::from_le_bytes(core::array::from_fn(|index| part.get(index).copied().unwrap_or(0))));
+    }
     let is_missing = |index: usize| missing >> index & 1 != 0;
-    let value = fields.zip(&words).nth(table.n_keys).filter(|_| table.has_values && !is_missing(table.n_keys));
+    let value = fields.zip(words.iter()).nth(table.n_keys).filter(|_| table.has_values && !is_missing(table.n_keys));
     let value = value.map(|(field, word)| (*word, program.form.kind_of(field)));
     // SAFETY: the tables are a part of the shared memory, mapped as long as the runtime runs.
     unsafe { table.add(base, &keys, u64::from(missing) & ((1 << table.n_keys) - 1), value) };

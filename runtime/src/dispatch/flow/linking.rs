@@ -51,7 +51,7 @@ pub fn link_exit(
     if exit.linked_to == id {
         if !matches!(exit.kind, ExitType::FloatState | ExitType::Native) {
             // Interrupted for a signal.
-            engine.cache.restore_exit(exit_id);
+            engine.cache.restore_if_interrupted(exit_id);
         }
         return;
     }

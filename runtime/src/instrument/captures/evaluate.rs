@@ -30,16 +30,27 @@ pub trait Asked {
     fn kept(&self, field: usize, is_text: bool) -> Value;
 }
 
-/// The values of a capture's fields; `None`: its condition does not hold.
-pub fn evaluate(program: &Program, asked: &impl Asked) -> Option<Vec<Value>> {
-    let mut values = alloc::vec![Value::Missing; program.form.operations.len()];
+/// As many values as most captures have: these need no room on the heap.
+const FEW: usize = 16;
+
+/// Works a capture out, and gives the values of its fields; or none, if its condition does not hold: whether it does.
+pub fn evaluate(program: &Program, asked: &impl Asked, mut take: impl FnMut(usize, &Value)) -> bool {
+    let (mut few, mut many) = ([const { Value::Missing }; FEW], Vec::new());
+    let n = program.form.operations.len();
+    let values = if n <= FEW {
+        &mut few[..n]
+    } else {
+        many.resize(n, Value::Missing);
+        &mut many[..]
+    };
     for (index, one) in program.needed() {
-        values[index] = evaluate_one(program, one, &values, asked);
+        values[index] = evaluate_one(program, one, values, asked);
     }
-    match program.form.condition.map(|condition| &values[usize::from(condition)]) {
-        Some(Value::Missing | Value::Number(0)) => None,
-        _ => Some(program.form.fields.iter().map(|field| values[usize::from(*field)].clone()).collect()),
+    if let Some(Value::Missing | Value::Number(0)) = program.form.condition.map(|at| &values[usize::from(at)]) {
+        return false;
     }
+    program.form.fields.iter().enumerate().for_each(|(index, field)| take(index, &values[usize::from(*field)]));
+    true
 }
 
 fn evaluate_one(program: &Program, one: &Operation, values: &[Value], asked: &impl Asked) -> Value {
@@ -200,7 +211,8 @@ mod tests {
         let form = Form { operations: operations.to_vec(), fields, condition, data: data.to_vec() };
         // SAFETY: all zeros are one.
         let asked = CapturePlace { action: capture_action::RECORD, ..unsafe { core::mem::zeroed() } };
-        evaluate(&Program::lay_out(&asked, form, &mut Room::default()).unwrap(), &Made)
+        let (program, mut found) = (Program::lay_out(&asked, form, &mut Room::default()).unwrap(), Vec::new());
+        evaluate(&program, &Made, |_, value| found.push(value.clone())).then_some(found)
     }
 
     fn last(operations: &[Operation]) -> Value {

@@ -2,6 +2,7 @@
 
 pub mod aggregates;
 pub mod evaluate;
+pub mod few;
 pub mod form;
 pub mod layout;
 pub mod open_calls;

@@ -71,26 +71,51 @@ impl OpenCalls {
         unsafe { self.get(place).read_volatile() }
     }
 
+    /// A field of the call at a place, without the rest of it.
+    fn field<T: Copy>(self, place: u64, of: impl FnOnce(*const OpenCall) -> *const T) -> T {
+        // SAFETY: as above, and fields are inside their calls.
+        unsafe { of(self.get(place)).read_volatile() }
+    }
+
+    /// Where the stack was in front of the call at a place; 0: there is none.
+    fn stack_pointer(self, place: u64) -> u64 {
+        // SAFETY: only its address is taken.
+        self.field(place, |call| unsafe { &raw const (*call).stack_pointer })
+    }
+
+    fn kind(self, place: u64) -> u32 {
+        // SAFETY: as above.
+        self.field(place, |call| unsafe { &raw const (*call).kind })
+    }
+
     /// Has a call open, and says what had to make room for it: one that was left otherwise, or the oldest that may be at its places.
     pub fn open(self, call: OpenCall) -> Option<OpenCall> {
         let places = || places_of(call.stack_pointer);
-        let is_same = |place: &u64| self.read(*place).is_same(&call);
+        let is_same = |place: &u64| {
+            self.stack_pointer(*place) == call.stack_pointer
+                && self.kind(*place) == call.kind
+                // SAFETY: as above.
+                && self.field(*place, |one| unsafe { &raw const (*one).function }) == call.function
+        };
         // From the last one on, so that inner calls are found first.
-        let free = || places().filter(|place| self.read(*place).stack_pointer == 0).last();
-        let oldest = || places().min_by_key(|place| self.read(*place).tsc);
+        let free = || places().filter(|place| self.stack_pointer(*place) == 0).last();
+        // SAFETY: as above.
+        let oldest = || places().min_by_key(|place| self.field(*place, |one| unsafe { &raw const (*one).tsc }));
         let place = places().find(is_same).or_else(free).or_else(oldest)?;
-        let before = self.read(place);
+        let before = (self.stack_pointer(place) != 0).then(|| self.read(place));
         // SAFETY: as above.
         unsafe { self.get(place).write_volatile(call) };
-        (before.stack_pointer != 0).then_some(before)
+        before
     }
 
     /// A call that returns to `pc` with that stack pointer, of a kind that is asked for: the one that translated code finds.
     pub fn find(self, stack_pointer: u64, pc: AppPc, is_asked: impl Fn(u32) -> bool) -> Option<u64> {
         let below = stack_pointer.wrapping_sub(RETURN_ADDRESS_BYTES);
         let is_it = |place: &u64| {
-            let call = self.read(*place);
-            call.stack_pointer == below && call.return_pc == pc.raw() && is_asked(call.kind)
+            self.stack_pointer(*place) == below
+                // SAFETY: only its address is taken.
+                && self.field(*place, |call| unsafe { &raw const (*call).return_pc }) == pc.raw()
+                && is_asked(self.kind(*place))
         };
         places_of(below).find(is_it)
     }
@@ -151,6 +176,9 @@ impl OtherCalls {
 
     /// How many of a thread's are beside its table.
     pub fn count(&self, table: OpenCalls) -> usize {
+        if self.calls.is_empty() {
+            return 0;
+        }
         self.calls.range((table.block, 0)..=(table.block, u64::MAX)).map(|(_, calls)| calls.len()).sum()
     }
 
@@ -172,6 +200,10 @@ impl OtherCalls {
 
     /// The bytes that a call kept, which is open no more.
     pub fn take_texts(&mut self, table: OpenCalls, texts: u64) -> Vec<KeptText> {
+        if texts == 0 {
+            // None of its values is bytes.
+            return Vec::new();
+        }
         self.texts.remove(&(table.block, texts)).unwrap_or_default()
     }
 

@@ -18,6 +18,9 @@ use alloc::vec::Vec;
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicBool, Ordering};
 
+/// No system call has a higher number.
+const MAX_CALL_NUMBERS: u64 = 1 << 12;
+
 /// Whether there was ever any place.
 static ARE_ANY: AtomicBool = AtomicBool::new(false);
 
@@ -144,6 +147,8 @@ pub struct Guarded {
 #[derive(Default)]
 pub struct Captures {
     by_pc: BTreeMap<AppPc, Arc<Place>>,
+    /// Those of them that are of system calls, by number: each call is looked up here.
+    by_call: Vec<Option<Arc<Place>>>,
     by_fragment: BTreeMap<FragmentId, Guarded>,
     /// By kind of call: what is taken where such calls return.
     returned: BTreeMap<u32, (CapturePlace, Vec<u8>)>,
@@ -152,6 +157,8 @@ pub struct Captures {
     asked: BTreeMap<AppPc, Vec<(CapturePlace, Vec<u8>)>>,
     /// By kinds: the place of all addresses where nothing is captured but where calls of these return.
     shared: BTreeMap<Vec<u32>, Arc<Place>>,
+    /// The same of single kinds.
+    by_kind: BTreeMap<u32, Arc<Place>>,
     /// Open calls, as far as they are not in threads' tables.
     pub other_calls: OtherCalls,
 }
@@ -160,11 +167,13 @@ impl Captures {
     pub const fn new() -> Captures {
         Captures {
             by_pc: BTreeMap::new(),
+            by_call: Vec::new(),
             by_fragment: BTreeMap::new(),
             returned: BTreeMap::new(),
             armed: BTreeMap::new(),
             asked: BTreeMap::new(),
             shared: BTreeMap::new(),
+            by_kind: BTreeMap::new(),
             other_calls: OtherCalls::new(),
         }
     }
@@ -172,6 +181,11 @@ impl Captures {
     /// What is captured at an address.
     pub fn at(&self, pc: AppPc) -> Option<&Arc<Place>> {
         self.by_pc.get(&pc)
+    }
+
+    /// What is captured at the system calls of a number.
+    pub fn at_call(&self, number: u64) -> Option<&Arc<Place>> {
+        self.by_call.get(number as usize)?.as_ref()
     }
 
     /// Where anything is captured.
@@ -230,6 +244,7 @@ impl Captures {
         }
         self.armed.retain(|_, kinds| !kinds.is_empty());
         self.shared.retain(|kinds, _| kinds.iter().all(|kind| self.returned.contains_key(kind)));
+        self.by_kind.clear();
         forget_armed();
     }
 
@@ -240,12 +255,11 @@ impl Captures {
 
     /// What is taken where calls of a kind return, wherever that is.
     pub fn returned_place(&mut self, kind: u32) -> Option<Arc<Place>> {
-        let kinds = Vec::from([kind]);
-        if let Some(place) = self.shared.get(&kinds) {
+        if let Some(place) = self.by_kind.get(&kind) {
             return Some(place.clone());
         }
         let place = Arc::new(Place::of([self.returned.get(&kind)?]).0);
-        self.shared.insert(kinds, place.clone());
+        self.by_kind.insert(kind, place.clone());
         Some(place)
     }
 
@@ -285,12 +299,27 @@ impl Captures {
             (before, now) => before.is_none() && now.is_none(),
         };
         if !is_same {
+            self.note_call(pc, place.as_ref());
             match place {
                 Some(place) => self.by_pc.insert(pc, place),
                 None => self.by_pc.remove(&pc),
             };
         }
         !is_same
+    }
+}
+
+/// Where they are by number.
+impl Captures {
+    fn note_call(&mut self, pc: AppPc, place: Option<&Arc<Place>>) {
+        let Some(number) = pc.raw().checked_sub(CALL_PLACES).filter(|number| *number < MAX_CALL_NUMBERS) else {
+            return;
+        };
+        let number = number as usize;
+        if self.by_call.len() <= number {
+            self.by_call.resize(number + 1, None);
+        }
+        self.by_call[number] = place.cloned();
     }
 }
 

@@ -10,6 +10,7 @@ import argparse
 import sys
 
 from clew.api.generate.descriptions import HintError, flag_tables_content, format_content, system_calls_content
+from clew.api.generate.effects import EffectError
 from clew.api.generate.sources import Sources, read_sources
 from clew.api.generate.structs import StructError, structs_content
 from clew.api.reading import BUILT_IN
@@ -33,8 +34,9 @@ def main(arguments: list[str]) -> int:
     is_check = parser.parse_args(arguments).check
     try:
         files = generated_files(read_sources())
-    except (HintError, StructError) as error:
-        print(f"{'hints.json' if isinstance(error, HintError) else 'structs.json'}: {error}", file=sys.stderr)
+    except (HintError, EffectError, StructError) as error:
+        names = {HintError: "hints", EffectError: "effects", StructError: "structs"}
+        print(f"{names[type(error)]}.json: {error}", file=sys.stderr)
         return 1
     status = 0
     for path in BUILT_IN:

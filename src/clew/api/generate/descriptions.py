@@ -6,8 +6,8 @@ The hints (`sources/hints.json`): `Renamed` has the names of calls that a kernel
 are calls of which the captured kernel has no event; `Filters` and `Results` are patterns of calls' names by what they
 choose, the first that fits; `In` and `InOut` are patterns `call.argument` of pointers through which the kernel reads,
 or reads and writes. `Calls` has, by patterns of names, what an argument is besides: a table's name or keys of a
-parameter, where other arguments are named instead of numbered; and `Variants` and `Effects` of the call, in the same
-manner.
+parameter, where other arguments are named instead of numbered; and `Variants` of the call, in the same manner. What
+calls do is in `sources/effects.json` (`effects.py`).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
+from clew.api.generate.effects import EffectLines
 from clew.api.generate.rules import describe_argument
 from clew.api.generate.sources import Argument, Sources, parse_prototypes
 
@@ -27,7 +28,7 @@ RESULT_NAME: Final = "result"
 RESULT_INDEX: Final = -1
 SCHEMA: Final = "schema.json"
 REQUESTS_TABLE: Final = "requests"
-CALL_KEYS: Final = ("Variants", "Effects")
+CALL_KEYS: Final = ("Variants",)
 """What hints of a call may have beside arguments' names."""
 
 _INDEX_KEYS: Final = ("Count", "Bytes", "Total", "Coded")
@@ -73,7 +74,7 @@ def system_calls_content(sources: Sources) -> dict[str, Any]:
     if nameless:
         raise HintError(f"no number for {', '.join(sorted(nameless))}")
     kinds = {name: table["kind"] for name, table in sources.flag_tables.items()}
-    maker = _Maker(hints, kinds, sources.requests)
+    maker = _Maker(hints, kinds, EffectLines(sources.effects), sources.requests)
     by_number = sorted(sources.numbers, key=lambda name: (min(sources.numbers[name].values()), name))
     calls = [maker.call(name, sources.numbers[name], prototypes.get(name)) for name in by_number]
     maker.refuse_unused()
@@ -88,16 +89,21 @@ class _Maker:
     """Makes calls, and remembers which hints were of use. `kinds`: which kind each table of flags is."""
 
     def __init__(
-        self, hints: dict[str, Any], kinds: dict[str, str], requests: tuple[tuple[str, int, str], ...]
+        self,
+        hints: dict[str, Any],
+        kinds: dict[str, str],
+        effects: EffectLines,
+        requests: tuple[tuple[str, int, str], ...],
     ) -> None:
-        self._hints, self._kinds, self._requests = hints, kinds, requests
+        self._hints, self._kinds, self._effects, self._requests = hints, kinds, effects, requests
         self._unused = {f"{key}: {name}" for key in ("In", "InOut") for name in hints[key]}
         self._unused |= {
             f"{patterns}: {name}" for patterns, said in hints["Calls"].items() for key in said for name in key.split()
         }
 
     def refuse_unused(self) -> None:
-        """Raises HintError if there are hints that fitted no call."""
+        """Raises HintError or EffectError if there are hints or effects that fitted no call."""
+        self._effects.refuse_unused()
         if self._unused:
             raise HintError(f"hints that fit nothing: {'; '.join(sorted(self._unused))}")
 
@@ -128,12 +134,8 @@ class _Maker:
         for key, change in said:
             if key == "Variants":
                 made["Variants"] = self._variants(change, by_name)
-            elif key == "Effects":
-                made["Effects"] = [_effect(text, by_name) for text in change]
-        used = {parameter["Index"] for parameter in parameters if parameter["RawType"] == "fd"} - {RESULT_INDEX}
-        if used and "Effects" not in made:
-            made["Effects"] = [{"Effect": "UseReference", "Parameters": [index]} for index in sorted(used)]
         made["Parameters"] = parameters
+        self._effects.add(made)
         return made
 
     def _with_struct(self, parameter: dict[str, Any]) -> dict[str, Any]:
@@ -250,13 +252,6 @@ def _index(name: str, by_name: dict[str, Any]) -> int:
     return index
 
 
-def _effect(text: str, by_name: dict[str, Any]) -> dict[str, Any]:
-    """An effect of `KIND argument ...`; of `one|other` that which the call has."""
-    kind, *names = text.split()
-    chosen = [next((name for name in choice.split("|") if name in by_name), choice) for choice in names]
-    return {"Effect": kind, "Parameters": [_index(name, by_name) for name in chosen]}
-
-
 def format_content(content: dict[str, Any]) -> str:
     """JSON with a line for each call's head, parameter and case, so that changes can be read."""
     pieces = ["{"]
@@ -275,7 +270,7 @@ def format_content(content: dict[str, Any]) -> str:
 
 
 def _format_call(call: dict[str, Any]) -> str:
-    lists = {key: value for key, value in call.items() if key == "Parameters"}
+    lists = {key: value for key, value in call.items() if key in ("Parameters", "Effects")}
     head = json.dumps({key: value for key, value in call.items() if key not in (*lists, "Variants")})
     rest = [
         f'   "{key}": [\n' + ",\n".join(f"    {json.dumps(one)}" for one in value) + "\n   ]"

@@ -5,14 +5,15 @@ Runs in the controller.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from clew.dataclass import replace
 from clew.recording.raw.process import RawProcess
 
-__all__ = ["Clock", "find_rate"]
+__all__ = ["Clock", "find_rate", "set_start"]
 
 Array = npt.NDArray[Any]
 
@@ -22,6 +23,24 @@ def find_rate(status: np.void) -> float:
     ticks = int(status["last_tsc"]) - int(status["start_tsc"])
     nanoseconds = int(status["last_ns"]) - int(status["start_ns"])
     return nanoseconds / ticks if ticks > 0 and nanoseconds > 0 else 0.0
+
+
+_LATE_NS: Final = 60 * 10**9
+"""A process is noticed within that; what says otherwise was written by the program, or somebody has set the clock."""
+
+
+def set_start(process: RawProcess, offset_ns: object) -> RawProcess:
+    """The process, begun when its runtime says: a fork's child is noticed milliseconds later.
+
+    `offset_ns`: by how much CLOCK_REALTIME is ahead of CLOCK_MONOTONIC, if a recording tells.
+    """
+    begun_ns = int(process.status["start_ns"])
+    if not isinstance(offset_ns, int) or not begun_ns:
+        return process
+    start_ns = begun_ns + offset_ns
+    if abs(start_ns - process.start_ns) > _LATE_NS or start_ns > process.end_ns:
+        return process
+    return replace(process, start_ns=start_ns)
 
 
 class Clock:

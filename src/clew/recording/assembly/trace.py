@@ -18,7 +18,7 @@ from clew.dataclass import replace
 from clew.protocol._generated import Mode
 from clew.recording.assembly.blocks.block_code import BlockCode
 from clew.recording.assembly.blocks.blocks import CutBlocks
-from clew.recording.assembly.clock import Clock
+from clew.recording.assembly.clock import Clock, set_start
 from clew.recording.assembly.code import find_blocks, find_edges, find_flow, needs_fragments, parse_code
 from clew.recording.assembly.edges.edges import Edges
 from clew.recording.assembly.ends import settle_end
@@ -61,7 +61,8 @@ def _write(processes: Iterable[RawProcess], writer: TraceWriter, session: Sessio
     warnings = list(session.warnings)
     ends: list[dict[str, Any]] = []
     mode = session.mode
-    for bundle in iter_bundles(processes):
+    offset_ns = session.machine.get("clock_offset_ns")
+    for bundle in iter_bundles(set_start(process, offset_ns) for process in processes):
         # Where the order was recorded for a while only.
         mode = Mode.FULL if bundle.mode == Mode.FULL else mode
         ends += _assemble_bundle(bundle, writer, first, files, losses, warnings)

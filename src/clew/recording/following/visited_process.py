@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import IO, TYPE_CHECKING
 
@@ -38,6 +38,7 @@ class VisitedProcess:
         """What is captured, in the order in which it was asked for."""
         self.visits = Visits()
         """Threads that wait at places of their own."""
+        self._is_together = False
         self._lock = threading.Lock()
         """Of the captures, which grow where threads are told of, too."""
 
@@ -49,12 +50,23 @@ class VisitedProcess:
         with self._lock:
             if row not in self.captures:
                 try:
-                    self.followed.shared.append_capture(row)
+                    self.followed.shared.append_capture(row, is_last=not self._is_together)
                 except UsageError as error:
                     raise ControlError(error.message) from error
                 self.captures[row] = None
             if on_visit is not None:
                 self.visits.on_visit[RemoteAddress(row.pc)] = on_visit
+
+    @contextlib.contextmanager
+    def capturing_together(self) -> Iterator[None]:
+        """What is captured from here on the process is told of at once, at the end."""
+        self._is_together = True
+        try:
+            yield
+        finally:
+            self._is_together = False
+            with self._lock:
+                self.followed.shared.tell_captures()
 
     def keep_captures(self, rows: Iterable[CaptureRow]) -> None:
         """Capture nothing but this; the process is held. Who is stopped at something else stays so."""

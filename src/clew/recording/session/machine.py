@@ -6,6 +6,7 @@ Runs in the controller.
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ __all__ = ["machine_facts"]
 
 
 def machine_facts() -> dict[str, Any]:
-    """`architecture`, `kernel`, `cpu` (its model name, or empty), `processors`, `page_bytes`."""
+    """`architecture`, `kernel`, `cpu` (its model name, or empty), `processors`, `page_bytes`, and `clock_offset_ns`:
+    how far CLOCK_REALTIME is ahead of CLOCK_MONOTONIC."""
     system = os.uname()
     return {
         "architecture": system.machine,
@@ -21,6 +23,7 @@ def machine_facts() -> dict[str, Any]:
         "cpu": _cpu_model(),
         "processors": os.cpu_count() or 1,
         "page_bytes": os.sysconf("SC_PAGE_SIZE"),
+        "clock_offset_ns": time.time_ns() - time.monotonic_ns(),
     }
 
 

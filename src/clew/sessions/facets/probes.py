@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, overload
 
 from clew.errors import UsageError
 from clew.sessions.aggregate_table import AggregateRoom, AggregateWish
-from clew.sessions.call_probes import Callback, CallProbe, CallProbes
+from clew.sessions.call_probes import Callback, CallProbe, CallProbes, LogWish
 
 if TYPE_CHECKING:
     from clew.sessions.aggregates import Aggregate
@@ -99,6 +99,16 @@ class ProbesFacet:
         it began. A call that is left otherwise has no row.
         """
         return self._probes.log(self._captures, where, capture, condition, has_returned=True)
+
+    def log_all(self, wishes: Iterable[LogWish]) -> list[CallLog]:
+        """Several logs at once, as `log_calls` or `log_returns` makes one: the process is stopped once. Raises
+        CaptureError, UsageError."""
+        return self._probes.log_all(self._captures, wishes)
+
+    def add_up_all(self, wishes: Iterable[tuple[str | int, AggregateWish, bool]]) -> list[Aggregate]:
+        """Several aggregates at once, each of a function, what is added up, and whether it is when that returns: the
+        process is stopped once. Raises CaptureError, UsageError."""
+        return self._probes.add_up_all(self._aggregate_room, wishes)
 
     def aggregate(
         self,

@@ -1,0 +1,81 @@
+"""How often a session's target makes calls that descriptions know, and how long they take: added up in the target.
+
+Runs in the controller, in any thread. Nothing is written down call by call, so a million calls cost no more than one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from clew.api.captures import capture_of
+from clew.api.description import MAX_ERRNO
+from clew.dataclass import dataclass
+from clew.sessions.aggregate_table import AggregateWish
+
+if TYPE_CHECKING:
+    from clew.api.descriptions import Descriptions
+    from clew.sessions.session import Session
+    from clew.store.trace import Trace
+
+__all__ = ["ApiCount", "ApiCounts", "count_calls"]
+
+_HAS_FAILED: Final = f"retval < 0 && retval >= -{MAX_ERRNO}"
+_DURATION: Final = "duration"
+
+
+@dataclass(frozen=True)
+class ApiCount:
+    """Calls of function `name`: how many, how many failed, and how long they took, all and those, in nanoseconds."""
+
+    name: str
+    calls: int
+    errors: int
+    total_ns: int
+    failed_ns: int
+
+
+class ApiCounts:
+    """Of the system calls of a session's target, all of them, or those of `filters`."""
+
+    def __init__(self, session: Session, descriptions: Descriptions, filters: Iterable[str] = ()) -> None:
+        wanted = set(filters)
+        chosen = [
+            (number, function)
+            for number, function in sorted(descriptions.system_calls.items())
+            if not wanted or function.filter in wanted
+        ]
+        self._functions = [function for _, function in chosen]
+        # What does not return is counted when it begins.
+        returning = AggregateWish([_HAS_FAILED], _DURATION, None, 2, has_histogram=False)
+        other = AggregateWish([], None, None, 1, has_histogram=False)
+        returns = [capture_of(function, descriptions).returns for function in self._functions]
+        self._aggregates = session.add_up_all(
+            (f"syscall:{number}", returning if has_returned else other, has_returned)
+            for (number, _), has_returned in zip(chosen, returns, strict=True)
+        )
+
+    def read(self) -> list[ApiCount]:
+        """Those that were made since the beginning, at least once, in the order of their numbers."""
+        found = []
+        for function, aggregate in zip(self._functions, self._aggregates, strict=True):
+            rows = aggregate.read().to_pylist()
+            failed = [row for row in rows if row.get(_HAS_FAILED)]
+            calls, errors = (sum(row["count"] for row in some) for some in (rows, failed))
+            total_ns, failed_ns = (sum(row.get("sum") or 0 for row in some) for some in (rows, failed))
+            if calls:
+                found.append(ApiCount(function.name, calls, errors, total_ns, failed_ns))
+        return found
+
+
+def count_calls(trace: Trace) -> list[ApiCount]:
+    """The calls that a trace has, added up by their names."""
+    found: dict[str, list[int]] = {}
+    for piece in trace.iter_pieces("calls", ["name", "error", "duration_ns"]):
+        columns = (piece[name].to_pylist() for name in piece.column_names)
+        for name, error, duration_ns in zip(*columns, strict=True):
+            sums = found.setdefault(name, [0, 0, 0, 0])
+            for index, number in enumerate((1, duration_ns or 0)):
+                sums[2 * index] += number
+                sums[2 * index + 1] += number if error is not None else 0
+    return [ApiCount(name, *sums) for name, sums in found.items()]

@@ -1,0 +1,205 @@
+"""The tables `calls`, `entities` and `references` of a trace, out of calls that were captured while it was recorded.
+
+Runs in the controller, when the trace is there. What is kept until then are the captures as they came.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from clew.api.description import RESULT
+from clew.api.descriptions import Descriptions
+from clew.api.entities.scene import Touch
+from clew.api.text import Pointed, Value, argument_text, result_text
+from clew.sessions.call_places import find_places
+from clew.sessions.call_world import CallWorld, Process, Processes
+from clew.store.appending import append_tables
+from clew.store.schema import SCHEMAS
+
+if TYPE_CHECKING:
+    from clew.sessions.api_calls import ApiCall
+    from clew.trace import Trace
+
+__all__ = ["CallTables", "Filling"]
+
+_ROWS_AT_ONCE: Final = 1 << 15
+_TEXT_BYTES: Final = 64
+"""So much of strings and buffers is in the table."""
+
+
+class CallTables:
+    """Makes tables out of batches of calls, each in the order in which they returned."""
+
+    def __init__(self, descriptions: Descriptions, pid: int) -> None:
+        """`pid`: the first process, which is there and has made no call yet that is told."""
+        self._descriptions = descriptions
+        self._calls = CallWorld(descriptions, Processes(), pid)
+
+    def fill(self, trace: Trace) -> Filling:
+        """Tables to be filled, for a trace that lacks them."""
+        names = ["process_id", "pid", "parent_pid", "executable", "command", "start_ns", "end_ns"]
+        rows = trace.read("processes", names).to_pylist()
+        processes = Processes(Process(*(row[name] for name in names)) for row in rows)
+        return Filling(self._descriptions, self._calls.start_again(processes))
+
+    def write(self, trace: Trace, batches: Iterable[Sequence[ApiCall]]) -> int:
+        """Add the tables to a trace; how many calls there are. Raises OSError."""
+        filling = self.fill(trace)
+        for batch in batches:
+            filling.add(batch)
+        tables = filling.finish(trace)
+        append_tables(trace.directory, tables)
+        return int(tables["calls"].num_rows)
+
+
+class Filling:
+    """The tables while they are filled, call by call; `world`: what was held when the last one returned."""
+
+    def __init__(self, descriptions: Descriptions, calls: CallWorld) -> None:
+        self._descriptions, self._world = descriptions, calls
+        self.world = calls.world
+        self._calls: list[pa.Table] = []
+        self._references: list[pa.Table] = []
+        self._call_rows: list[dict[str, Any]] = []
+        self._reference_rows: list[dict[str, Any]] = []
+        self._n_calls = 0
+
+    def add(self, calls: Sequence[ApiCall]) -> None:
+        """Calls that returned one behind the other."""
+        self._world.prepare(calls)
+        for call in calls:
+            process, touches = self._world.see(call)
+            if process is None:
+                continue
+            self._call_rows.append(self._row(call, process))
+            self._reference_rows += [self._reference(process, touch) for touch in touches]
+            self._n_calls += 1
+            if len(self._call_rows) >= _ROWS_AT_ONCE:
+                self._pack()
+
+    def _row(self, call: ApiCall, process: Process) -> dict[str, Any]:
+        is_system_call = bool(call.function.numbers)
+        registers = [value.address if isinstance(value, Pointed) else value for value in call.values]
+        seen = self._descriptions.with_values(
+            call.function, [one if isinstance(one, int) else None for one in registers]
+        )
+        told = "" if call.result is None else result_text(seen, call.result, self._descriptions)
+        error = told.split()[1] if call.has_failed and len(told.split()) > 1 else None
+        return {
+            "call_id": self._n_calls,
+            "process_id": process.process_id,
+            "pid": call.pid,
+            "tid": call.tid,
+            "parent_call_id": None,
+            "time_ns": call.time_ns,
+            "duration_ns": call.duration_ns,
+            "kind": "system_call" if is_system_call else "library",
+            "name": call.function.name,
+            "number": next(iter(call.function.numbers.values()), None),
+            "library": None,
+            "block_id": None,
+            "position": None,
+            "arguments": json.dumps(list(self._arguments(seen.parameters, call.values))),
+            "result": call.result,
+            "result_text": None if call.result is None else told,
+            "error": error,
+            # A function was called from somewhere else.
+            "pc": call.pc if is_system_call else 0,
+        }
+
+    def _arguments(self, parameters: Any, values: Sequence[Value]) -> Iterator[dict[str, Any]]:
+        if parameters is None:
+            for value in values:
+                yield {"value": hex((value if isinstance(value, int) else 0) & 0xFFFFFFFFFFFFFFFF)}
+            return
+        for parameter in parameters:
+            if parameter.index == RESULT:
+                continue
+            value = values[parameter.index] if parameter.index < len(values) else None
+            number = value.address if isinstance(value, Pointed) else value
+            told: dict[str, Any] = {"name": parameter.name, "type": parameter.c_type}
+            if isinstance(number, int):
+                told["value"] = hex(number & 0xFFFFFFFFFFFFFFFF) if parameter.is_pointer else number
+            told["text"] = argument_text(parameter, value, self._descriptions, limit=_TEXT_BYTES)
+            yield told
+
+    def _reference(self, process: Process, touch: Touch) -> dict[str, Any]:
+        return {
+            "process_id": process.process_id,
+            "pid": process.pid,
+            "call_id": self._n_calls,
+            "entity_id": touch.entity_id,
+            "role": touch.role,
+            "argument": touch.argument,
+            "bytes": touch.n_bytes,
+        }
+
+    def _pack(self) -> None:
+        schema = SCHEMAS["calls"].append(pa.field("pc", pa.uint64()))
+        self._calls.append(pa.Table.from_pylist(self._call_rows, schema))
+        self._references.append(pa.Table.from_pylist(self._reference_rows, SCHEMAS["references"]))
+        self._call_rows, self._reference_rows = [], []
+
+    def finish(self, trace: Trace) -> dict[str, pa.Table]:
+        """The three tables, by their names."""
+        self._world.start(1 << 62)
+        self._pack()
+        calls = pa.concat_tables(self._calls)
+        order = [("process_id", "ascending"), ("tid", "ascending"), ("time_ns", "ascending"), ("call_id", "ascending")]
+        calls = calls.sort_by(order)
+        calls = _with_places(_with_parents(calls), trace).drop_columns(["pc"])
+        references = pa.concat_tables(self._references).sort_by([("process_id", "ascending"), ("call_id", "ascending")])
+        return {"calls": calls, "references": references, "entities": self._entities()}
+
+    def _entities(self) -> pa.Table:
+        rows = [
+            {
+                "entity_id": one.entity_id,
+                "process_id": one.process_id,
+                "pid": one.pid if one.process_id is not None else None,
+                "tid": one.tid,
+                "parent_entity_id": one.parent,
+                "kind": one.kind,
+                "name": one.name,
+                "details": json.dumps(one.details),
+                "first_ns": one.first_ns,
+                "last_ns": max(one.last_ns, one.first_ns),
+            }
+            for one in self.world.things.entities
+        ]
+        return pa.Table.from_pylist(rows, SCHEMAS["entities"])
+
+
+def _with_places(calls: pa.Table, trace: Trace) -> pa.Table:
+    """Calls with the blocks that made them, and where those were in the order of execution."""
+    for name, values in zip(("block_id", "position"), find_places(trace, calls), strict=True):
+        column = pa.array(values, pa.int64(), mask=values < 0)
+        calls = calls.set_column(calls.column_names.index(name), name, column)
+    return calls
+
+
+def _with_parents(calls: pa.Table) -> pa.Table:
+    """Calls, thread by thread and by time, with those that they were made within."""
+    process, tid, time_ns, call_id = (calls[name].to_numpy() for name in ("process_id", "tid", "time_ns", "call_id"))
+    duration = calls["duration_ns"].fill_null(-1).to_numpy()
+    parents = np.full(len(time_ns), -1, np.int64)
+    stack: list[tuple[int, int]] = []
+    whose = None
+    rows = zip(process.tolist(), tid.tolist(), time_ns.tolist(), duration.tolist(), call_id.tolist(), strict=True)
+    for row, (process_id, thread, begin, took, number) in enumerate(rows):
+        if (process_id, thread) != whose:
+            whose, stack = (process_id, thread), []
+        end = begin + max(took, 0)
+        while stack and (stack[-1][0] < end or stack[-1][0] <= begin):
+            stack.pop()
+        if stack:
+            parents[row] = stack[-1][1]
+        if took >= 0:
+            stack.append((end, number))
+    column = pa.array(parents, pa.int64(), mask=parents < 0)
+    return calls.set_column(calls.column_names.index("parent_call_id"), "parent_call_id", column)

@@ -1,0 +1,177 @@
+"""Calls of a session's target beside the processes that make them: what each has to do with which entities.
+
+Runs in the controller. Processes are those of a trace, or those that have begun so far.
+"""
+
+from __future__ import annotations
+
+import os
+from bisect import bisect_right, insort
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clew.api.descriptions import Descriptions
+from clew.api.entities.scene import Scene, Told, Touch
+from clew.api.entities.world import World
+from clew.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from clew.sessions.api_calls import ApiCall
+
+__all__ = ["CallWorld", "Descriptor", "Process", "Processes", "read_descriptors"]
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process, or a program that one executes: `process_id` is its number in a trace, -1 without one.
+
+    Times are nanoseconds since 1970.
+    """
+
+    process_id: int
+    pid: int
+    parent_pid: int
+    executable: str
+    command: list[str]
+    start_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True)
+class Descriptor:
+    """A descriptor that a process has: `kind` of what it leads to, the `name` of that, whether exec closes it."""
+
+    number: int
+    kind: str
+    name: str
+    closes_on_exec: bool
+
+
+def read_descriptors(pid: int) -> tuple[str | None, list[Descriptor]]:
+    """Where a process is, and its descriptors, out of /proc; what can't be read is left out."""
+    directory, found = None, []
+    with suppress(OSError):
+        directory = os.readlink(f"/proc/{pid}/cwd")
+    try:
+        names = os.listdir(f"/proc/{pid}/fd")
+    except OSError:
+        names = []
+    for number in sorted(map(int, names)):
+        with suppress(OSError):
+            link = os.readlink(f"/proc/{pid}/fd/{number}")
+            told = Path(f"/proc/{pid}/fdinfo/{number}").read_text().splitlines()
+            flags = next(line for line in told if line.startswith("flags"))
+            is_closing = bool(int(flags.split()[1], 8) & os.O_CLOEXEC)
+            found.append(Descriptor(number, _kind_of(link), link, is_closing))
+    return directory, found
+
+
+def _kind_of(link: str) -> str:
+    """What the link of a descriptor leads to, by its form (proc(5))."""
+    if link.startswith("/dev/"):
+        return "device"
+    if link.startswith("/"):
+        return "memfd" if link.startswith("/memfd:") else "file"
+    word = link.removeprefix("anon_inode:").strip("[]").split(":")[0]
+    kinds = {"socket": "socket", "pipe": "pipe", "eventpoll": "epoll", "eventfd": "eventfd", "timerfd": "timer"}
+    return kinds.get(word, "pidfd" if word == "pidfd" else "other")
+
+
+class Processes:
+    """Processes by their numbers, in the order in which they began; those that nobody has seen yet wait."""
+
+    def __init__(self, processes: Iterable[Process] = ()) -> None:
+        self._by_pid: dict[int, list[Process]] = {}
+        self._waiting: list[Process] = []
+        for process in processes:
+            self.add(process)
+
+    def add(self, process: Process) -> None:
+        """One more, which began at any time."""
+        insort(self._by_pid.setdefault(process.pid, []), process, key=_began)
+        insort(self._waiting, process, key=_began)
+
+    def find(self, pid: int, time_ns: int) -> Process | None:
+        """What a number is at a time; before the first one of it that is the first."""
+        rows = self._by_pid.get(pid)
+        return rows[max(bisect_right(rows, time_ns, key=_began) - 1, 0)] if rows else None
+
+    def is_first(self, process: Process) -> bool:
+        """Whether it is no program that another one's process executed."""
+        return self._by_pid[process.pid][0] is process
+
+    def take(self, time_ns: int, needed: Iterable[Process] = ()) -> list[Process]:
+        """Those that wait and began by a time, or before one that is needed."""
+        limit_ns = max([time_ns, *(one.start_ns for one in needed)])
+        n = bisect_right(self._waiting, limit_ns, key=_began)
+        taken, self._waiting = self._waiting[:n], self._waiting[n:]
+        return taken
+
+
+def _began(process: Process) -> int:
+    return process.start_ns
+
+
+def _is_maker(call: ApiCall) -> bool:
+    """Whether a process or thread was made."""
+    makes = any(effect.kind == "StartTask" for effect in call.function.effects)
+    return makes and call.result is not None and call.result > 0
+
+
+class CallWorld:
+    """Has each call touch what it is about; `world`: what is held now, when the last one has returned."""
+
+    def __init__(self, descriptions: Descriptions, processes: Processes, pid: int) -> None:
+        """`pid`: the first process, which is there and has made no call yet that is told."""
+        self.processes = processes
+        self.world = World(descriptions)
+        self._descriptions = descriptions
+        self._makers: dict[int, tuple[int, frozenset[str]]] = {}
+        self._first = (pid, *read_descriptors(pid))
+
+    def start_again(self, processes: Processes) -> CallWorld:
+        """The same from the beginning, with other processes."""
+        made = object.__new__(CallWorld)
+        made.processes, made.world, made._descriptions = processes, World(self._descriptions), self._descriptions
+        made._makers, made._first = {}, self._first
+        return made
+
+    def prepare(self, calls: Iterable[ApiCall]) -> None:
+        """Take note of what processes share with their makers, which return later than their children may begin."""
+        for call in calls:
+            for effect in call.function.effects if _is_maker(call) else ():
+                if effect.kind == "StartTask" and call.result is not None:
+                    told = Told(call.pid, call.tid, call.time_ns, call.time_ns, call.function, call.values, call.result)
+                    shared = Scene(self.world, self._descriptions, told).shared(effect)
+                    self._makers[call.result & 0xFFFFFFFF] = (call.time_ns, shared)
+
+    def see(self, call: ApiCall) -> tuple[Process | None, list[Touch]]:
+        """Whose call it is, and what it has to do with what. Calls come in the order in which they return."""
+        end_ns = call.time_ns + (call.duration_ns or 0)
+        process = self.processes.find(call.pid, call.time_ns)
+        made = self.processes.find(call.result or 0, end_ns) if _is_maker(call) else None
+        # Who calls is there, whatever the clocks say, and who was made, although it may begin later.
+        self.start(end_ns, [one for one in (process, made) if one is not None])
+        told = Told(call.pid, call.tid, call.time_ns, end_ns, call.function, call.values, call.result)
+        return process, self.world.see(told)
+
+    def start(self, time_ns: int, needed: Sequence[Process] = ()) -> None:
+        """All processes that are there at a time are known, and those that are needed."""
+        for one in self.processes.take(time_ns, needed):
+            if self.processes.is_first(one):
+                made_ns, shared = self._makers.get(one.pid, (one.start_ns, frozenset()))
+                begun_ns = min(made_ns, one.start_ns)
+                holder = self.world.add_process(one.pid, one.executable, begun_ns, one.parent_pid, shared)
+                first, directory, descriptors = self._first
+                if one.pid == first:
+                    holder.place.directory = directory
+                    for descriptor in descriptors:
+                        kind, name, closes = descriptor.kind, descriptor.name, descriptor.closes_on_exec
+                        self.world.inherit(one.pid, descriptor.number, kind, name, one.start_ns, closes_on_exec=closes)
+            else:
+                holder = self.world.execute(one.pid, one.executable, one.start_ns)
+            entity = self.world.things[holder.entity_id]
+            entity.process_id, entity.first_ns, entity.last_ns = one.process_id, one.start_ns, one.end_ns
+            entity.details["command"] = one.command
