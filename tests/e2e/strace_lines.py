@@ -82,11 +82,16 @@ def read(text: str) -> list[list[Call]]:
     numbers = re.compile(r"\b(" + "|".join(threads) + r")\b")
     told = [[split(numbers.sub("PID", call)) for call in calls] for calls in threads.values()]
     # What a signal's end leaves open is told by strace alone.
-    return [[call for call in calls if call[2] != "?" or call[0].startswith("exit")] for calls in told]
+    for calls in told:
+        if calls[-1][2] == "?" and not calls[-1][0].startswith("exit"):
+            calls.pop()
+    return told
 
 
 def split(call: str) -> Call:
     """A line's name, arguments and result."""
+    # A call that a signal has interrupted, and that may be made again, has another error inside of the kernel.
+    call = re.sub(r"= \? ERESTART\w+ \(.*\)", "= -1 EINTR (Interrupted system call)", call)
     found = re.fullmatch(r"(\w+)\((.*)\) += (-?\w+|\?)(?: \((?:flags )?([^()]*)\))?(.*)", call)
     assert found, call
     name, behind = found[1], found[4] or ""

@@ -63,7 +63,7 @@ class CallCapture:
         for one in self.taken:
             data = fields[one.field]
             pieces = found.setdefault(one.index, {})
-            is_written = not one.is_answer or has_failed == self.function.arguments[one.index].is_failed
+            is_written = not one.is_answer or _is_written(self.function.arguments[one.index], result, has_failed)
             if isinstance(data, bytes) and is_written and (data or one.is_sure):
                 pieces.setdefault((one.is_answer, one.path), data)
         for index, pieces in found.items():
@@ -110,6 +110,13 @@ class CallCapture:
         index = parameter.count
         count = None if index is None else result if index == RESULT else registers[index]
         return len(data) >= MAX_CAPTURE_TEXT if count is None else (count & 0xFFFFFFFF) * size > len(data)
+
+
+def _is_written(parameter: Parameter, result: int | None, has_failed: bool) -> bool:
+    """Whether a call with that result has written to where an argument leads."""
+    if parameter.written == "positive":
+        return bool(result) and not has_failed
+    return has_failed == (parameter.written == "failed")
 
 
 def _number(value: int | bytes | float | None) -> int | None:

@@ -27,6 +27,7 @@ __all__ = [
     "SHARED",
     "SIDES",
     "TABLE_KINDS",
+    "WRITTEN",
     "Case",
     "Condition",
     "Description",
@@ -74,6 +75,7 @@ DIRECTIONS: Final = ("in", "out", "inout")
 SHARED: Final = ("Files", "Directory", "Memory")
 """What of a process its child may share."""
 
+WRITTEN: Final = ("failed", "positive")
 SIDES: Final = ("in", "out", "change")
 MOMENTS: Final = ("entry", "exit")
 ERROR_CONVENTIONS: Final = ("negative_errno", "minus_one_errno", "null_errno", "none")
@@ -129,7 +131,7 @@ class Parameter:
     is 0) tell how many, an array. `total_index` is that of the parameter that says how many bytes were moved, of all
     that the structures lead to. `coded_index` is that of an argument that has how many bytes it leads to in its bits 16
     to 29. `behind`: what it leads to afterwards is told behind the result, under that name, which may be empty.
-    `is_failed`: it is written to only where the call fails.
+    `written`: it is written to only where the call fails (failed), or gives a number above 0 (positive).
     """
 
     index: int
@@ -151,7 +153,7 @@ class Parameter:
     total_index: int | None = None
     coded_index: int | None = None
     behind: str | None = None
-    is_failed: bool = False
+    written: str | None = None
 
     @property
     def is_pointer(self) -> bool:

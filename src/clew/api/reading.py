@@ -242,7 +242,7 @@ def _parameter(said: dict[str, Any]) -> Parameter:
         said.get("Total"),
         said.get("Coded"),
         said.get("Behind"),
-        said.get("Failed", False),
+        said.get("Written"),
     )
 
 

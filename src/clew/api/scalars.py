@@ -18,6 +18,7 @@ from clew.api.values import (
     limit_text,
     mode_text,
     pointer_text,
+    real_time_signal,
     request_text,
     signed,
     unsigned,
@@ -37,7 +38,8 @@ def number_text(one: Member | Parameter, value: int, bits: int, descriptions: De
     raw_type = one.raw_type
     table = descriptions.flag_table(one.flags or _OWN_TABLES.get(raw_type))
     if table is not None and raw_type in _OWN_TABLES:
-        return name_of(table.name, value, descriptions) or str(signed(value, 32))
+        named = name_of(table.name, value, descriptions)
+        return named or (real_time_signal(signed(value, 32)) if raw_type == "signal" else str(signed(value, 32)))
     if raw_type == "wait_status":
         return wait_status_text(value, lambda signal: signal_text(signal, descriptions))
     if table is not None and raw_type in _NAMED:
@@ -60,7 +62,7 @@ def name_of(table_name: str, value: int, descriptions: Descriptions) -> str | No
 
 def signal_text(value: int, descriptions: Descriptions) -> str:
     """A signal by its name, or its number."""
-    return name_of(_SIGNALS, value, descriptions) or str(value)
+    return name_of(_SIGNALS, value, descriptions) or real_time_signal(value)
 
 
 def _decimal(value: int, bits: int) -> str:

@@ -22,6 +22,7 @@ from clew.api.description import (
     SHARED,
     SIDES,
     TABLE_KINDS,
+    WRITTEN,
 )
 from clew.dataclass import dataclass
 
@@ -137,7 +138,7 @@ PARAMETER: Final = {
     "Total": _PARAMETER,
     "Coded": Key(int, least=0, most=MAX_ARGUMENTS - 1),
     "Behind": Key(str, may_be_empty=True),
-    "Failed": Key(bool),
+    "Written": Key(str, words=WRITTEN),
     "Conditional": Key(dict),
 }
 CONDITION: Final = {"Index": _ARGUMENT, "Flags": Key(list, is_needed=True)}

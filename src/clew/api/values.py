@@ -22,6 +22,7 @@ __all__ = [
     "mode_text",
     "pointer_text",
     "quoted",
+    "real_time_signal",
     "request_text",
     "signals_text",
     "signed",
@@ -37,6 +38,7 @@ _NARROW: Final = re.compile(r"16|\bshort\b|\bumode_t\b")
 _BYTE: Final = re.compile(r"\bchar\b|\b\w*int8_t\b|\b_*[us]8\b|\bbool\b|\b_Bool\b")
 _ESCAPES: Final = {9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 34: '\\"', 92: "\\\\"}
 _FIRST_REAL_TIME_SIGNAL: Final = 32
+_LAST_SIGNAL: Final = 64
 _TIMESPEC: Final = struct.Struct("<qq")
 
 
@@ -179,13 +181,16 @@ def signals_text(data: bytes, names: FlagTable | None) -> str:
     inside = [signal for signal in every if mask >> signal - 1 & 1]
     is_inverted = 3 * len(inside) >= 2 * len(every)
     shown = [signal for signal in every if not mask >> signal - 1 & 1] if is_inverted else inside
-    told = " ".join(known.get(signal) or _real_time_signal(signal) for signal in shown)
+    told = " ".join(known.get(signal) or real_time_signal(signal).removeprefix("SIG") for signal in shown)
     return f"{'~' if is_inverted else ''}[{told}]"
 
 
-def _real_time_signal(signal: int) -> str:
+def real_time_signal(signal: int) -> str:
+    """The name of a signal that has none in headers; its number where it is no such signal."""
     number = signal - _FIRST_REAL_TIME_SIGNAL
-    return str(signal) if number < 0 else f"RT_{number}" if number else "RTMIN"
+    if not 0 <= number <= _LAST_SIGNAL - _FIRST_REAL_TIME_SIGNAL:
+        return str(signal)
+    return f"SIGRT_{number}" if number else "SIGRTMIN"
 
 
 def bits_text(data: bytes) -> str:

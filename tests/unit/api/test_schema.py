@@ -24,6 +24,7 @@ from clew.api.description import (
     RAW_TYPES,
     SIDES,
     TABLE_KINDS,
+    WRITTEN,
 )
 from clew.api.reading import BUILT_IN
 from tests.unit.api.test_checking import GOOD
@@ -75,6 +76,7 @@ def test_words_are_the_same() -> None:
     assert tuple(PARTS["error"]["enum"]) == ERROR_CONVENTIONS
     assert tuple(PARTS["rawType"]["enum"]) == RAW_TYPES
     assert tuple(PARTS["member"]["properties"]["Side"]["enum"]) == SIDES
+    assert tuple(properties["Written"]["enum"]) == WRITTEN
     assert PARTS["member"]["properties"]["Size"]["maximum"] == MAX_STRUCT_BYTES
     assert tuple(properties["Type"]["enum"]) == PARAMETER_TYPES
     assert tuple(properties["Direction"]["enum"]) == DIRECTIONS
