@@ -1,6 +1,9 @@
 """What is captured of a call, so that it can be told as its description says; and its values out of what was captured.
 
-Runs in the controller. Pure: expressions of captures (`capture/grammar.py`), and the fields that these come to.
+Runs in the controller. Pure: expressions of captures (`capture_plan.py` makes them), and the fields that these come to.
+
+What a call reads is kept when it begins, as far as calls keep that much (MAX_KEPT_VALUES); the rest of it, which is
+what structures lead to, is read when it has returned.
 """
 
 from __future__ import annotations
@@ -8,27 +11,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from clew.api.capture_plan import ENDED_ELEMENTS, MAX_ARGUMENTS, Words, inner_pieces, root_piece
 from clew.api.description import RESULT, Function, Parameter
-from clew.api.text import Pointed, Value
+from clew.api.descriptions import Descriptions
+from clew.api.pieces import Path, Pointed, Value
+from clew.api.variant_plan import variant_pieces
 from clew.dataclass import dataclass
-from clew.protocol._constants import MAX_CAPTURE_TEXT, MAX_KEPT_VALUES
+from clew.protocol._constants import MAX_CAPTURE_FIELDS, MAX_CAPTURE_TEXT, MAX_KEPT_VALUES
 
 __all__ = ["CallCapture", "capture_of"]
 
-MAX_ARGUMENTS: Final = 6
-"""Of a system call; of a function so many are looked at."""
-
-_FIXED_BYTES: Final = {"timespec": 16}
-"""What pointers lead to that is of one size."""
+_MAX_INNER: Final = 12
+"""How much is read at most of that to which the structures of a call lead."""
 
 
 @dataclass(frozen=True)
 class _Taken:
-    """What an argument leads to: which argument, and the field that has it; `is_answer`: the call wrote it."""
+    """What an argument leads to: which argument, the field that has it, and where it is in there.
+
+    `is_answer`: as the call left it. `is_sure`: it is there whatever the call is about; else no bytes are nothing.
+    """
 
     index: int
     field: int
+    path: Path
     is_answer: bool
+    is_sure: bool = True
 
 
 @dataclass(frozen=True)
@@ -40,6 +48,8 @@ class CallCapture:
     returns: bool
     n_arguments: int
     taken: tuple[_Taken, ...]
+    sizes: dict[int, int]
+    """How many bytes an element has, by the index of the argument that leads to them."""
 
     def values_of(
         self, fields: Sequence[int | bytes | float | None]
@@ -48,73 +58,140 @@ class CallCapture:
         registers = [_number(value) for value in fields[: self.n_arguments]]
         values: list[Value] = list(registers)
         result, duration = (_number(value) for value in fields[-2:]) if self.returns else (None, None)
-        # Nothing was written then.
         has_failed = self.function.has_failed(result)
+        found: dict[int, dict[tuple[bool, Path], bytes]] = {}
         for one in self.taken:
-            address, data = registers[one.index], fields[one.field]
-            if address is None:
-                continue
-            text = data if isinstance(data, bytes) and not (one.is_answer and has_failed) else None
-            values[one.index] = Pointed(address, text, text is not None and len(text) >= MAX_CAPTURE_TEXT)
+            data = fields[one.field]
+            pieces = found.setdefault(one.index, {})
+            is_written = not one.is_answer or _is_written(self.function.arguments[one.index], result, has_failed)
+            if isinstance(data, bytes) and is_written and (data or one.is_sure):
+                pieces.setdefault((one.is_answer, one.path), data)
+        for index, pieces in found.items():
+            address = registers[index]
+            if address is not None:
+                values[index] = self._pointed(self.function.arguments[index], address, pieces, registers, result)
         return tuple(values), result, duration
+
+    def _pointed(
+        self,
+        parameter: Parameter,
+        address: int,
+        pieces: dict[tuple[bool, Path], bytes],
+        registers: Sequence[int | None],
+        result: int | None,
+    ) -> Pointed:
+        before, after = pieces.pop((False, ()), None), pieces.pop((True, ()), None)
+        inner_before = {path: data for (is_answer, path), data in pieces.items() if not is_answer}
+        inner = {path: data for (is_answer, path), data in pieces.items() if is_answer}
+        if parameter.direction == "in":
+            data, before, inner, inner_before = before if after is None else after, before, inner_before, inner_before
+            before = None if data is before else before
+        else:
+            data = after
+        shown = before if data is None else data
+        total = result if parameter.total_index == RESULT and parameter.direction != "in" else None
+        return Pointed(
+            address,
+            data,
+            shown is not None and self._is_cut(parameter, shown, registers, result),
+            before,
+            inner,
+            inner_before,
+            total,
+        )
+
+    def _is_cut(self, parameter: Parameter, data: bytes, registers: Sequence[int | None], result: int | None) -> bool:
+        """Whether there is more than was taken."""
+        size = self.sizes.get(parameter.index)
+        if size is None:
+            return len(data) >= MAX_CAPTURE_TEXT
+        if parameter.is_ended:
+            return len(data) >= ENDED_ELEMENTS * size
+        index = parameter.count
+        count = None if index is None else result if index == RESULT else registers[index]
+        return len(data) >= MAX_CAPTURE_TEXT if count is None else (count & 0xFFFFFFFF) * size > len(data)
+
+
+def _is_written(parameter: Parameter, result: int | None, has_failed: bool) -> bool:
+    """Whether a call with that result has written to where an argument leads."""
+    if parameter.written == "positive":
+        return bool(result) and not has_failed
+    return has_failed == (parameter.written == "failed")
 
 
 def _number(value: int | bytes | float | None) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def capture_of(function: Function) -> CallCapture:
+def capture_of(function: Function, descriptions: Descriptions) -> CallCapture:
     """What is to be captured of the calls of a function."""
     returns = function.parameters is None or function.result is not None
     n_arguments = MAX_ARGUMENTS if function.parameters is None else min(len(function.arguments), MAX_ARGUMENTS)
-    kept = "entry(arg{})" if returns else "arg{}"
-    expressions = [kept.format(index + 1) for index in range(n_arguments)]
-    taken: list[_Taken] = []
-    n_kept = n_arguments
-    for parameter in function.arguments:
-        begun, returned = _expressions(parameter, function)
-        is_begun = begun is not None and n_kept < MAX_KEPT_VALUES and parameter.index < n_arguments
-        text = None
-        if is_begun:
-            text = f"entry({begun})" if returns else begun
-            n_kept += returns
-        elif returned is not None and returns and parameter.index < n_arguments:
-            text = returned
-        if text is not None:
-            taken.append(_Taken(parameter.index, len(expressions), not is_begun))
-            expressions.append(text)
-    if returns:
-        expressions += ["retval", "duration"]
-    return CallCapture(function, tuple(expressions), returns, n_arguments, tuple(taken))
+    plan = _Plan(returns, n_arguments)
+    arguments = [one for one in function.arguments if one.index < n_arguments]
+    begun, returned = Words(False), Words(True)
+    for parameter in arguments:
+        if not parameter.is_pointer:
+            continue
+        is_both = parameter.direction == "inout"
+        late = root_piece(parameter, function, descriptions, returned)
+        if is_both or not _is_answer(parameter):
+            early = root_piece(parameter, function, descriptions, begun)
+            plan.add_begun(parameter.index, (), early, None if is_both else late)
+        if is_both or _is_answer(parameter):
+            plan.add_returned(parameter.index, (), late)
+    for index, text, is_answer in variant_pieces(function, descriptions):
+        (plan.add_returned if is_answer else plan.add_begun)(index, (), text, is_sure=False)
+    for parameter in arguments:
+        words = returned if _is_answer(parameter) else begun
+        pieces = list(inner_pieces(parameter, function, descriptions, words))[:_MAX_INNER]
+        later = list(inner_pieces(parameter, function, descriptions, returned))
+        for (path, text), (_, late_text) in zip(pieces, later, strict=False):
+            if _is_answer(parameter):
+                plan.add_returned(parameter.index, path, text)
+            else:
+                plan.add_begun(parameter.index, path, text, late_text)
+    sizes = {
+        one.index: struct.size
+        for one in arguments
+        if one.is_array and (struct := descriptions.struct(one.struct)) is not None
+    }
+    expressions = (*plan.expressions, *(("retval", "duration") if returns else ()))
+    return CallCapture(function, expressions, returns, n_arguments, tuple(plan.taken), sizes)
 
 
-def _expressions(parameter: Parameter, function: Function) -> tuple[str | None, str | None]:
-    """What takes that to which an argument leads: when the call begins; or when it has returned."""
-    if not parameter.is_pointer:
-        return None, None
-    own = f"arg{parameter.index + 1}"
-    is_read = parameter.when != "exit" and parameter.direction != "out"
-    if parameter.raw_type in ("path", "string"):
-        return (
-            (f"str({own}, {MAX_CAPTURE_TEXT})", None) if is_read else (None, f"str(entry({own}), {MAX_CAPTURE_TEXT})")
-        )
-    size = _size(parameter, function, is_read=is_read)
-    if size is None:
-        return None, None
-    return (f"bytes({own}, {size})", None) if is_read else (None, f"bytes(entry({own}), {size})")
+def _is_answer(parameter: Parameter) -> bool:
+    return parameter.when == "exit" or parameter.direction == "out"
 
 
-def _size(parameter: Parameter, function: Function, *, is_read: bool) -> str | None:
-    """How many bytes an argument leads to, as an expression; None: nobody knows, or it is no matter of bytes."""
-    if parameter.raw_type in _FIXED_BYTES:
-        return str(_FIXED_BYTES[parameter.raw_type])
-    index = parameter.size_index
-    if parameter.raw_type not in ("buffer", "sockaddr") or index is None or index >= MAX_ARGUMENTS:
-        return None
-    if index == RESULT:
-        return None if is_read else "retval"
-    says = next((one for one in function.arguments if one.index == index), None)
-    if says is None:
-        return None
-    word = f"arg{index + 1}" if is_read else f"entry(arg{index + 1})"
-    return f"*(unsigned*){word}" if says.is_pointer else word
+class _Plan:
+    """The expressions so far, and what each of them takes."""
+
+    def __init__(self, returns: bool, n_arguments: int) -> None:
+        self._returns = returns
+        self.expressions = [f"entry(arg{index + 1})" if returns else f"arg{index + 1}" for index in range(n_arguments)]
+        self.taken: list[_Taken] = []
+        self._n_kept = n_arguments
+
+    def add_begun(
+        self, index: int, path: Path, text: str | None, late: str | None = None, *, is_sure: bool = True
+    ) -> None:
+        """Take something when the call begins; or where no more is kept when it has returned, by another expression."""
+        if text is None:
+            return
+        if not self._returns or self._n_kept < MAX_KEPT_VALUES:
+            self._n_kept += 1
+            self._add(index, path, f"entry({text})" if self._returns else text, is_answer=False, is_sure=is_sure)
+        elif late is not None:
+            self._add(index, path, late, is_answer=False, is_sure=is_sure)
+
+    def add_returned(self, index: int, path: Path, text: str | None, *, is_sure: bool = True) -> None:
+        """Take something when the call has returned."""
+        if text is not None and self._returns:
+            self._add(index, path, text, is_answer=True, is_sure=is_sure)
+
+    def _add(self, index: int, path: Path, text: str, *, is_answer: bool, is_sure: bool) -> None:
+        # Behind them are the result and the duration.
+        if len(self.expressions) < MAX_CAPTURE_FIELDS - 2:
+            self.taken.append(_Taken(index, len(self.expressions), path, is_answer, is_sure))
+            self.expressions.append(text)

@@ -15,15 +15,19 @@ __all__ = [
     "EFFECTS",
     "ERROR_CONVENTIONS",
     "FILTERS",
+    "INLINE",
     "MAX_ARGUMENTS",
     "MAX_ERRNO",
+    "MAX_STRUCT_BYTES",
     "MOMENTS",
     "PARAMETER_TYPES",
     "POINTERS",
     "RAW_TYPES",
     "RESULT",
     "SHARED",
+    "SIDES",
     "TABLE_KINDS",
+    "WRITTEN",
     "Case",
     "Condition",
     "Description",
@@ -32,7 +36,10 @@ __all__ = [
     "FlagTable",
     "Function",
     "Library",
+    "Member",
+    "MemberCondition",
     "Parameter",
+    "Struct",
     "Variants",
 ]
 
@@ -50,17 +57,26 @@ FILTERS: Final = (
     *("User", "Crypto", "Compression", "Database", "Terminal", "IPC", "Signal", "Other"),
 )
 PARAMETER_TYPES: Final = ("Info", "Entity", "Reference", "EntityModifier")
+MAX_STRUCT_BYTES: Final = 4096
+"""No structure is larger, and nothing of it lies further from its beginning."""
+
 RAW_TYPES: Final = (
     *("int", "uint", "long", "ulong", "hex", "pointer", "fd", "path", "string", "buffer", "size", "offset", "mode"),
-    *("pid", "tid", "uid", "gid", "signal", "clock", "flags", "enum", "timespec", "sockaddr", "iovec", "struct"),
+    *("pid", "tid", "uid", "gid", "signal", "clock", "flags", "enum", "timespec", "sockaddr", "struct"),
+    *("sigset", "bits", "device", "address4", "limit", "request", "wait_status"),
 )
-POINTERS: Final = frozenset({"pointer", "path", "string", "buffer", "timespec", "sockaddr", "iovec", "struct"})
+POINTERS: Final = frozenset({"pointer", "path", "string", "buffer", "timespec", "sockaddr", "struct", "sigset", "bits"})
 """Those of RAW_TYPES that are addresses of something."""
+
+INLINE: Final = POINTERS - {"pointer"}
+"""Those of POINTERS that a structure can also have in itself, instead of an address."""
 
 DIRECTIONS: Final = ("in", "out", "inout")
 SHARED: Final = ("Files", "Directory", "Memory")
 """What of a process its child may share."""
 
+WRITTEN: Final = ("failed", "positive")
+SIDES: Final = ("in", "out", "change")
 MOMENTS: Final = ("entry", "exit")
 ERROR_CONVENTIONS: Final = ("negative_errno", "minus_one_errno", "null_errno", "none")
 EFFECTS: Final = (
@@ -110,6 +126,12 @@ class Parameter:
     (elements) and `size_index` (bytes) are indexes of the parameter that says how much a pointer leads to, RESULT for
     the result; where that parameter is a pointer, the number it leads to counts. `room_index` is that of the parameter
     that says how many bytes there is room for, where `size_index` can say more than that.
+
+    `struct` names what it leads to: one, or where `count`, `elements` (so many, always) or `is_ended` (until one that
+    is 0) tell how many, an array. `total_index` is that of the parameter that says how many bytes were moved, of all
+    that the structures lead to. `coded_index` is that of an argument that has how many bytes it leads to in its bits 16
+    to 29. `behind`: what it leads to afterwards is told behind the result, under that name, which may be empty.
+    `written`: it is written to only where the call fails (failed), or gives a number above 0 (positive).
     """
 
     index: int
@@ -125,11 +147,88 @@ class Parameter:
     size_index: int | None = None
     room_index: int | None = None
     conditional: Condition | None = None
+    struct: str | None = None
+    elements: int | None = None
+    is_ended: bool = False
+    total_index: int | None = None
+    coded_index: int | None = None
+    behind: str | None = None
+    written: str | None = None
 
     @property
     def is_pointer(self) -> bool:
         """Whether the value is an address."""
         return self.raw_type in POINTERS
+
+    @property
+    def is_array(self) -> bool:
+        """Whether it leads to several structures."""
+        return self.count is not None or self.elements is not None or self.is_ended
+
+
+@dataclass(frozen=True)
+class MemberCondition:
+    """A member is there only if the member `name`, of which the bits of `mask` count, has one of `values`: numbers, or
+    names of its table. With `is_not` only if it has none of them."""
+
+    name: str
+    values: tuple[int | str, ...]
+    mask: int | None = None
+    is_not: bool = False
+
+
+@dataclass(frozen=True)
+class Member:
+    """A member of a structure: `size` bytes from `offset` on. A size of 0: up to the structure's end.
+
+    Where `leads` it is an address of what `raw_type` says, else that itself. `count` and `size_name` are names of the
+    members that say how many elements or bytes there are; `elements` is how many of what it leads to, always; and of
+    what `is_many` as many are in it as it has room for. It is there only if all `conditions` hold. `is_detail`: only
+    told where all is wanted. `side` is where it is told of what is told twice: as an argument (in), or behind the
+    result (out); change: before and behind, where it changes. `total_name`: the member that says how many bytes were
+    moved, of all that it leads to.
+    """
+
+    name: str
+    offset: int
+    size: int
+    c_type: str
+    raw_type: str
+    leads: bool = False
+    flags: str | None = None
+    struct: str | None = None
+    count: str | None = None
+    elements: int | None = None
+    size_name: str | None = None
+    conditions: tuple[MemberCondition, ...] = ()
+    is_many: bool = False
+    is_detail: bool = False
+    side: str | None = None
+    total_name: str | None = None
+
+    @property
+    def is_array(self) -> bool:
+        """Whether it is, or leads to, several structures."""
+        return self.is_many or self.count is not None or self.elements is not None
+
+
+@dataclass(frozen=True)
+class Struct:
+    """A structure, or where `is_plain`, one nameless value. `size` bytes; where `length` names a member each is as long
+    as that one says, and the next begins behind it, at a multiple of `align`. `has_more`: there is more than is
+    described."""
+
+    name: str
+    size: int
+    members: tuple[Member, ...]
+    is_plain: bool = False
+    has_more: bool = False
+    length: str | None = None
+    align: int = 1
+
+    def find(self, name: str) -> Member | None:
+        """The first member of that name."""
+        return next((member for member in self.members if member.name == name), None)
 
 
 @dataclass(frozen=True)
@@ -162,7 +261,7 @@ class Case:
     """How a call looks where the choosing argument has one of `values`.
 
     `parameters` replace those of the same index. `n_arguments`: only so many are arguments then; None: all. `effects`
-    stand in place of the function's; None: those hold.
+    stand in place of the function's; None: those hold. `variants` are cases within the case.
     """
 
     values: tuple[int | str, ...]
@@ -170,6 +269,7 @@ class Case:
     n_arguments: int | None = None
     label: str | None = None
     effects: tuple[Effect, ...] | None = None
+    variants: Variants | None = None
 
 
 @dataclass(frozen=True)
@@ -230,3 +330,4 @@ class Description:
     libraries: tuple[Library, ...] = ()
     flag_tables: tuple[FlagTable, ...] = ()
     source: str | None = None
+    structs: tuple[Struct, ...] = ()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
-from clew.api.description import RESULT, Case, Description, FlagTable, Function, Parameter, Variants
+from clew.api.description import RESULT, Case, Description, Flag, FlagTable, Function, Parameter, Struct, Variants
 from clew.dataclass import replace
 
 __all__ = ["Descriptions"]
@@ -18,19 +18,26 @@ __all__ = ["Descriptions"]
 class Descriptions:
     """What description files say, later ones over earlier ones.
 
-    `system_calls`: by number. `functions`: by the library's pattern and the function's name. `flag_tables`: by name.
+    `system_calls`: by number. `functions`: by the library's pattern and the function's name. `flag_tables` and
+    `structs`: by name.
     """
 
     def __init__(self) -> None:
         self.system_calls: dict[int, Function] = {}
         self.functions: dict[tuple[str, str], Function] = {}
         self.flag_tables: dict[str, FlagTable] = {}
+        self.structs: dict[str, Struct] = {}
+        self._cases: dict[int, tuple[Variants, dict[int, Case]]] = {}
+        """By the identity of variants: these, and their cases by the numbers that choose them, maybe hundreds."""
 
     def add(self, description: Description, architecture: str) -> None:
         """Put a description over those that are here. System calls without a number for `architecture` are left out,
         and one that is known here by name goes where it is said to be now."""
+        self._cases.clear()
         for table in description.flag_tables:
             self.flag_tables[table.name] = table
+        for struct in description.structs:
+            self.structs[struct.name] = struct
         places = {call.name: number for number, call in self.system_calls.items()}
         for call in description.system_calls:
             number = call.numbers.get(architecture)
@@ -47,6 +54,10 @@ class Descriptions:
     def flag_table(self, name: str | None) -> FlagTable | None:
         """The table of that name; None: there is none."""
         return None if name is None else self.flag_tables.get(name)
+
+    def struct(self, name: str | None) -> Struct | None:
+        """The structure of that name; None: there is none."""
+        return None if name is None else self.structs.get(name)
 
     def find_system_call(self, name: str) -> Function | None:
         """The system call of that name."""
@@ -69,44 +80,46 @@ class Descriptions:
         parameters = function.parameters
         if parameters is None:
             return function
-        label, effects = function.label, function.effects
-        case = self._find_case(function, values)
-        if case is not None:
+        label, effects, variants = function.label, function.effects, function.variants
+        while variants is not None:
+            case = self._find_case(parameters, variants, values)
+            if case is None:
+                break
             own = {parameter.index: parameter for parameter in case.parameters}
             n_arguments = len(parameters) if case.n_arguments is None else case.n_arguments
             kept = (parameter for parameter in parameters if parameter.index < n_arguments)
             parameters = tuple(own.pop(parameter.index, parameter) for parameter in kept)
             # A result may be described by the case alone.
             parameters += (own[RESULT],) if RESULT in own else ()
-            label = case.label or label
+            label, variants = case.label or label, case.variants
             effects = effects if case.effects is None else case.effects
         parameters = tuple(one for one in parameters if self._is_there(one, function, values))
         if parameters == function.parameters and effects is function.effects:
             return function
         return replace(function, parameters=parameters, variants=None, label=label, effects=effects)
 
-    def _find_case(self, function: Function, values: Sequence[int | None]) -> Case | None:
-        variants = function.variants
-        found = None if variants is None else _at(values, variants.by)
-        if variants is None or found is None:
+    def _find_case(
+        self, parameters: Sequence[Parameter], variants: Variants, values: Sequence[int | None]
+    ) -> Case | None:
+        found = _at(values, variants.by)
+        if found is None:
             return None
-        value = _chosen(variants, found)
-        table = self._table_of(function, variants.by)
-        for case in variants.cases:
-            for own in case.values:
-                if isinstance(own, int):
-                    number = own
-                else:
-                    flag = table and table.find(own)
-                    if not flag:
-                        continue
-                    number = flag.value
-                if _chosen(variants, number) == value:
-                    return case
-        return None
+        if id(variants) not in self._cases:
+            by_value: dict[int, Case] = {}
+            for case in variants.cases:
+                for value in self.case_values(parameters, variants, case):
+                    by_value.setdefault(value, case)
+            self._cases[id(variants)] = variants, by_value
+        return self._cases[id(variants)][1].get(_chosen(variants, found))
 
-    def _table_of(self, function: Function, index: int) -> FlagTable | None:
-        parameter = next((one for one in function.parameters or () if one.index == index), None)
+    def case_values(self, parameters: Sequence[Parameter], variants: Variants, case: Case) -> list[int]:
+        """The numbers by which a case of a function with those parameters is chosen: bits of what `variants` are by."""
+        table = self._table_of(parameters, variants.by)
+        flags = [table and table.find(own) if isinstance(own, str) else Flag("", own) for own in case.values]
+        return [_chosen(variants, flag.value) for flag in flags if flag]
+
+    def _table_of(self, parameters: Sequence[Parameter], index: int) -> FlagTable | None:
+        parameter = next((one for one in parameters if one.index == index), None)
         return None if parameter is None else self.flag_table(parameter.flags)
 
     def _is_there(self, parameter: Parameter, function: Function, values: Sequence[int | None]) -> bool:
@@ -114,7 +127,7 @@ class Descriptions:
         value = None if condition is None else _at(values, condition.index)
         if condition is None or value is None:
             return True
-        table = self._table_of(function, condition.index)
+        table = self._table_of(function.parameters or (), condition.index)
         bits = [flag.value for name in condition.flags if table and (flag := table.find(name))]
         return not bits or any(value & bit == bit for bit in bits)
 

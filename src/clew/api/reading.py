@@ -21,7 +21,10 @@ from clew.api.description import (
     FlagTable,
     Function,
     Library,
+    Member,
+    MemberCondition,
     Parameter,
+    Struct,
     Variants,
 )
 from clew.api.descriptions import Descriptions
@@ -31,7 +34,7 @@ __all__ = ["BUILT_IN", "check", "load", "load_built_in", "parse_description"]
 
 _HERE: Final = Path(__file__).resolve().parent
 
-BUILT_IN: Final = (_HERE / "flag_tables.json", _HERE / "system_calls.json")
+BUILT_IN: Final = (_HERE / "flag_tables.json", _HERE / "structs.json", _HERE / "system_calls.json")
 """Clew's own files; `clew.api.generate` makes them, and tests hold them against the rules."""
 
 ARCHITECTURE: Final = "x86_64"
@@ -71,13 +74,18 @@ def _read(path: Path) -> tuple[Any, list[Problem]]:
 def check(path: Path, others: Iterable[Path] = ()) -> list[Problem]:
     """All that is wrong with a description file; it may name the tables of clew's own and of `others`."""
     tables: dict[str, frozenset[str]] = {}
+    structs: frozenset[str] = frozenset()
     for other in (*BUILT_IN, *others):
         content, problems = _read(other)
-        found = content.get("FlagTables") if isinstance(content, dict) and not problems else None
+        if problems or not isinstance(content, dict):
+            continue
+        found, described = content.get("FlagTables"), content.get("Structs")
         if isinstance(found, dict):
             tables |= {name: _table_names(table) for name, table in found.items()}
+        if isinstance(described, dict):
+            structs |= described.keys()
     content, problems = _read(path)
-    return problems or find_problems(content, str(path), tables)
+    return problems or find_problems(content, str(path), tables, structs)
 
 
 def _table_names(table: Any) -> frozenset[str]:
@@ -98,7 +106,7 @@ def load(paths: Iterable[Path], architecture: str = ARCHITECTURE) -> Description
     for path in paths:
         content, problems = _read(path)
         if not problems and path not in BUILT_IN:
-            problems = find_problems(content, str(path), tables)
+            problems = find_problems(content, str(path), tables, frozenset(descriptions.structs))
         if problems:
             more = f" (and {len(problems) - 1} more: `clew api check`)" if len(problems) > 1 else ""
             raise UsageError(f"{problems[0]}{more}")
@@ -126,6 +134,43 @@ def parse_description(content: Any) -> Description:
             for name, table in content.get("FlagTables", {}).items()
         ),
         content.get("Source"),
+        tuple(_struct(name, struct) for name, struct in content.get("Structs", {}).items()),
+    )
+
+
+def _struct(name: str, said: dict[str, Any]) -> Struct:
+    return Struct(
+        name,
+        said["Size"],
+        tuple(_member(one) for one in said["Members"]),
+        said.get("Plain", False),
+        said.get("More", False),
+        said.get("Length"),
+        said.get("Align", 1),
+    )
+
+
+def _member(said: dict[str, Any]) -> Member:
+    return Member(
+        said["Name"],
+        said["Offset"],
+        said["Size"],
+        said["CType"],
+        said["RawType"],
+        said.get("Leads", False),
+        said.get("Flags"),
+        said.get("Struct"),
+        said.get("Count"),
+        said.get("Elements"),
+        said.get("Bytes"),
+        tuple(
+            MemberCondition(one["Member"], tuple(one["Values"]), one.get("Mask"), one.get("Not", False))
+            for one in said.get("If", ())
+        ),
+        said.get("Many", False),
+        said.get("Detail", False),
+        said.get("Side"),
+        said.get("Total"),
     )
 
 
@@ -191,6 +236,13 @@ def _parameter(said: dict[str, Any]) -> Parameter:
         said.get("Bytes"),
         said.get("Room"),
         _condition(said.get("Conditional")),
+        said.get("Struct"),
+        said.get("Elements"),
+        said.get("Ended", False),
+        said.get("Total"),
+        said.get("Coded"),
+        said.get("Behind"),
+        said.get("Written"),
     )
 
 
@@ -202,6 +254,7 @@ def _variants(said: dict[str, Any]) -> Variants:
             case.get("Arguments"),
             case.get("Label"),
             tuple(_effect(effect) for effect in case["Effects"]) if "Effects" in case else None,
+            _variants(case["Variants"]) if "Variants" in case else None,
         )
         for case in said["Cases"]
     )

@@ -14,12 +14,15 @@ from clew.api.description import (
     ERROR_CONVENTIONS,
     FILTERS,
     MAX_ARGUMENTS,
+    MAX_STRUCT_BYTES,
     MOMENTS,
     PARAMETER_TYPES,
     RAW_TYPES,
     RESULT,
     SHARED,
+    SIDES,
     TABLE_KINDS,
+    WRITTEN,
 )
 from clew.dataclass import dataclass
 
@@ -32,8 +35,11 @@ __all__ = [
     "FLAG_TABLE",
     "FUNCTION",
     "LIBRARY",
+    "MEMBER",
+    "MEMBER_CONDITION",
     "PARAMETER",
     "SHARES",
+    "STRUCT",
     "SYSTEM_CALL",
     "VARIANTS",
     "Key",
@@ -44,7 +50,8 @@ __all__ = [
 class Key:
     """A key: the Python type of its value (a list or object is looked into by who knows what is in it).
 
-    `words`: the strings that are allowed; none: all but the empty one. `least` and `most`: the range of a number.
+    `words`: the strings that are allowed; none: all but the empty one, and that one where `may_be_empty`. `least` and
+    `most`: the range of a number.
     """
 
     type: type
@@ -52,6 +59,7 @@ class Key:
     words: tuple[str, ...] = ()
     least: int | None = None
     most: int | None = None
+    may_be_empty: bool = False
 
 
 _TEXT: Final = Key(str)
@@ -59,15 +67,46 @@ _NAME: Final = Key(str, is_needed=True)
 _MASK: Final = Key(int, least=1)
 _ARGUMENT: Final = Key(int, is_needed=True, least=0, most=MAX_ARGUMENTS - 1)
 _PARAMETER: Final = Key(int, least=RESULT, most=MAX_ARGUMENTS - 1)
+_BYTES: Final = Key(int, is_needed=True, least=0, most=MAX_STRUCT_BYTES)
+_ELEMENTS: Final = Key(int, least=1, most=MAX_STRUCT_BYTES)
+_RAW_TYPE: Final = Key(str, is_needed=True, words=RAW_TYPES)
 
 DOCUMENT: Final = {
     "$schema": _TEXT,
     "Source": _TEXT,
     "FlagTables": Key(dict),
+    "Structs": Key(dict),
     "SystemCalls": Key(list),
     "Libraries": Key(list),
 }
 FLAG_TABLE: Final = {"Kind": Key(str, is_needed=True, words=TABLE_KINDS), "Values": Key(list, is_needed=True)}
+STRUCT: Final = {
+    "Size": Key(int, is_needed=True, least=1, most=MAX_STRUCT_BYTES),
+    "Members": Key(list, is_needed=True),
+    "Plain": Key(bool),
+    "More": Key(bool),
+    "Length": _TEXT,
+    "Align": Key(int, least=1, most=64),
+}
+MEMBER: Final = {
+    "Name": _NAME,
+    "Offset": _BYTES,
+    "Size": _BYTES,
+    "CType": _NAME,
+    "RawType": _RAW_TYPE,
+    "Leads": Key(bool),
+    "Flags": _TEXT,
+    "Struct": _TEXT,
+    "Count": _TEXT,
+    "Elements": _ELEMENTS,
+    "Bytes": _TEXT,
+    "If": Key(list),
+    "Many": Key(bool),
+    "Detail": Key(bool),
+    "Side": Key(str, words=SIDES),
+    "Total": _TEXT,
+}
+MEMBER_CONDITION: Final = {"Member": _NAME, "Values": Key(list, is_needed=True), "Mask": _MASK, "Not": Key(bool)}
 LIBRARY: Final = {"Name": _NAME, "Functions": Key(list, is_needed=True)}
 FUNCTION: Final = {
     "Name": _NAME,
@@ -84,7 +123,7 @@ PARAMETER: Final = {
     "Index": Key(int, is_needed=True, least=RESULT, most=MAX_ARGUMENTS - 1),
     "Name": _NAME,
     "CType": _NAME,
-    "RawType": Key(str, is_needed=True, words=RAW_TYPES),
+    "RawType": _RAW_TYPE,
     "Type": Key(str, words=PARAMETER_TYPES),
     "EntityType": _TEXT,
     "Flags": _TEXT,
@@ -93,6 +132,13 @@ PARAMETER: Final = {
     "Count": _PARAMETER,
     "Bytes": _PARAMETER,
     "Room": _PARAMETER,
+    "Struct": _TEXT,
+    "Elements": _ELEMENTS,
+    "Ended": Key(bool),
+    "Total": _PARAMETER,
+    "Coded": Key(int, least=0, most=MAX_ARGUMENTS - 1),
+    "Behind": Key(str, may_be_empty=True),
+    "Written": Key(str, words=WRITTEN),
     "Conditional": Key(dict),
 }
 CONDITION: Final = {"Index": _ARGUMENT, "Flags": Key(list, is_needed=True)}
@@ -102,6 +148,7 @@ CASE: Final = {
     "Label": _TEXT,
     "Arguments": Key(int, least=0, most=MAX_ARGUMENTS),
     "Parameters": Key(list),
+    "Variants": Key(dict),
     "Effects": Key(list),
 }
 _SWITCH: Final = Key(object)

@@ -7,24 +7,15 @@ register held, bytes are what it led to, `Pointed` has both, None is what nobody
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from clew.api.description import RESULT, Function, Parameter
 from clew.api.descriptions import Descriptions
-from clew.api.values import (
-    enum_text,
-    flags_text,
-    mode_text,
-    pointer_text,
-    quoted,
-    signed,
-    sockaddr_text,
-    timespec_text,
-    unsigned,
-    width_bits,
-)
-from clew.dataclass import dataclass
+from clew.api.pieces import Pointed, Value
+from clew.api.scalars import name_of, number_text
+from clew.api.struct_text import Style, behind_text, pointed_text
+from clew.api.values import pointer_text, quoted, signed, unsigned, width_bits
 
 __all__ = ["DEFAULT_LIMIT_BYTES", "Pointed", "Value", "argument_text", "call_text", "result_text"]
 
@@ -33,123 +24,49 @@ DEFAULT_LIMIT_BYTES: Final = 32
 
 _ERRORS: Final = "errors"
 _SIGNALS: Final = "signals"
-_CLOCKS: Final = "clocks"
-_DIRECTORY_FD: Final = "directory_fd"
-_FAMILIES: Final = "socket_families"
-"""Names of tables that raw types have of themselves."""
-
-
-@dataclass(frozen=True)
-class Pointed:
-    """An argument that leads somewhere: its `address`, and what is there. `data` is None where that could not be read,
-    and `is_cut` says that there is more of it than `data` has."""
-
-    address: int
-    data: bytes | None = None
-    is_cut: bool = False
-
-
-Value = int | bytes | Pointed | None
+"""Names of tables."""
 
 
 def argument_text(
-    parameter: Parameter, value: Value, descriptions: Descriptions, *, limit: int | None = DEFAULT_LIMIT_BYTES
+    parameter: Parameter,
+    value: Value,
+    descriptions: Descriptions,
+    *,
+    limit: int | None = DEFAULT_LIMIT_BYTES,
+    has_details: bool = False,
 ) -> str:
-    """An argument by what its parameter is. `limit`: how many bytes of strings and buffers are told; None: all."""
+    """An argument by what its parameter is. `limit`: how many bytes of strings and buffers, and elements of arrays, are
+    told; None: all. `has_details`: whether all members of structures are."""
     if value is None:
         return "?"
-    if isinstance(value, Pointed):
-        if value.data is None or not unsigned(value.address, 64):
-            return pointer_text(value.address)
-        told = _pointed_text(parameter, value.data, descriptions, limit, is_cut=value.is_cut)
-        return pointer_text(value.address) if told is None else told
     if isinstance(value, bytes):
-        told = _pointed_text(parameter, value, descriptions, limit, is_cut=False)
+        told = pointed_text(parameter, Pointed(0, value), descriptions, Style(limit, has_details))
         return quoted(value, limit) if told is None else told
-    return _number_text(parameter, value, descriptions)
+    if isinstance(value, int):
+        return _number_text(parameter, value, descriptions)
+    if not parameter.is_pointer:
+        return _number_text(parameter, value.address, descriptions)
+    if not unsigned(value.address, 64):
+        return pointer_text(value.address)
+    style = Style(limit, has_details, None, value.before)
+    if parameter.behind is not None:
+        shown, style = _as_before(value), Style(limit, has_details, "in")
+    elif parameter.direction != "out" and (value.data is None or parameter.direction == "in"):
+        shown, style = _as_before(value), Style(limit, has_details)
+    else:
+        shown = value
+    return pointed_text(parameter, shown, descriptions, style) or pointer_text(value.address)
 
 
-def _pointed_text(
-    parameter: Parameter, data: bytes, descriptions: Descriptions, limit: int | None, *, is_cut: bool
-) -> str | None:
-    """What a pointer leads to; None: nothing is known of how to write that."""
-    raw_type = parameter.raw_type
-    if raw_type in ("path", "string"):
-        text, end, _ = data.partition(b"\0")
-        return quoted(text, None if raw_type == "path" else limit, is_cut=is_cut and not end)
-    if raw_type == "buffer":
-        return quoted(data, limit, is_cut=is_cut)
-    if raw_type == "timespec":
-        return timespec_text(data)
-    if raw_type == "sockaddr":
-        return sockaddr_text(data, descriptions.flag_table(_FAMILIES))
-    return None
+def _as_before(value: Pointed) -> Pointed:
+    """What an argument led to when the call began, where that was taken besides."""
+    if value.before is None:
+        return value
+    return Pointed(value.address, value.before, value.is_cut, None, value.inner_before)
 
 
 def _number_text(parameter: Parameter, value: int, descriptions: Descriptions) -> str:
-    raw_type, bits = parameter.raw_type, width_bits(parameter.c_type)
-    if parameter.is_pointer:
-        return pointer_text(value)
-    table = descriptions.flag_table(parameter.flags or _OWN_TABLES.get(raw_type))
-    if table is not None and raw_type in _OWN_TABLES:
-        return _named_or_number(table.name, value, descriptions)
-    if table is not None:
-        return flags_text(table, unsigned(value, bits)) if table.kind == "flags" else enum_text(table, value, bits)
-    return _WRITERS[raw_type](value, bits)
-
-
-def _named_or_number(table_name: str, value: int, descriptions: Descriptions) -> str:
-    """A number that has a name in few cases, or is a plain one: both of 32 bits."""
-    number = signed(value, 32)
-    table = descriptions.flag_table(table_name)
-    named = next((flag.name for flag in table.flags if flag.value == number), None) if table else None
-    return named or str(number)
-
-
-def _decimal(value: int, bits: int) -> str:
-    return str(signed(value, bits))
-
-
-def _natural(value: int, bits: int) -> str:
-    return str(unsigned(value, bits))
-
-
-def _hexadecimal(value: int, bits: int) -> str:
-    number = unsigned(value, bits)
-    return f"{number:#x}" if number else "0"
-
-
-def _mode(value: int, bits: int) -> str:
-    return mode_text(unsigned(value, bits))
-
-
-def _user(value: int, bits: int) -> str:
-    # All ones stand for no user and no group.
-    number = unsigned(value, bits)
-    return "-1" if number == (1 << bits) - 1 else str(number)
-
-
-_OWN_TABLES: Final = {"fd": _DIRECTORY_FD, "signal": _SIGNALS, "clock": _CLOCKS}
-
-_WRITERS: Final[dict[str, Callable[[int, int], str]]] = {
-    "int": _decimal,
-    "uint": _natural,
-    "long": _decimal,
-    "ulong": _natural,
-    "hex": _hexadecimal,
-    "fd": lambda value, _: str(signed(value, 32)),
-    "size": _natural,
-    "offset": _decimal,
-    "mode": _mode,
-    "pid": lambda value, _: str(signed(value, 32)),
-    "tid": lambda value, _: str(signed(value, 32)),
-    "uid": _user,
-    "gid": _user,
-    "signal": _decimal,
-    "clock": _decimal,
-    "flags": _hexadecimal,
-    "enum": _hexadecimal,
-}
+    return number_text(parameter, value, width_bits(parameter.c_type), descriptions)
 
 
 def result_text(
@@ -177,10 +94,15 @@ def result_text(
         return "NULL" if errno is None else f"NULL {_error_text(errno, descriptions)}"
     text = _number_text(result, value, descriptions)
     table = descriptions.flag_table(result.flags)
+    # Who reads results looks for the number.
     if table is not None and table.kind == "flags":
-        # Who reads results looks for the number.
         bits = unsigned(value, width_bits(result.c_type))
         return f"{bits:#x} (flags {text})" if bits or text != "0" else "0"
+    if table is not None and table.kind == "enum":
+        named = name_of(table.name, value, descriptions)
+        return f"{number} ({named})" if named else str(number)
+    if result.raw_type == "signal" and name_of(_SIGNALS, value, descriptions):
+        return f"{number} ({text})"
     return text
 
 
@@ -198,6 +120,7 @@ def call_text(
     *,
     limit: int | None = DEFAULT_LIMIT_BYTES,
     errno: int | None = None,
+    has_details: bool = False,
 ) -> str:
     """A whole call: name, arguments, result. `values` are by index of the argument; what is missing is not known.
 
@@ -210,11 +133,25 @@ def call_text(
     else:
         by_index: dict[int, Value] = dict(enumerate(values))
         arguments = [
-            argument_text(parameter, by_index.get(parameter.index), descriptions, limit=limit)
+            argument_text(parameter, by_index.get(parameter.index), descriptions, limit=limit, has_details=has_details)
             for parameter in seen.parameters
             if parameter.index != RESULT
         ]
-    return f"{function.name}({', '.join(arguments)}) = {result_text(seen, result, descriptions, errno=errno)}"
+    behind = _behind(seen, values, result, descriptions, Style(limit, has_details, "out"))
+    return f"{function.name}({', '.join(arguments)}) = {result_text(seen, result, descriptions, errno=errno)}{behind}"
+
+
+def _behind(
+    function: Function, values: Sequence[Value], result: int | None, descriptions: Descriptions, style: Style
+) -> str:
+    """What is told behind the result of a call that found something."""
+    if not result or function.has_failed(signed(result, 64)):
+        return ""
+    by_index = dict(enumerate(values))
+    found = [(one, by_index.get(one.index)) for one in function.arguments if one.behind is not None]
+    told = [behind_text(one, value, descriptions, style) for one, value in found if isinstance(value, Pointed)]
+    pieces = [one for one in told if one]
+    return f" ({', '.join(pieces)})" if pieces else ""
 
 
 def _register(value: Value) -> int | None:

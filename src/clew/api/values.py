@@ -13,15 +13,23 @@ from typing import Final
 from clew.api.description import Flag, FlagTable
 
 __all__ = [
+    "address4_text",
+    "bits_text",
+    "device_text",
     "enum_text",
     "flags_text",
+    "limit_text",
     "mode_text",
     "pointer_text",
     "quoted",
+    "real_time_signal",
+    "request_text",
+    "signals_text",
     "signed",
     "sockaddr_text",
     "timespec_text",
     "unsigned",
+    "wait_status_text",
     "width_bits",
 ]
 
@@ -29,6 +37,8 @@ _WIDE: Final = re.compile(r"\*|long|64|size_t|off_t|time_t|ptr_t|timer_t|aio_con
 _NARROW: Final = re.compile(r"16|\bshort\b|\bumode_t\b")
 _BYTE: Final = re.compile(r"\bchar\b|\b\w*int8_t\b|\b_*[us]8\b|\bbool\b|\b_Bool\b")
 _ESCAPES: Final = {9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 34: '\\"', 92: "\\\\"}
+_FIRST_REAL_TIME_SIGNAL: Final = 32
+_LAST_SIGNAL: Final = 64
 _TIMESPEC: Final = struct.Struct("<qq")
 
 
@@ -72,8 +82,8 @@ def enum_text(table: FlagTable, value: int, bits: int) -> str:
     return f"{wanted:#x}"
 
 
-def flags_text(table: FlagTable, value: int) -> str:
-    """The names of a value's bits and fields, in the table's order, and what is left in hexadecimal.
+def flags_text(table: FlagTable, value: int, write: Callable[[int], str] = hex) -> str:
+    """The names of a value's bits and fields, in the table's order, and what is left as `write` has it.
 
     Of names that share bits, that with the most counts: what is several flags and has a name is told by it.
     """
@@ -91,7 +101,7 @@ def flags_text(table: FlagTable, value: int) -> str:
             rest &= ~mask
     names = [flag.name for flag in table.flags if flag.name in found]
     if rest:
-        names.append(f"{rest:#x}")
+        names.append(write(rest))
     if not names:
         return next((flag.name for flag in table.flags if not flag.value and flag.mask is None), "0")
     return "|".join(names)
@@ -123,6 +133,70 @@ def timespec_text(data: bytes) -> str | None:
         return None
     seconds, ns = _TIMESPEC.unpack_from(data)
     return f"{{tv_sec={seconds}, tv_nsec={ns}}}"
+
+
+def device_text(number: int) -> str:
+    """The number of a device, as C takes it apart."""
+    major = number >> 8 & 0xFFF | number >> 32 & ~0xFFF
+    minor = number & 0xFF | number >> 12 & ~0xFF
+    return f"makedev({major:#x}, {minor & 0xFFFFFFFF:#x})"
+
+
+def address4_text(number: int) -> str:
+    """An address of the internet of 32 bits, which has the order of bytes that is sent."""
+    return f'inet_addr("{".".join(map(str, number.to_bytes(4, "little")))}")'
+
+
+def limit_text(number: int) -> str:
+    """A limit, in units of 1024 if it has as many."""
+    return str(number) if number % 1024 or number <= 1024 else f"{number // 1024}*1024"
+
+
+def request_text(number: int) -> str:
+    """A request of ioctl by its parts: which way it goes, of what kind, which, how many bytes."""
+    ways = ("_IOC_NONE", "_IOC_WRITE", "_IOC_READ", "_IOC_READ|_IOC_WRITE")
+    size = number >> 16 & 0x3FFF
+    parts = (number >> 8 & 0xFF, number & 0xFF)
+    return f"_IOC({ways[number >> 30]}, {', '.join(f'{part:#x}' for part in parts)}, {f'{size:#x}' if size else '0'})"
+
+
+def wait_status_text(status: int, name_signal: Callable[[int], str]) -> str:
+    """How a process ended or why it stopped, as the macros of C ask for it."""
+    signal, code = status & 0x7F, status >> 8 & 0xFF
+    if status & 0xFFFF == 0xFFFF:
+        return "{WIFCONTINUED(s)}"
+    if signal == 0x7F:
+        return f"{{WIFSTOPPED(s) && WSTOPSIG(s) == {name_signal(code)}}}"
+    if signal:
+        dumped = " && WCOREDUMP(s)" if status & 0x80 else ""
+        return f"{{WIFSIGNALED(s) && WTERMSIG(s) == {name_signal(signal)}{dumped}}}"
+    return f"{{WIFEXITED(s) && WEXITSTATUS(s) == {code}}}"
+
+
+def signals_text(data: bytes, names: FlagTable | None) -> str:
+    """A set of signals, by the names that `names` has; where most are in it those that are not, behind a tilde."""
+    known = {flag.value: flag.name.removeprefix("SIG") for flag in names.flags} if names else {}
+    every = range(1, 8 * len(data) + 1)
+    mask = int.from_bytes(data, "little")
+    inside = [signal for signal in every if mask >> signal - 1 & 1]
+    is_inverted = 3 * len(inside) >= 2 * len(every)
+    shown = [signal for signal in every if not mask >> signal - 1 & 1] if is_inverted else inside
+    told = " ".join(known.get(signal) or real_time_signal(signal).removeprefix("SIG") for signal in shown)
+    return f"{'~' if is_inverted else ''}[{told}]"
+
+
+def real_time_signal(signal: int) -> str:
+    """The name of a signal that has none in headers; its number where it is no such signal."""
+    number = signal - _FIRST_REAL_TIME_SIGNAL
+    if not 0 <= number <= _LAST_SIGNAL - _FIRST_REAL_TIME_SIGNAL:
+        return str(signal)
+    return f"SIGRT_{number}" if number else "SIGRTMIN"
+
+
+def bits_text(data: bytes) -> str:
+    """The numbers of the bits that are set."""
+    mask = int.from_bytes(data, "little")
+    return f"[{' '.join(str(bit) for bit in range(8 * len(data)) if mask >> bit & 1)}]"
 
 
 def sockaddr_text(data: bytes, families: FlagTable | None) -> str | None:

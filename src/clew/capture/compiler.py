@@ -251,10 +251,10 @@ class _Compiler:
     def _call(self, node: Call) -> Made:
         if node.function == "entry":
             return self._from_entry(node)
-        wanted = {"str": (1, 2), "bytes": (2, 2)}.get(node.function)
+        wanted = {"str": (1, 2), "bytes": (2, 3)}.get(node.function)
         if wanted is None:
             raise self._error(
-                f"{node.function}: no such function; there is str(p[, max]), bytes(p, n), entry(x)", node.at
+                f"{node.function}: no such function; there is str(p[, max]), bytes(p, n[, max]), entry(x)", node.at
             )
         least, most = wanted
         if not least <= len(node.arguments) <= most:
@@ -267,7 +267,9 @@ class _Compiler:
             return self._add(_Op.STRING, CType(_Type.TEXT), address.number, immediate=limit)
         size = self._pointer(self._make(node.arguments[1]), node.at)
         constant = self.builder.instructions[size.number]
-        limit = min(constant.immediate, MAX_BYTES) if constant.operation == _Op.CONSTANT else MAX_BYTES
+        limit = self._limit(node.arguments[2]) if len(node.arguments) == 3 else MAX_BYTES
+        if constant.operation == _Op.CONSTANT:
+            limit = min(constant.immediate, limit)
         return self._add(_Op.BYTES, CType(_Type.TEXT), address.number, size.number, max(limit, 1))
 
     def _limit(self, node: Node) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from clew.api.captures import CallCapture, capture_of
 from clew.api.description import Function
-from clew.api.text import Value
+from clew.api.pieces import Value
 from clew.dataclass import dataclass
 from clew.sessions.call_logs import read_together
 from clew.sessions.call_probes import LogWish
@@ -75,7 +75,7 @@ class ApiLog:
             for number, function in sorted(descriptions.system_calls.items())
             if wanted is not None and (not wanted or function.filter in wanted)
         ]
-        captures = [capture_of(function) for _, function in chosen]
+        captures = [capture_of(function, descriptions) for _, function in chosen]
         wishes = [
             LogWish(f"syscall:{number}", capture.expressions, has_returned=capture.returns)
             for (number, _), capture in zip(chosen, captures, strict=True)

@@ -49,7 +49,7 @@ class ApiCounts:
         # What does not return is counted when it begins.
         returning = AggregateWish([_HAS_FAILED], _DURATION, None, 2, has_histogram=False)
         other = AggregateWish([], None, None, 1, has_histogram=False)
-        returns = [capture_of(function).returns for function in self._functions]
+        returns = [capture_of(function, descriptions).returns for function in self._functions]
         self._aggregates = session.add_up_all(
             (f"syscall:{number}", returning if has_returned else other, has_returned)
             for (number, _), has_returned in zip(chosen, returns, strict=True)

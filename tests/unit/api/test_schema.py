@@ -18,10 +18,13 @@ from clew.api.description import (
     ERROR_CONVENTIONS,
     FILTERS,
     MAX_ARGUMENTS,
+    MAX_STRUCT_BYTES,
     MOMENTS,
     PARAMETER_TYPES,
     RAW_TYPES,
+    SIDES,
     TABLE_KINDS,
+    WRITTEN,
 )
 from clew.api.reading import BUILT_IN
 from tests.unit.api.test_checking import GOOD
@@ -46,6 +49,9 @@ def find_part(name: str) -> Any:
     [
         ("document", shapes.DOCUMENT),
         ("flagTable", shapes.FLAG_TABLE),
+        ("struct", shapes.STRUCT),
+        ("member", shapes.MEMBER),
+        ("memberCondition", shapes.MEMBER_CONDITION),
         ("library", shapes.LIBRARY),
         ("function", shapes.FUNCTION),
         ("systemCall", shapes.SYSTEM_CALL),
@@ -68,7 +74,10 @@ def test_words_are_the_same() -> None:
     properties = PARTS["parameter"]["properties"]
     assert tuple(PARTS["filter"]["enum"]) == FILTERS
     assert tuple(PARTS["error"]["enum"]) == ERROR_CONVENTIONS
-    assert tuple(properties["RawType"]["enum"]) == RAW_TYPES
+    assert tuple(PARTS["rawType"]["enum"]) == RAW_TYPES
+    assert tuple(PARTS["member"]["properties"]["Side"]["enum"]) == SIDES
+    assert tuple(properties["Written"]["enum"]) == WRITTEN
+    assert PARTS["member"]["properties"]["Size"]["maximum"] == MAX_STRUCT_BYTES
     assert tuple(properties["Type"]["enum"]) == PARAMETER_TYPES
     assert tuple(properties["Direction"]["enum"]) == DIRECTIONS
     assert tuple(properties["When"]["enum"]) == MOMENTS

@@ -87,7 +87,7 @@ FILTERED = {
         ("newfstatat.statbuf", "struct", None, None),
         ("accept.upeer_sockaddr", "sockaddr", 2, None),
         ("clock_gettime.tp", "timespec", None, None),
-        ("pipe2.fildes", "pointer", None, None),
+        ("pipe2.fildes", "struct", None, None),
     ],
 )
 def test_what_the_kernel_writes_is_read_at_exit(
@@ -126,7 +126,7 @@ def test_only_pointers_lead_somewhere(descriptions: Descriptions) -> None:
         ("map_flags", "MAP_ANONYMOUS", 0x20),
         ("clone_flags", "SIGCHLD", 17),
         ("socket_families", "AF_INET6", 10),
-        ("terminal_requests", "TCGETS", 0x5401),
+        ("requests", "TCGETS", 0x5401),
     ],
 )
 def test_tables_have_the_values_of_the_kernel(descriptions: Descriptions, table: str, name: str, value: int) -> None:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 from clew.api.description import RESULT, Condition, Effect, Function, Parameter
 from clew.api.descriptions import Descriptions
 from clew.api.entities.slots import Slot, Slots
-from clew.api.text import Pointed, Value
+from clew.api.members import members_of
+from clew.api.pieces import Pointed, Value
 from clew.api.values import signed
 from clew.dataclass import dataclass
 
@@ -167,7 +168,10 @@ class Scene:
 
     def descriptors_in(self, index: int) -> Iterator[int]:
         """The descriptors that are told within what an argument leads to, as in control messages."""
-        return iter(())
+        parameter = self.parameter(index)
+        for found in () if parameter is None else members_of(parameter, self.value(index), self._descriptions):
+            if found.one.raw_type == "fd" and isinstance(found.value, int) and found.value >= 0:
+                yield found.value
 
     def slot(self, reference: Reference) -> Slot | None:
         """What a reference stood for when the call began. What nobody has told of is a thing of its own from now on."""

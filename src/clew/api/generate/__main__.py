@@ -12,15 +12,17 @@ import sys
 from clew.api.generate.descriptions import HintError, flag_tables_content, format_content, system_calls_content
 from clew.api.generate.effects import EffectError
 from clew.api.generate.sources import Sources, read_sources
+from clew.api.generate.structs import StructError, structs_content
 from clew.api.reading import BUILT_IN
 
 __all__ = ["generated_files", "main"]
 
 
 def generated_files(sources: Sources) -> dict[str, str]:
-    """The text of each generated file, by its name. Raises HintError."""
+    """The text of each generated file, by its name. Raises HintError, StructError."""
     return {
         "flag_tables.json": format_content(flag_tables_content(sources)),
+        "structs.json": format_content(structs_content(sources)),
         "system_calls.json": format_content(system_calls_content(sources)),
     }
 
@@ -32,8 +34,9 @@ def main(arguments: list[str]) -> int:
     is_check = parser.parse_args(arguments).check
     try:
         files = generated_files(read_sources())
-    except (HintError, EffectError) as error:
-        print(f"{'hints' if isinstance(error, HintError) else 'effects'}.json: {error}", file=sys.stderr)
+    except (HintError, EffectError, StructError) as error:
+        names = {HintError: "hints", EffectError: "effects", StructError: "structs"}
+        print(f"{names[type(error)]}.json: {error}", file=sys.stderr)
         return 1
     status = 0
     for path in BUILT_IN:

@@ -17,7 +17,19 @@ import tomllib
 from pathlib import Path
 from typing import Any, Final
 
-from clew.api.generate.sources import FLAG_HEADERS, FLAG_VALUES, NUMBERS, PROTOTYPES, SOURCES
+from clew.api.generate.layouts import capture_layout
+from clew.api.generate.requests import capture_requests
+from clew.api.generate.sources import (
+    FLAG_HEADERS,
+    FLAG_VALUES,
+    LAYOUTS,
+    NUMBERS,
+    PROTOTYPES,
+    REQUEST_HEADERS,
+    REQUESTS,
+    SOURCES,
+    STRUCT_HEADERS,
+)
 
 __all__ = ["capture_values", "format_prototype", "main"]
 
@@ -102,8 +114,21 @@ def main() -> int:
     (SOURCES / NUMBERS).write_text("\n".join(lines) + "\n", encoding="ascii")
     lines = [f"# Values of flags and enumerations: {headers}, and the C library's where those have none."]
     for name, table in tomllib.loads((SOURCES / FLAG_HEADERS).read_text(encoding="utf-8")).items():
+        if "headers" not in table:
+            continue
         lines += ["", f"[{name}]", *(f"{member} {value:#x}" for member, value in capture_values(table))]
     (SOURCES / FLAG_VALUES).write_text("\n".join(lines) + "\n", encoding="ascii")
+    lines = [f"# Structures of x86_64: {headers}, and the C library's. Members with offset, size and type."]
+    for name, struct in tomllib.loads((SOURCES / STRUCT_HEADERS).read_text(encoding="utf-8")).items():
+        size, members = capture_layout(struct["headers"], struct["type"])
+        lines += ["", f"[{name}] {size}", *(" ".join(map(str, member)) for member in members)]
+    (SOURCES / LAYOUTS).write_text("\n".join(lines) + "\n", encoding="ascii")
+    where = tomllib.loads((SOURCES / REQUEST_HEADERS).read_text(encoding="utf-8"))["headers"]
+    lines = [
+        f"# Requests of ioctl: {headers}. Numbers, and types of what the argument leads to, where macros say them."
+    ]
+    lines += [f"{name} {value:#x} {c_type}".rstrip() for name, value, c_type in capture_requests(where)]
+    (SOURCES / REQUESTS).write_text("\n".join(lines) + "\n", encoding="ascii")
     return 0
 
 

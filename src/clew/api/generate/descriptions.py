@@ -27,10 +27,11 @@ __all__ = ["HintError", "flag_tables_content", "format_content", "system_calls_c
 RESULT_NAME: Final = "result"
 RESULT_INDEX: Final = -1
 SCHEMA: Final = "schema.json"
+REQUESTS_TABLE: Final = "requests"
 CALL_KEYS: Final = ("Variants",)
 """What hints of a call may have beside arguments' names."""
 
-_INDEX_KEYS: Final = ("Count", "Bytes")
+_INDEX_KEYS: Final = ("Count", "Bytes", "Total", "Coded")
 
 
 class HintError(ValueError):
@@ -41,7 +42,10 @@ def flag_tables_content(sources: Sources) -> dict[str, Any]:
     """The file of tables. Raises HintError where a table has no values."""
     tables = {}
     for name, table in sources.flag_tables.items():
-        values = sources.flag_values.get(name)
+        values = sorted(
+            [*sources.flag_values.get(name, ()), *map(tuple, table.get("values", ()))],
+            key=lambda pair: (pair[1], pair[0]),
+        )
         if not values:
             raise HintError(f"table {name} has no values")
         ordered = reversed(values) if table.get("is_descending") else values
@@ -49,6 +53,7 @@ def flag_tables_content(sources: Sources) -> dict[str, Any]:
         for other, mask in table.get("also", ()):
             rows += [[member, value, mask] for member, value in sources.flag_values[other]]
         tables[name] = {"Kind": table["kind"], "Values": rows}
+    tables[REQUESTS_TABLE] = {"Kind": "enum", "Values": [[name, number] for name, number, _ in sources.requests]}
     return {"$schema": SCHEMA, "FlagTables": tables}
 
 
@@ -69,7 +74,7 @@ def system_calls_content(sources: Sources) -> dict[str, Any]:
     if nameless:
         raise HintError(f"no number for {', '.join(sorted(nameless))}")
     kinds = {name: table["kind"] for name, table in sources.flag_tables.items()}
-    maker = _Maker(hints, kinds, EffectLines(sources.effects))
+    maker = _Maker(hints, kinds, EffectLines(sources.effects), sources.requests)
     by_number = sorted(sources.numbers, key=lambda name: (min(sources.numbers[name].values()), name))
     calls = [maker.call(name, sources.numbers[name], prototypes.get(name)) for name in by_number]
     maker.refuse_unused()
@@ -83,8 +88,14 @@ def _fits(name: str, patterns: str) -> bool:
 class _Maker:
     """Makes calls, and remembers which hints were of use. `kinds`: which kind each table of flags is."""
 
-    def __init__(self, hints: dict[str, Any], kinds: dict[str, str], effects: EffectLines) -> None:
-        self._hints, self._kinds, self._effects = hints, kinds, effects
+    def __init__(
+        self,
+        hints: dict[str, Any],
+        kinds: dict[str, str],
+        effects: EffectLines,
+        requests: tuple[tuple[str, int, str], ...],
+    ) -> None:
+        self._hints, self._kinds, self._effects, self._requests = hints, kinds, effects, requests
         self._unused = {f"{key}: {name}" for key in ("In", "InOut") for name in hints[key]}
         self._unused |= {
             f"{patterns}: {name}" for patterns, said in hints["Calls"].items() for key in said for name in key.split()
@@ -109,7 +120,8 @@ class _Maker:
         result = {"Index": RESULT_INDEX, "Name": RESULT_NAME, "CType": "long", "RawType": raw_type}
         if raw_type == "fd":
             result |= {"Type": "Reference", "EntityType": "File"}
-        parameters = [describe_argument(arguments, index) for index in range(len(arguments))] + [result]
+        described = (describe_argument(arguments, index) for index in range(len(arguments)))
+        parameters = [*(self._with_struct(parameter) for parameter in described), result]
         by_name = {parameter["Name"]: parameter for parameter in parameters}
         self._direct(name, parameters)
         said = list(self._said(name, by_name))
@@ -124,6 +136,31 @@ class _Maker:
                 made["Variants"] = self._variants(change, by_name)
         made["Parameters"] = parameters
         self._effects.add(made)
+        return made
+
+    def _with_struct(self, parameter: dict[str, Any]) -> dict[str, Any]:
+        """A parameter with the name of the structure that it leads to, if hints have that of its C type."""
+        name = self._struct_of(parameter["CType"]) if _is_address(parameter["CType"]) else None
+        return parameter if name is None else parameter | {"RawType": "struct", "Struct": name}
+
+    def _struct_of(self, c_type: str) -> str | None:
+        words = (word for word in c_type.split() if word not in ("const", "struct"))
+        name: str | None = self._hints["Structs"].get(" ".join(words))
+        return name
+
+    def _typed_requests(self, by_name: dict[str, Any], said: set[Any]) -> list[dict[str, Any]]:
+        """Cases of the requests of which a macro says what the argument leads to, by that and by the way it goes."""
+        cases: dict[tuple[str, str, str], list[str]] = {}
+        for name, number, c_type in self._requests:
+            struct = self._struct_of(c_type)
+            direction = _DIRECTIONS[number >> 30]
+            if name not in said and struct is not None and direction:
+                cases.setdefault((struct, direction, c_type), []).append(name)
+        made = []
+        for (struct, direction, c_type), names in sorted(cases.items()):
+            own = {"CType": f"{c_type} *", "RawType": "struct", "Struct": struct, "Direction": direction}
+            parameter = {key: value for key, value in by_name["arg"].items() if key != "Coded"} | own
+            made.append({"Values": names, "Parameters": [_without_default(parameter)]})
         return made
 
     def _direct(self, name: str, parameters: list[dict[str, Any]]) -> None:
@@ -163,19 +200,19 @@ class _Maker:
                 if key == "Bytes" and value == RESULT_NAME and key in parameter:
                     # A result can be how much there would have been.
                     parameter["Room"] = parameter[key]
-                parameter.pop("Count" if key == "Bytes" else "Bytes", None)
+                if key in ("Count", "Bytes"):
+                    parameter.pop("Count" if key == "Bytes" else "Bytes", None)
                 parameter[key] = _index(value, by_name)
             elif key == "Conditional":
                 parameter[key] = {"Index": _index(value["Index"], by_name), "Flags": value["Flags"]}
             else:
                 parameter[key] = value
-        if parameter.get("Direction") == "in":
-            del parameter["Direction"]
+        _without_default(parameter)
 
     def _variants(self, said: dict[str, Any], by_name: dict[str, Any]) -> dict[str, Any]:
         cases = []
         for case in said["Cases"]:
-            made = {key: value for key, value in case.items() if key != "Parameters"}
+            made = {key: value for key, value in case.items() if key not in ("Parameters", "Variants")}
             parameters = []
             for name, change in case.get("Parameters", {}).items():
                 parameter = dict(by_name[name])
@@ -183,10 +220,29 @@ class _Maker:
                 parameters.append(parameter)
             if parameters:
                 made["Parameters"] = parameters
+            if "Variants" in case:
+                made["Variants"] = self._variants(case["Variants"], by_name)
             cases.append(made)
+        if by_name[said["By"]].get("Flags") == REQUESTS_TABLE:
+            cases += self._typed_requests(by_name, {value for case in cases for value in case["Values"]})
         return (
             {"By": _index(said["By"], by_name)} | {key: said[key] for key in said if key == "Mask"} | {"Cases": cases}
         )
+
+
+_DIRECTIONS: Final = (None, "in", "out", "inout")
+"""By the two highest bits of a request."""
+
+
+def _without_default(parameter: dict[str, Any]) -> dict[str, Any]:
+    """A parameter without what holds where nothing is said."""
+    if parameter.get("Direction") == "in":
+        del parameter["Direction"]
+    return parameter
+
+
+def _is_address(c_type: str) -> bool:
+    return "*" in c_type or c_type in ("cap_user_header_t", "cap_user_data_t")
 
 
 def _index(name: str, by_name: dict[str, Any]) -> int:
@@ -228,5 +284,8 @@ def _format_call(call: dict[str, Any]) -> str:
 
 
 def _format_table(name: str, table: dict[str, Any]) -> str:
-    rows = ",\n".join(f"   {json.dumps(row)}" for row in table["Values"])
-    return f'  {json.dumps(name)}: {{"Kind": {json.dumps(table["Kind"])}, "Values": [\n{rows}\n  ]}}'
+    """A table or a structure: a line for its head, and for each of its rows."""
+    (key, lines) = next((key, value) for key, value in table.items() if isinstance(value, list))
+    rows = ",\n".join(f"   {json.dumps(row)}" for row in lines)
+    head = json.dumps({name: value for name, value in table.items() if name != key})
+    return f"  {json.dumps(name)}: {head[:-1]}, {json.dumps(key)}: [\n{rows}\n  ]}}"

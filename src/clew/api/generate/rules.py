@@ -39,6 +39,7 @@ _BY_TYPE: Final = {
 }
 _BY_NAME: Final = ((_DESCRIPTORS, "fd"), (_FLAGS, "flags"))
 _BY_OTHER_NAME: Final = {"sig": "signal", "mode": "mode", "which_clock": "clock", "clockid": "clock", "pid": "pid"}
+_SETS: Final = {"sigset_t": "sigset", "fd_set": "bits"}
 _INTEGERS: Final = {
     "long": "long",
     "unsigned long": "ulong",
@@ -90,10 +91,12 @@ def _raw_type_of_pointer(plain: str, name: str, *, is_const: bool) -> str:
         return "buffer" if _BUFFERS.fullmatch(name) else "pointer"
     if target.endswith("timespec"):
         return "timespec"
-    if target in ("struct sockaddr", "struct iovec"):
-        return target.removeprefix("struct ")
+    if target == "struct sockaddr":
+        return "sockaddr"
+    if target in _SETS:
+        return _SETS[target]
     is_struct = target.startswith(("struct ", "union ")) and not target.endswith("*")
-    return "struct" if is_struct or target in ("sigset_t", "siginfo_t", "fd_set", "stack_t") else "pointer"
+    return "struct" if is_struct or target in ("siginfo_t", "stack_t") else "pointer"
 
 
 def count_of(arguments: list[Argument], index: int, raw_type: str) -> dict[str, int]:
@@ -106,7 +109,7 @@ def count_of(arguments: list[Argument], index: int, raw_type: str) -> dict[str, 
         return {"Bytes": index + 1}
     if raw_type in POINTERS and is_number and _COUNTS.fullmatch(behind.name) and raw_type != "buffer":
         return {"Count": index + 1}
-    if raw_type in ("buffer", "struct") and is_number and _LENGTHS.fullmatch(behind.name):
+    if raw_type in ("buffer", "struct", "sigset") and is_number and _LENGTHS.fullmatch(behind.name):
         return {"Bytes": index + 1}
     return {}
 

@@ -16,14 +16,23 @@ __all__ = [
     "FLAG_HEADERS",
     "FLAG_VALUES",
     "HINTS",
+    "LAYOUTS",
     "NUMBERS",
     "PROTOTYPES",
+    "REQUESTS",
+    "REQUEST_HEADERS",
     "SOURCES",
+    "STRUCTS",
+    "STRUCT_HEADERS",
     "Argument",
+    "Layout",
+    "LayoutMember",
     "Sources",
     "parse_flag_values",
+    "parse_layouts",
     "parse_numbers",
     "parse_prototypes",
+    "parse_requests",
     "read_sources",
 ]
 
@@ -33,6 +42,11 @@ NUMBERS: Final = "numbers.txt"
 FLAG_HEADERS: Final = "flag_headers.toml"
 FLAG_VALUES: Final = "flag_values.txt"
 HINTS: Final = "hints.json"
+STRUCT_HEADERS: Final = "struct_headers.toml"
+LAYOUTS: Final = "layouts.txt"
+STRUCTS: Final = "structs.json"
+REQUEST_HEADERS: Final = "request_headers.toml"
+REQUESTS: Final = "requests.txt"
 EFFECTS: Final = "effects.json"
 
 _PROTOTYPE: Final = re.compile(r"(?P<name>\w+)\((?P<arguments>.*)\)")
@@ -48,13 +62,31 @@ class Argument:
 
 
 @dataclass(frozen=True)
+class LayoutMember:
+    """A member of a structure: where it begins, how many bytes it has, its C type."""
+
+    offset: int
+    size: int
+    c_type: str
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A structure of `size` bytes, with its members by their paths, as `sq_off.head`."""
+
+    size: int
+    members: dict[str, LayoutMember]
+
+
+@dataclass(frozen=True)
 class Sources:
     """All that descriptions are made of.
 
     `prototypes`: arguments by name of the call. `numbers`: numbers by architecture, by name of the call. `flag_tables`:
     what `flag_headers.toml` says of each table. `flag_values`: names and values by table. `hints` and
-    `effects`: the files' contents.
-    `origin`: the first line of the prototypes, which says which kernel they are of.
+    `effects`: the files' contents. `layouts`: structures by name. `structs`: which members of them are told, and how.
+    `origin`: the first line of the prototypes, which says which kernel they are of. `requests`: name, number and C type
+    of ioctl's.
     """
 
     prototypes: dict[str, list[Argument]]
@@ -63,7 +95,10 @@ class Sources:
     flag_values: dict[str, list[tuple[str, int]]]
     hints: dict[str, Any]
     effects: dict[str, Any]
+    layouts: dict[str, Layout]
+    structs: dict[str, Any]
     origin: str
+    requests: tuple[tuple[str, int, str], ...] = ()
 
 
 def _lines(text: str) -> list[str]:
@@ -109,15 +144,55 @@ def parse_flag_values(lines: list[str]) -> dict[str, list[tuple[str, int]]]:
     return tables
 
 
+def parse_layouts(lines: list[str]) -> dict[str, Layout]:
+    """Structures by name, of lines `[name] size` and, behind them, `member offset size type`."""
+    layouts: dict[str, Layout] = {}
+    layout = Layout(0, {})
+    for line in lines:
+        if line.startswith("["):
+            name, size = line.removeprefix("[").split("] ")
+            layout = layouts[name] = Layout(int(size), {})
+        else:
+            path, offset, own_size, c_type = line.split(" ", 3)
+            layout.members[path] = LayoutMember(int(offset), int(own_size), c_type)
+    return layouts
+
+
+def parse_requests(lines: list[str]) -> tuple[tuple[str, int, str], ...]:
+    """Requests of lines `NAME number type`, of which the type may be missing."""
+    rows = (line.split(" ", 2) for line in lines)
+    return tuple((name, int(number, 0), " ".join(c_type)) for name, number, *c_type in rows)
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_once)
+    return content
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object. Raises ValueError where it has a key twice, of which one would be lost."""
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        keys = [key for key, _ in pairs]
+        raise ValueError(f"twice: {', '.join(sorted({key for key in keys if keys.count(key) > 1}))}")
+    return made
+
+
 def read_sources(folder: Path = SOURCES) -> Sources:
     """Read the files of `folder`."""
-    texts = {name: (folder / name).read_text(encoding="utf-8") for name in (PROTOTYPES, NUMBERS, FLAG_VALUES)}
+    texts = {
+        name: (folder / name).read_text(encoding="utf-8")
+        for name in (PROTOTYPES, NUMBERS, FLAG_VALUES, LAYOUTS, REQUESTS)
+    }
     return Sources(
         parse_prototypes(_lines(texts[PROTOTYPES])),
         parse_numbers(_lines(texts[NUMBERS])),
         tomllib.loads((folder / FLAG_HEADERS).read_text(encoding="utf-8")),
         parse_flag_values(_lines(texts[FLAG_VALUES])),
-        json.loads((folder / HINTS).read_text(encoding="utf-8")),
-        json.loads((folder / EFFECTS).read_text(encoding="utf-8")),
+        _read_json(folder / HINTS),
+        _read_json(folder / EFFECTS),
+        parse_layouts(_lines(texts[LAYOUTS])),
+        _read_json(folder / STRUCTS),
         texts[PROTOTYPES].splitlines()[0].removeprefix("# "),
+        parse_requests(_lines(texts[REQUESTS])),
     )
