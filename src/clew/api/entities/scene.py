@@ -133,7 +133,8 @@ class Scene:
         data = self.data(index)
         if data is not None and parameter.raw_type not in ("path", "string"):
             # An array of descriptors, or a handle that is written to where the argument leads.
-            width = 4 if _is_array(parameter) else 8
+            struct = self._descriptions.struct(parameter.struct)
+            width = struct.size if struct is not None else 4 if _is_array(parameter) else 8
             for at in range(0, len(data) - width + 1, width):
                 yield self._reference(parameter, int.from_bytes(data[at : at + width], "little"), is_array=True)
             return
