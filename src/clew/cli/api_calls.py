@@ -36,6 +36,13 @@ _LOOK_SECONDS: Final = 0.1
     help="Only calls of this kind; may be given again.",
 )
 @click.option(
+    "--function",
+    "patterns",
+    multiple=True,
+    metavar="IMAGE:NAME",
+    help="Calls of functions, too, or only: libssl*:SSL_*, malloc; may be given again.",
+)
+@click.option(
     "--api-file",
     "files",
     multiple=True,
@@ -79,6 +86,7 @@ def command(
     pid: int | None,
     duration: float | None,
     filters: tuple[str, ...],
+    patterns: tuple[str, ...],
     files: tuple[Path, ...],
     failed: bool,
     limit: int,
@@ -98,6 +106,7 @@ def command(
     from clew.cli.calls_text import print_counts
     from clew.sessions.api_calls import ApiLog
     from clew.sessions.api_counts import ApiCounts, count_calls
+    from clew.sessions.api_functions import FunctionChoice, parse_pattern
     from clew.sessions.call_tables import CallTables
 
     descriptions = load_built_in(files)
@@ -112,7 +121,12 @@ def command(
         end = None if duration is None else time.monotonic() + duration
         # Added up in the program itself, without a word of single calls.
         counted = ApiCounts(session, descriptions, filters) if counts and trace is None else None
-        log = None if counted is not None else ApiLog(session, descriptions, filters, keeps=trace is not None)
+        choice = FunctionChoice([parse_pattern(text) for text in patterns], descriptions) if patterns else None
+        log = None
+        if counted is None:
+            # Functions alone, unless kinds of system calls are asked for besides.
+            of_calls = None if patterns and not filters else filters
+            log = ApiLog(session, descriptions, of_calls, functions=choice, keeps=trace is not None)
         teller = None if counts else _Teller(out, descriptions, limit, failed=failed, as_json=as_json)
         if pid is None:
             session.resume()
@@ -177,7 +191,8 @@ class _Teller:
     def _line(self, call: ApiCall) -> str:
         """As strace -f -ttt -T -o has it."""
         took = "" if call.duration_ns is None else f" <{call.duration_ns / 1e9:.6f}>"
-        return f"{call.tid} {call.time_ns / 1e9:.6f} {self._text(call)}{took}"
+        library = "" if call.library is None else f"{call.library.rpartition('/')[2]}!"
+        return f"{call.tid} {call.time_ns / 1e9:.6f} {library}{self._text(call)}{took}"
 
     def _object(self, call: ApiCall) -> dict[str, Any]:
         return {
@@ -187,6 +202,7 @@ class _Teller:
             "duration_ns": call.duration_ns,
             "pc": f"{call.pc:#x}",
             "name": call.function.name,
+            "library": call.library,
             "filter": call.function.filter,
             "result": call.result,
             "failed": call.has_failed,

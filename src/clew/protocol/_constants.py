@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("0ceb16b450a903354b41a85c542bfe51ff7d1f3adffb3bfd9394eed3294b14fb")
+SCHEMA_HASH: Final = bytes.fromhex("ffa7ce076153dcbfa5705af22e50f01ffaf64c7cc4d0ac459cb1af1ac4a57b6f")
 
 CONTAINER_MAGIC: Final = 3544686211845344323
 """what a container begins with: CLDATA11"""
@@ -44,9 +44,9 @@ MAX_PATH_BYTES: Final = 4096
 """longest path in an image record"""
 MAX_BREAKPOINTS: Final = 32
 """entries of StatusPage.breakpoints"""
-MAX_CAPTURES: Final = 1024
+MAX_CAPTURES: Final = 8192
 """entries of the table of captures (CapturePlace)"""
-MAX_CAPTURE_BYTES: Final = 262144
+MAX_CAPTURE_BYTES: Final = 2097152
 """bytes of the forms of all captures, behind the table"""
 MAX_CAPTURES_AT_PLACE: Final = 16
 """captures at one address"""

@@ -14,12 +14,16 @@ from clew.api.pieces import Value
 from clew.dataclass import dataclass
 from clew.sessions.call_logs import read_together
 from clew.sessions.call_probes import LogWish
+from clew.sessions.where import Where
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from clew.api.descriptions import Descriptions
+    from clew.binary.elf import ElfFile
+    from clew.sessions.api_functions import ChosenFunction, FunctionChoice
     from clew.sessions.call_logs import CallLog
+    from clew.sessions.memory import Image
     from clew.sessions.session import Session
 
 __all__ = ["ApiCall", "ApiLog"]
@@ -27,7 +31,7 @@ __all__ = ["ApiCall", "ApiLog"]
 
 @dataclass(frozen=True)
 class ApiCall:
-    """A call of `function` by a thread, from the instruction at `pc`.
+    """A call of `function` by a thread, from the instruction at `pc`; of a library's, `pc` is where the function is.
 
     It began at `time_ns`, since 1970, and took `duration_ns`; `values` are those of the arguments, `result` is as the
     register had it. None: it does not return, or nobody knows.
@@ -41,6 +45,8 @@ class ApiCall:
     values: tuple[Value, ...]
     result: int | None
     duration_ns: int | None
+    library: str | None = None
+    """The path of the image that has the function."""
 
     @property
     def has_failed(self) -> bool:
@@ -49,18 +55,25 @@ class ApiCall:
 
 
 class ApiLog:
-    """The system calls of a session's target that are captured, by their descriptions; all of them, or of `filters`."""
+    """Calls of a session's target that are captured by their descriptions: system calls, and functions of libraries."""
 
     def __init__(
-        self, session: Session, descriptions: Descriptions, filters: Iterable[str] = (), *, keeps: bool = False
+        self,
+        session: Session,
+        descriptions: Descriptions,
+        filters: Iterable[str] | None = (),
+        *,
+        functions: FunctionChoice | None = None,
+        keeps: bool = False,
     ) -> None:
-        """`keeps`: what was read can be read again, all of it (`batches`)."""
+        """All system calls; or those of `filters`; None: none. And `functions`, if there are any. `keeps`: what was
+        read can be read again, all of it (`batches`). Raises CaptureError, UsageError."""
         self.descriptions = descriptions
-        wanted = set(filters)
+        wanted = None if filters is None else set(filters)
         chosen = [
             (number, function)
             for number, function in sorted(descriptions.system_calls.items())
-            if not wanted or function.filter in wanted
+            if wanted is not None and (not wanted or function.filter in wanted)
         ]
         captures = [capture_of(function, descriptions) for _, function in chosen]
         wishes = [
@@ -69,6 +82,26 @@ class ApiLog:
         ]
         self._logs = [_Log(*one) for one in zip(captures, session.log_all(wishes), strict=True)]
         self._kept: list[list[tuple[int, pa.Table]]] | None = [] if keeps else None
+        if functions is not None:
+            self._log_functions(session, functions)
+
+    def _log_functions(self, session: Session, functions: FunctionChoice) -> None:
+        chosen: dict[int, ChosenFunction] = {}
+
+        def choose(image: Image, elf: ElfFile) -> Iterator[LogWish]:
+            for one in functions.of_image(image.path, elf):
+                name = one.capture.function.name
+                where = Where(f"{image.name}!{name}", None, image.path, name, 0, one.offset)
+                wish = LogWish(where, one.capture.expressions, has_returned=one.capture.returns)
+                chosen[id(wish)] = one
+                yield wish
+
+        def take(wish: LogWish, log: CallLog) -> None:
+            one = chosen.pop(id(wish))
+            # Read in another thread: a list only grows.
+            self._logs.append(_Log(one.capture, log, one.path))
+
+        session.log_in_images(choose, take)
 
     def read(self) -> list[ApiCall]:
         """The calls that have returned since this was asked last, in that order; or begun, of those that never return.
@@ -77,7 +110,7 @@ class ApiLog:
         """
         tables = [
             (index, table)
-            for index, table in enumerate(read_together([one.log for one in self._logs]))
+            for index, table in enumerate(read_together([one.log for one in list(self._logs)]))
             if table.num_rows
         ]
         if self._kept is not None and tables:
@@ -103,6 +136,7 @@ class _Log:
 
     capture: CallCapture
     log: CallLog
+    library: str | None = None
 
     def calls_of(self, table: pa.Table) -> Iterator[tuple[int, ApiCall]]:
         """The calls of some rows, each with when it was told."""
@@ -114,4 +148,5 @@ class _Log:
             values, result, duration_ns = self.capture.values_of([column[row] for column in columns])
             told_ns, pid, tid, pc = (column[row] for column in places)
             began_ns = told_ns - (duration_ns or 0)
-            yield told_ns, ApiCall(began_ns, pid, tid, pc, self.capture.function, values, result, duration_ns)
+            call = ApiCall(began_ns, pid, tid, pc, self.capture.function, values, result, duration_ns, self.library)
+            yield told_ns, call

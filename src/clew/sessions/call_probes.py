@@ -6,10 +6,11 @@ Runs in the controller: what is asked in any thread, callbacks in one of their o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from clew.dataclass import dataclass
-from clew.errors import CaptureError, UsageError
+from clew.errors import CaptureError, ControlError, UsageError
 from clew.protocol._constants import MAX_CAPTURE_FIELDS
 from clew.sessions.calls import Call
 from clew.sessions.delivery import Delivery
@@ -21,6 +22,8 @@ from clew.sessions.wanted import Wanted
 from clew.sessions.where import NOWHERE, Where, parse_where
 
 if TYPE_CHECKING:
+    from clew.binary.elf import ElfFile
+    from clew.process.maps import Mapping
     from clew.recording.control.commands import Control
     from clew.recording.following.followed import FollowedProcess
     from clew.recording.following.holding import Holding
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
     from clew.sessions.aggregates import Aggregate
     from clew.sessions.call_logs import CallLog
     from clew.sessions.capture_sink import CaptureSink
+    from clew.sessions.memory import Image
     from clew.sessions.target import SessionTarget
 
 __all__ = ["CallProbe", "CallProbes", "Callback", "LogWish"]
@@ -66,7 +70,7 @@ class CallProbe:
 class LogWish:
     """A log that is asked for: of calls of the function `where`, or of their returns; None: of what somebody says."""
 
-    where: str | int | None
+    where: str | int | Where | None
     capture: str | Iterable[str]
     condition: str | None = None
     has_returned: bool = False
@@ -168,6 +172,43 @@ class CallProbes:
         wishes_of = [(place, wanted, Wish.LOG, None) for place, wanted in read]
         return self._arm_all(wishes_of, lambda index, number: note(*read[index], number))
 
+    def log_in_images(
+        self,
+        sink: CaptureSink,
+        choose: Callable[[Image, ElfFile], Iterable[LogWish]],
+        take: Callable[[LogWish, CallLog], None],
+    ) -> None:
+        """Record what `choose` names in each image, now and when one is loaded; `take` is given the logs.
+
+        Both are called in the thread that owns the target. Raises CaptureError, UsageError, ControlError.
+        """
+        from clew.sessions.call_logs import CallLog
+
+        def steps(control: Control) -> Iterator[bool | None]:
+            places, images = self.open_places(control), self._target.images
+
+            def look(followed: FollowedProcess, mappings: list[Mapping]) -> None:
+                for image in images.in_mappings(mappings):
+                    elf = images.elf(image)
+                    for wish in [] if elf is None else choose(image, elf):
+                        capture, has_returned = list(wish.capture), wish.has_returned
+                        place, wanted = self._read(
+                            wish.where, capture, wish.condition, has_returned=has_returned, keeps_types=True
+                        )
+                        try:
+                            number = places.add(place, wanted, mappings, followed.pid, Wish.LOG)
+                        except ControlError as error:
+                            followed.warnings.append(f"{place.text}: {error.message}")
+                            continue
+                        sink.watch(number)
+                        remove = partial(self.remove, number)
+                        take(wish, CallLog(self._target, sink, number, place.text, wanted, remove))
+
+            yield from self._target.while_stopped(control, lambda: places.look_at_code(look))
+            yield True
+
+        self._target.run(steps)
+
     def add_up(
         self, room: AggregateRoom, where: str | int, wish: AggregateWish, *, has_returned: bool = False
     ) -> Aggregate:
@@ -218,7 +259,7 @@ class CallProbes:
 
     def _read(
         self,
-        where: str | int | None,
+        where: str | int | Where | None,
         capture: Iterable[str],
         condition: str | None,
         *,
@@ -226,7 +267,7 @@ class CallProbes:
         keeps_types: bool = False,
     ) -> tuple[Where, Wanted]:
         """Where something is to be taken, and what, as far as that is known by now."""
-        place = NOWHERE if where is None else parse_where(where)
+        place = where if isinstance(where, Where) else NOWHERE if where is None else parse_where(where)
         target = self._target
         if place.is_system_call and not keeps_types:
             raise UsageError(f"{place.text}: no thread stops in a system call; it is logged, or added up")

@@ -101,7 +101,7 @@ class Filling:
             "kind": "system_call" if is_system_call else "library",
             "name": call.function.name,
             "number": next(iter(call.function.numbers.values()), None),
-            "library": None,
+            "library": call.library,
             "block_id": None,
             "position": None,
             "arguments": json.dumps(list(self._arguments(seen.parameters, call.values))),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right, insort
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,8 +19,9 @@ from clew.dataclass import dataclass
 
 if TYPE_CHECKING:
     from clew.sessions.api_calls import ApiCall
+    from clew.sessions.session import Session
 
-__all__ = ["CallWorld", "Descriptor", "Process", "Processes", "read_descriptors"]
+__all__ = ["CallWorld", "Descriptor", "LiveWorld", "Process", "Processes", "read_descriptors"]
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,32 @@ class Processes:
         n = bisect_right(self._waiting, limit_ns, key=_began)
         taken, self._waiting = self._waiting[:n], self._waiting[n:]
         return taken
+
+
+class LiveWorld:
+    """Tells what calls are about while their processes run: names of what arguments and results stand for."""
+
+    def __init__(self, session: Session, descriptions: Descriptions) -> None:
+        """The session's process is stopped in front of its first call that is told, or has just been attached to."""
+        self._session, self._n_begun = session, 0
+        self._calls = CallWorld(descriptions, Processes(), session.pid)
+
+    def see(self, calls: Sequence[ApiCall]) -> Iterator[tuple[ApiCall, list[Touch]]]:
+        """Calls that have returned, each with what it has to do with what."""
+        begun = self._session.processes_begun()
+        for who, start_ns in begun[self._n_begun :]:
+            pid, parent = int(who.pid), int(who.parent_pid)
+            self._calls.processes.add(Process(-1, pid, parent, who.executable, who.command, start_ns, start_ns))
+        self._n_begun = len(begun)
+        self._calls.prepare(calls)
+        for call in calls:
+            yield call, self._calls.see(call)[1]
+
+    def name(self, touch: Touch) -> str:
+        """What an entity is called: the path that it has now, if it has one."""
+        entity = self._calls.world.things[touch.entity_id]
+        path = entity.details.get("path")
+        return path if isinstance(path, str) else entity.name
 
 
 def _began(process: Process) -> int:

@@ -23,7 +23,7 @@ from clew.protocol._generated import (
 )
 from clew.recording.drain.capture_rows import split_captures
 from clew.recording.raw.ended_threads import ENDED_THREAD
-from clew.recording.sinks.sink import ProcessSink, ProcessStart, Sink
+from clew.recording.sinks.sink import Identity, ProcessSink, ProcessStart, Sink
 from clew.sessions.live_clock import LiveClock
 
 __all__ = ["CaptureSink", "Captured"]
@@ -53,6 +53,8 @@ class CaptureSink(Sink):
         self._lock = threading.Lock()
         self._kept: dict[int, list[Captured]] = {}
         self.clock = LiveClock()
+        self.begun: list[tuple[Identity, int]] = []
+        """Processes, and programs that they executed, as they began: who, and when, in nanoseconds since 1970."""
         self.n_damaged = 0
         """Records that do not hold together."""
 
@@ -129,6 +131,7 @@ class _Process(ProcessSink):
 
     def begin(self, start: ProcessStart) -> None:
         self._pid = int(start.who.pid)
+        self._sink.begun.append((start.who, start.start_ns))
         for records in self._early:
             self._sink.keep(self._pid, records)
         self._early.clear()

@@ -20,7 +20,7 @@ from clew.capture.interpreter import Value, interpret
 from clew.dataclass import dataclass, field, replace
 from clew.errors import CaptureError, ControlError
 from clew.process.capture_table import CaptureRow
-from clew.process.maps import Mapping
+from clew.process.maps import Mapping, read_maps
 from clew.protocol._constants import MAX_CALL_KINDS, MAX_CAPTURES_AT_PLACE, CaptureAction
 from clew.sessions.memory import Images, read_memory
 from clew.sessions.open_calls import WORD_BYTES, OpenCalls
@@ -133,6 +133,7 @@ class Places:
         self.n_overdue = 0
         """Threads that went on by themselves, since nobody let them go in time."""
         self._hears_code = False
+        self._look: Callable[[FollowedProcess, list[Mapping]], None] | None = None
         processes.tell_starts_to(self._arm_calls)
         processes.holdings.tell_birth = self._inherit
 
@@ -225,6 +226,15 @@ class Places:
         ]
         return rows + [_stop_always(place) for place in sorted(self._open.return_places(pid))]
 
+    def look_at_code(self, look: Callable[[FollowedProcess, list[Mapping]], None]) -> None:
+        """Have `look` called with what is mapped in each process, now and whenever code is loaded, before that is
+        executed: it may add what it finds. All threads are to be stopped."""
+        with self._lock:
+            self._look = look
+            self.hear_code()
+            for followed in self._processes.live:
+                look(followed, read_maps(followed.memory_pid))
+
     def hear_code(self) -> None:
         """Be told of code that is loaded later, since something may be there: threads wait for that then."""
         if not self._hears_code:
@@ -247,7 +257,9 @@ class Places:
             followed.warnings.append(f"{probe.where.text}: {error.message}")
 
     def _arm_all(self, followed: FollowedProcess, mappings: list[Mapping]) -> None:
-        with self._lock:
+        with self._lock, self._processes.holdings.of(followed).capturing_together():
+            if self._look is not None:
+                self._look(followed, mappings)
             for probe in self._probes.values():
                 if not probe.where.is_system_call:
                     self._arm_or_warn(followed, probe, mappings)

@@ -26,7 +26,7 @@ __all__ = ["NOWHERE", "Where", "parse_where"]
 class Where:
     """A function that is meant: at an address, or of that name, in the images of a name or in all of them.
 
-    `offset` is how far behind its start.
+    `offset` is how far behind its start. With `image_offset` it is there in the image of that path, whatever its name.
     """
 
     text: str
@@ -34,6 +34,7 @@ class Where:
     image: str
     symbol: str
     offset: int
+    image_offset: int | None = None
 
     @property
     def is_system_call(self) -> bool:
@@ -48,6 +49,10 @@ class Where:
             return {self.address} if any(one.start <= self.address < one.end for one in mappings) else set()
         found = set()
         for image in images.in_mappings(mappings):
+            if self.image_offset is not None:
+                place = image.base + self.image_offset
+                found |= {place} if self.image == image.path and image.start <= place < image.end else set()
+                continue
             symbols = images.symbols(image) if self.image in ("", image.name, image.path) else None
             if symbols is not None:
                 places = (image.base + int(place) + self.offset for place, _ in symbols.find_by_name(self.symbol))

@@ -13,9 +13,12 @@ from clew.sessions.aggregate_table import AggregateRoom, AggregateWish
 from clew.sessions.call_probes import Callback, CallProbe, CallProbes, LogWish
 
 if TYPE_CHECKING:
+    from clew.binary.elf import ElfFile
+    from clew.recording.sinks.sink import Identity
     from clew.sessions.aggregates import Aggregate
     from clew.sessions.call_logs import CallLog
     from clew.sessions.capture_sink import CaptureSink
+    from clew.sessions.memory import Image
 
 __all__ = ["ProbesFacet"]
 
@@ -104,6 +107,19 @@ class ProbesFacet:
         """Several logs at once, as `log_calls` or `log_returns` makes one: the process is stopped once. Raises
         CaptureError, UsageError."""
         return self._probes.log_all(self._captures, wishes)
+
+    def log_in_images(
+        self, choose: Callable[[Image, ElfFile], Iterable[LogWish]], take: Callable[[LogWish, CallLog], None]
+    ) -> None:
+        """Logs of functions that `choose` names in each image, now and whenever one is loaded, before its code is
+        executed; `take` is given each log. Both are called in a thread of clew's own. Raises CaptureError, UsageError.
+        """
+        self._probes.log_in_images(self._captures, choose, take)
+
+    def processes_begun(self) -> list[tuple[Identity, int]]:
+        """The processes of the session, and the programs that they executed, in the order in which they were met: who
+        each is, and when it began, in nanoseconds since 1970."""
+        return list(self._captures.begun)
 
     def add_up_all(self, wishes: Iterable[tuple[str | int, AggregateWish, bool]]) -> list[Aggregate]:
         """Several aggregates at once, each of a function, what is added up, and whether it is when that returns: the
