@@ -87,7 +87,7 @@ class FunctionChoice:
                 self.indirect.add(chosen.name)
                 continue
             described = self._describe(library, [one.name for one in names], chosen.name)
-            yield ChosenFunction(path, offset, capture_of(described))
+            yield ChosenFunction(path, offset, capture_of(described, self._descriptions))
 
     def _describe(self, library: str, names: Sequence[str], plainest: str) -> Function:
         for name in (plainest, *names):
