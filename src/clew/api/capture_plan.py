@@ -65,12 +65,10 @@ def root_piece(parameter: Parameter, function: Function, descriptions: Descripti
 
 
 def _ended_size(address: str) -> str:
-    """How many bytes an array of addresses has in front of one that is 0."""
-    size = "8"
-    for index in reversed(range(ENDED_ELEMENTS)):
-        is_there = f"(*(u64*)({address}+{_ADDRESS_BYTES * index}) != 0)"
-        size = f"{is_there}*8" if index == ENDED_ELEMENTS - 1 else f"{is_there}*(8+{size})"
-    return size
+    """How many bytes an array of addresses has in front of one that is 0. What is behind that is not asked for."""
+    loads = [f"*(u64*)({_at(address, _ADDRESS_BYTES * index)}) != 0" for index in range(ENDED_ELEMENTS)]
+    are_there = (" && ".join(loads[: index + 1]) for index in range(ENDED_ELEMENTS))
+    return f"{_ADDRESS_BYTES}*({'+'.join(f'({one})' for one in are_there)})"
 
 
 def size_of(

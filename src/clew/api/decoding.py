@@ -78,12 +78,14 @@ def decode(
     *,
     is_cut: bool = False,
     total: int | None = None,
+    has_details: bool = True,
 ) -> Item | None:
-    """What a parameter leads to, if structures are described there. `inner` and `total` are as `Pointed` has them."""
+    """What a parameter leads to, if structures are described there. `inner` and `total` are as `Pointed` has them;
+    without `has_details` members that are details are left out."""
     struct = descriptions.struct(parameter.struct)
     if struct is None:
         return None
-    decoder = _Decoder(descriptions, inner, total)
+    decoder = _Decoder(descriptions, inner, total, has_details=has_details)
     if parameter.is_array or struct.length is not None:
         return decoder.sequence(struct, data, (), 0, is_cut=is_cut)
     return decoder.record(struct, data, (), 0)
@@ -92,8 +94,11 @@ def decode(
 class _Decoder:
     """Takes one argument apart. `left`: how many bytes that were moved are still to be told, if that is known."""
 
-    def __init__(self, descriptions: Descriptions, inner: Mapping[Path, bytes], left: int | None) -> None:
+    def __init__(
+        self, descriptions: Descriptions, inner: Mapping[Path, bytes], left: int | None, *, has_details: bool
+    ) -> None:
         self._descriptions, self._inner, self._left = descriptions, inner, left
+        self._has_details = has_details
 
     def sequence(self, struct: Struct, data: bytes, path: Path, depth: int, *, is_cut: bool) -> Sequence:
         """The elements of an array."""
@@ -109,7 +114,9 @@ class _Decoder:
         found = []
         is_cut = False
         for member in struct.members:
-            if not all(self._holds(struct, condition, data) for condition in member.conditions):
+            if member.is_detail and not self._has_details:
+                continue
+            if member.conditions and not all(self._holds(struct, condition, data) for condition in member.conditions):
                 continue
             item = self._member(struct, member, data, path if struct.is_plain else (*path, member.name), depth)
             if item is None:

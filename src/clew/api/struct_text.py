@@ -62,7 +62,15 @@ def pointed_text(parameter: Parameter, value: Pointed, descriptions: Description
     struct = descriptions.struct(parameter.struct)
     if struct is None:
         return bytes_text(parameter, data, descriptions, style, is_cut=value.is_cut)
-    item = decode(parameter, data, descriptions, value.inner, is_cut=value.is_cut, total=value.total)
+    item = decode(
+        parameter,
+        data,
+        descriptions,
+        value.inner,
+        is_cut=value.is_cut,
+        total=value.total,
+        has_details=style.has_details,
+    )
     if item is None or (isinstance(item, Record) and not item.members):
         return None
     if not struct.is_plain or isinstance(item, Sequence):
@@ -116,8 +124,7 @@ def _record_text(record: Record, descriptions: Descriptions, style: Style) -> st
     inner = Style(style.limit, style.has_details, style.side)
     pieces = []
     for member, item in record.members:
-        is_left_out = member.is_detail and not style.has_details
-        if is_left_out or (member.side in ("in", "out") and style.side not in (None, member.side)):
+        if member.side in ("in", "out") and style.side not in (None, member.side):
             continue
         told = item_text(item, descriptions, inner)
         before = number_of(record.struct, member.name, style.before) if style.before is not None else None

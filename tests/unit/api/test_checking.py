@@ -12,6 +12,39 @@ from clew.api.checking import find_problems
 GOOD: dict[str, Any] = {
     "Source": "here",
     "FlagTables": {"ways": {"Kind": "flags", "Values": [["W_A", 0, 3], ["W_B", 1, 3], ["W_C", 4]]}},
+    "Structs": {
+        "point": {
+            "Size": 8,
+            "Members": [{"Name": "x", "Offset": 0, "Size": 4, "CType": "int", "RawType": "int"}],
+            "More": True,
+        },
+        "shape": {
+            "Size": 32,
+            "Length": "n",
+            "Align": 8,
+            "Members": [
+                {"Name": "n", "Offset": 0, "Size": 4, "CType": "int", "RawType": "enum", "Flags": "ways"},
+                {
+                    "Name": "at",
+                    "Offset": 8,
+                    "Size": 8,
+                    "CType": "p *",
+                    "RawType": "struct",
+                    "Struct": "point",
+                    "Leads": True,
+                }
+                | {"Count": "n", "If": [{"Member": "n", "Values": ["W_C", 9], "Mask": 7, "Not": True}]},
+                {"Name": "mid", "Offset": 16, "Size": 8, "CType": "p", "RawType": "struct", "Struct": "point"}
+                | {"Detail": True, "Side": "in"},
+                {"Name": "rest", "Offset": 32, "Size": 0, "CType": "char []", "RawType": "buffer", "Bytes": "n"},
+            ],
+        },
+        "whole": {
+            "Size": 4,
+            "Plain": True,
+            "Members": [{"Name": "value", "Offset": 0, "Size": 4, "CType": "int", "RawType": "int"}],
+        },
+    },
     "SystemCalls": [
         {
             "Name": "probe",
@@ -36,6 +69,8 @@ GOOD: dict[str, Any] = {
                     "RawType": "int",
                     "Conditional": {"Index": 2, "Flags": ["W_C"]},
                 },
+                {"Index": 4, "Name": "places", "CType": "p *", "RawType": "struct", "Struct": "point", "Elements": 2}
+                | {"Total": -1, "Behind": "", "Direction": "out", "Written": "positive"},
                 {"Index": -1, "Name": "result", "CType": "long", "RawType": "int"},
             ],
             "Variants": {
@@ -94,6 +129,9 @@ P: list[str | int] = [*C, "Parameters"]
 V: list[str | int] = [*C, "Variants"]
 FIRST_CASE: list[str | int] = [*V, "Cases", 0]
 T: list[str | int] = ["FlagTables", "ways"]
+S: list[str | int] = ["Structs", "shape"]
+M: list[str | int] = [*S, "Members"]
+MEMBER = "Structs.shape.Members"
 
 
 @pytest.mark.parametrize(
@@ -127,8 +165,38 @@ T: list[str | int] = ["FlagTables", "ways"]
         (["SystemCalls", 1, "Name"], "probe", "SystemCalls[1].Name", f"'probe' is there already, at {CALL}.Name"),
         ([*P, 0, "Index"], MISSING, f"{PARAMETER}[0]", "Index is missing"),
         ([*P, 3, "Index"], 2, f"{PARAMETER}[3].Index", f"2 is there already, at {PARAMETER}[2].Index"),
-        ([*P, 3, "Index"], 4, PARAMETER, "arguments have the indexes 0, 1, 2, 4: one is left out"),
-        ([*P, 4, "Index"], -2, f"{PARAMETER}[4].Index", "-2 is below -1"),
+        ([*P, 3, "Index"], 5, PARAMETER, "arguments have the indexes 0, 1, 2, 4, 5: one is left out"),
+        ([*P, 5, "Index"], -2, f"{PARAMETER}[5].Index", "-2 is below -1"),
+        ([*P, 4, "Struct"], "circle", f"{PARAMETER}[4].Struct", "there is no structure 'circle'"),
+        ([*P, 4, "Elements"], 0, f"{PARAMETER}[4].Elements", "0 is below 1"),
+        ([*P, 4, "Total"], 12, f"{PARAMETER}[4].Total", "there is no parameter 12"),
+        ([*P, 4, "Written"], "never", f"{PARAMETER}[4].Written", "'never' is none of failed, positive"),
+        ([*P, 1, "Ended"], True, f"{PARAMETER}[1].Ended", "is of use beside Struct only"),
+        ([*P, 1, "Struct"], "point", f"{PARAMETER}[1].Struct", "what has the raw type buffer leads to no structure"),
+        ([*S, "Size"], 0, "Structs.shape.Size", "0 is below 1"),
+        ([*S, "Size"], MISSING, "Structs.shape", "Size is missing"),
+        ([*S, "Length"], "m", "Structs.shape.Length", "there is no member 'm'"),
+        ([*M, 0, "Offset"], MISSING, f"{MEMBER}[0]", "Offset is missing"),
+        ([*M, 0, "Size"], 3, f"{MEMBER}[0].Size", "3 bytes are no number"),
+        ([*M, 0, "Flags"], "wais", f"{MEMBER}[0].Flags", "there is no table of flags 'wais'"),
+        ([*M, 0, "Leads"], True, f"{MEMBER}[0].Leads", "what has the raw type enum leads to nothing"),
+        ([*M, 1, "Struct"], "circle", f"{MEMBER}[1].Struct", "there is no structure 'circle'"),
+        ([*M, 2, "Struct"], MISSING, f"{MEMBER}[2]", "Struct is missing"),
+        ([*M, 2, "Struct"], "shape", "Structs.shape", "is a part of itself"),
+        ([*M, 1, "Count"], "m", f"{MEMBER}[1].Count", "there is no member 'm'"),
+        ([*M, 3, "Many"], True, f"{MEMBER}[3].Many", "is of use beside Struct only"),
+        ([*M, 3, "Bytes"], "m", f"{MEMBER}[3].Bytes", "there is no member 'm'"),
+        ([*M, 1, "If", 0, "Member"], "m", f"{MEMBER}[1].If[0].Member", "there is no member 'm'"),
+        ([*M, 1, "If", 0, "Values", 0], "W_D", f"{MEMBER}[1].If[0].Values[0]", "'W_D' is not in the table 'ways'"),
+        ([*M, 1, "If", 0, "Not"], 1, f"{MEMBER}[1].If[0].Not", "1 is not true or false"),
+        (
+            ["Structs", "point", "Members", 0, "Offset"],
+            6,
+            "Structs.point.Members[0]",
+            "ends at 10, behind the structure's 8 bytes",
+        ),
+        (["Structs", "point", "Plain"], 1, "Structs.point.Plain", "1 is not true or false"),
+        (["Structs", "whole", "Members"], [], "Structs.whole.Members", "of a plain one there is exactly one"),
         ([*P, 0, "Name"], MISSING, f"{PARAMETER}[0]", "Name is missing"),
         ([*P, 0, "CType"], 3.5, f"{PARAMETER}[0].CType", "3.5 is not a string"),
         ([*P, 0, "Direction"], "back", f"{PARAMETER}[0].Direction", "'back' is none of in, out, inout"),
@@ -251,9 +319,24 @@ def test_no_value_anywhere_is_too_strange_to_be_told(junk: Any) -> None:
 def test_tables_of_others_may_be_named() -> None:
     content = copy.deepcopy(GOOD)
     del content["FlagTables"]
-    assert {path for path, _ in told(content)} == {f"{PARAMETER}[2].Flags"}
+    assert {path for path, _ in told(content)} == {f"{MEMBER}[0].Flags", f"{PARAMETER}[2].Flags"}
     assert find_problems(content, tables={"ways": frozenset({"W_C"})}) == []
     assert [problem.path for problem in find_problems(content, tables={"ways": frozenset({"W_B"})})] == [
+        f"{MEMBER}[1].If[0].Values[0]",
         f"{PARAMETER}[3].Conditional.Flags[0]",
         f"{CASE}.Values[0]",
     ]
+
+
+def test_structures_of_others_may_be_named() -> None:
+    content = copy.deepcopy(GOOD)
+    del content["Structs"]
+    assert [path for path, _ in told(content)] == [f"{PARAMETER}[4].Struct"]
+    assert find_problems(content, structs=frozenset({"point"})) == []
+
+
+def test_cases_may_have_cases_of_their_own() -> None:
+    inner: dict[str, Any] = {"By": 0, "Cases": [{"Values": [1], "Arguments": 2}]}
+    assert told(changed([*FIRST_CASE, "Variants"], inner)) == []
+    inner["By"] = 9
+    assert told(changed([*FIRST_CASE, "Variants"], inner)) == [(f"{CASE}.Variants.By", "there is no parameter 9")]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from clew.api.checking import find_problems
 from clew.api.description import Effect, Flag
 from clew.api.descriptions import Descriptions
 from clew.api.reading import BUILT_IN, check, load, load_built_in
@@ -216,3 +217,8 @@ def test_the_guides_variant_is_one_of_fcntl() -> None:
     (case,) = json.loads(f"{{{variant}}}")["Variants"]["Cases"]
     (same,) = (found for found in fcntl["Variants"]["Cases"] if "F_GETFL" in found["Values"])
     assert case == same
+
+
+def test_the_guides_structures_keep_to_the_rules() -> None:
+    (structs,) = re.findall(r"```json\n(\"Structs\".*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
+    assert find_problems(json.loads(f"{{{structs}}}"), tables={"kinds": frozenset({"K_FILE"})}) == []

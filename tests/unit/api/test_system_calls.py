@@ -135,3 +135,36 @@ def test_tables_have_the_values_of_the_kernel(descriptions: Descriptions, table:
     flag = found.find(name)
     assert flag is not None
     assert flag.value == value
+
+
+def test_there_are_as_many_requests_and_options_as_users_meet(descriptions: Descriptions) -> None:
+    def count(*names: str) -> int:
+        return sum(len(table.flags) for name in names if (table := descriptions.flag_table(name)))
+
+    options = [name for name in descriptions.flag_tables if name.endswith("_options")]
+    assert count("requests") >= 1300
+    assert count(*(name for name in options if name not in ("process_options", "architecture_options"))) >= 350
+    assert count("process_options") >= 60
+    assert len(descriptions.structs) >= 85
+
+
+def cases_of(function: Function, value: str) -> list[str | None]:
+    """Which structure an argument leads to in the cases of a value."""
+    assert function.variants is not None
+    found = [case for case in function.variants.cases if value in case.values]
+    return [parameter.struct for case in found for parameter in case.parameters]
+
+
+def test_requests_lead_to_the_structures_that_macros_say(descriptions: Descriptions) -> None:
+    ioctl = find(descriptions, "ioctl")
+    assert cases_of(ioctl, "TIOCGWINSZ") == ["winsize"]
+    assert cases_of(ioctl, "TCGETS2") == ["termios2"]
+    assert cases_of(ioctl, "RTC_RD_TIME") == ["rtc_time"]
+    assert cases_of(ioctl, "EVIOCGVERSION") == ["int"]
+
+
+def test_structures_that_are_named_are_there(descriptions: Descriptions) -> None:
+    named = {parameter.struct for call in descriptions.system_calls.values() for parameter in call.parameters or ()}
+    named |= {member.struct for struct in descriptions.structs.values() for member in struct.members}
+    assert named - {None} <= descriptions.structs.keys()
+    assert {"iovec", "msghdr", "epoll_event", "stat", "sigaction", "siginfo", "clone_args", "fd", "text"} <= named

@@ -18,7 +18,7 @@ Request = tuple[str, int, str]
 
 _MADE: Final = re.compile(r"\b_IO(?:R|W|WR|C)?\s*\(")
 _TYPED: Final = re.compile(r"_IO(?:R|W|WR)\s*\((?P<arguments>.*)\)\s*$")
-_PRELUDE: Final = "#include <sys/types.h>\n#include <time.h>\n#include <sys/ioctl.h>\n"
+_PRELUDE: Final = "#include <sys/types.h>\n#include <time.h>\n#include <sys/ioctl.h>\n#include <asm/termbits.h>\n"
 
 
 def capture_requests(headers: dict[str, str]) -> list[Request]:
