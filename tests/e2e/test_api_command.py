@@ -140,3 +140,23 @@ def test_what_ends_by_a_signal_is_told_as_shells_do(tmp_path: Path) -> None:
     assert run_clew(["sh", "-c", "kill -9 $$"], path=tmp_path / "out").returncode == 128 + 9
     assert run_clew([], path=tmp_path / "out").returncode == 2
     assert run_clew(["true"], "--pid", "1", path=tmp_path / "out").returncode == 2
+
+
+def test_descriptors_are_told_by_what_they_stand_for(tmp_path: Path) -> None:
+    script = 'echo one > "$0/a"; cat < "$0/a" > "$0/b"; mv "$0/b" "$0/c"; cat "$0/c"'
+    words = ["sh", "-c", script, str(tmp_path)]
+    run_clew(words, "-y", path=tmp_path / "told")
+    text = (tmp_path / "told").read_text()
+    assert f'openat(AT_FDCWD<{Path.cwd()}>, "{tmp_path}/a", O_WRONLY|O_CREAT|O_TRUNC, 0666) = 3<{tmp_path}/a>' in text
+    assert f'write(1<{tmp_path}/a>, "one\\n", 4) = 4' in text
+    assert re.search(rf"dup2\(3<{tmp_path}/b>, 1<.*>\) = 1<{tmp_path}/b>", text)
+    # Under whatever name it was opened.
+    run_clew(words, "-P", f"{tmp_path}/[bc]", path=tmp_path / "some")
+    some = [re.sub(r"^\d+ [\d.]+ ", "", line) for line in (tmp_path / "some").read_text().splitlines()]
+    assert any(line.startswith(f'openat(AT_FDCWD, "{tmp_path}/b", O_WRONLY') for line in some)
+    assert any(line.startswith("rename") for line in some)
+    assert not any(f'"{tmp_path}/a"' in line for line in some)
+    run_clew(words, "--fd", "1", path=tmp_path / "ones")
+    lines = (tmp_path / "ones").read_text().splitlines()
+    assert lines
+    assert all(re.search(r"[(, ]1[,)]| = 1 ", line) for line in lines)

@@ -34,7 +34,9 @@ __all__ = ["BUILT_IN", "check", "load", "load_built_in", "parse_description"]
 
 _HERE: Final = Path(__file__).resolve().parent
 
-BUILT_IN: Final = (_HERE / "flag_tables.json", _HERE / "structs.json", _HERE / "system_calls.json")
+BUILT_IN: Final = tuple(
+    _HERE / name for name in ("flag_tables.json", "structs.json", "system_calls.json", "libraries.json")
+)
 """Clew's own files; `clew.api.generate` makes them, and tests hold them against the rules."""
 
 ARCHITECTURE: Final = "x86_64"

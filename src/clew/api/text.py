@@ -7,7 +7,7 @@ register held, bytes are what it led to, `Pointed` has both, None is what nobody
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from clew.api.description import RESULT, Function, Parameter
@@ -121,11 +121,14 @@ def call_text(
     limit: int | None = DEFAULT_LIMIT_BYTES,
     errno: int | None = None,
     has_details: bool = False,
+    names: Mapping[int, str] | None = None,
 ) -> str:
     """A whole call: name, arguments, result. `values` are by index of the argument; what is missing is not known.
 
-    Of a function whose parameters nobody knows all values are told, in hexadecimal.
+    Of a function whose parameters nobody knows all values are told, in hexadecimal. `names`: what descriptors stand
+    for, by index of the argument, RESULT for the result.
     """
+    names = names or {}
     registers = [_register(value) for value in values]
     seen = descriptions.with_values(function, registers)
     if seen.parameters is None:
@@ -134,11 +137,20 @@ def call_text(
         by_index: dict[int, Value] = dict(enumerate(values))
         arguments = [
             argument_text(parameter, by_index.get(parameter.index), descriptions, limit=limit, has_details=has_details)
+            + _named(names.get(parameter.index))
             for parameter in seen.parameters
             if parameter.index != RESULT
         ]
     behind = _behind(seen, values, result, descriptions, Style(limit, has_details, "out"))
-    return f"{function.name}({', '.join(arguments)}) = {result_text(seen, result, descriptions, errno=errno)}{behind}"
+    told = result_text(seen, result, descriptions, errno=errno) + _named(names.get(RESULT))
+    return f"{function.name}({', '.join(arguments)}) = {told}{behind}"
+
+
+def _named(name: str | None) -> str:
+    """What a descriptor stands for, as strace -y has it: what is not printed is escaped, and the sign that ends it."""
+    if name is None:
+        return ""
+    return f"<{quoted(name.encode(errors='surrogateescape'))[1:-1].replace('>', chr(92) + '76')}>"
 
 
 def _behind(

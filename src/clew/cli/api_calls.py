@@ -5,21 +5,19 @@ Runs in the controller.
 
 from __future__ import annotations
 
-import json
 import sys
 import time
-from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TextIO
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from clew.api.description import FILTERS
 
 if TYPE_CHECKING:
-    from clew.api.descriptions import Descriptions
-    from clew.sessions.api_calls import ApiCall, ApiLog
+    from clew.cli.api_teller import Teller
+    from clew.sessions.api_calls import ApiLog
     from clew.sessions.session import Session
 
 __all__ = ["command"]
@@ -49,6 +47,9 @@ _LOOK_SECONDS: Final = 0.1
     type=click.Path(exists=True, path_type=Path),
     help="A description of one's own.",
 )
+@click.option("-y", "--names", "has_names", is_flag=True, help="Say what descriptors stand for: 3</etc/passwd>.")
+@click.option("-P", "--path", "paths", multiple=True, metavar="PATH", help="Only calls about a file: *, ?, [].")
+@click.option("--fd", "numbers", multiple=True, type=int, metavar="N", help="Only calls that name a descriptor.")
 @click.option("--failed", is_flag=True, help="Only calls that failed.")
 @click.option(
     "-s",
@@ -88,6 +89,9 @@ def command(
     filters: tuple[str, ...],
     patterns: tuple[str, ...],
     files: tuple[Path, ...],
+    has_names: bool,
+    paths: tuple[str, ...],
+    numbers: tuple[int, ...],
     failed: bool,
     limit: int,
     output: Path | None,
@@ -103,11 +107,13 @@ def command(
         raise click.UsageError("--duration is for --pid")
     import clew
     from clew.api.reading import load_built_in
+    from clew.cli.api_teller import Teller, Telling
     from clew.cli.calls_text import print_counts
     from clew.sessions.api_calls import ApiLog
     from clew.sessions.api_counts import ApiCounts, count_calls
     from clew.sessions.api_functions import FunctionChoice, parse_pattern
     from clew.sessions.call_tables import CallTables
+    from clew.sessions.call_world import LiveWorld
 
     descriptions = load_built_in(files)
     with ExitStack() as stack:
@@ -127,7 +133,11 @@ def command(
             # Functions alone, unless kinds of system calls are asked for besides.
             of_calls = None if patterns and not filters else filters
             log = ApiLog(session, descriptions, of_calls, functions=choice, keeps=trace is not None)
-        teller = None if counts else _Teller(out, descriptions, limit, failed=failed, as_json=as_json)
+        teller = None
+        if not counts:
+            telling = Telling(limit, failed, as_json, has_names, paths, numbers)
+            world = LiveWorld(session, descriptions) if telling.needs_world else None
+            teller = Teller(out, descriptions, telling, world)
         if pid is None:
             session.resume()
         status = _tell_all(session, log, teller, end, is_left=pid is not None)
@@ -144,7 +154,7 @@ def command(
     return status if status >= 0 else 128 - status
 
 
-def _tell_all(session: Session, log: ApiLog | None, teller: _Teller | None, end: float | None, *, is_left: bool) -> int:
+def _tell_all(session: Session, log: ApiLog | None, teller: Teller | None, end: float | None, *, is_left: bool) -> int:
     """Tell all calls until the program has ended, or until `end` or Ctrl-C where it is left; the exit status."""
 
     def tell() -> None:
@@ -163,48 +173,3 @@ def _tell_all(session: Session, log: ApiLog | None, teller: _Teller | None, end:
             raise
         tell()
     return status or 0
-
-
-class _Teller:
-    """Writes calls to `out`."""
-
-    def __init__(self, out: TextIO, descriptions: Descriptions, limit: int, *, failed: bool, as_json: bool) -> None:
-        self._out, self._descriptions, self._limit = out, descriptions, limit
-        self._failed, self._as_json = failed, as_json
-
-    def tell(self, calls: Sequence[ApiCall]) -> None:
-        """Write some calls."""
-        for call in calls:
-            if self._failed and not call.has_failed:
-                continue
-            if self._as_json:
-                print(json.dumps(self._object(call), ensure_ascii=False), file=self._out)
-            else:
-                print(self._line(call), file=self._out)
-        self._out.flush()
-
-    def _text(self, call: ApiCall) -> str:
-        from clew.api.text import call_text
-
-        return call_text(call.function, call.values, call.result, self._descriptions, limit=self._limit)
-
-    def _line(self, call: ApiCall) -> str:
-        """As strace -f -ttt -T -o has it."""
-        took = "" if call.duration_ns is None else f" <{call.duration_ns / 1e9:.6f}>"
-        library = "" if call.library is None else f"{call.library.rpartition('/')[2]}!"
-        return f"{call.tid} {call.time_ns / 1e9:.6f} {library}{self._text(call)}{took}"
-
-    def _object(self, call: ApiCall) -> dict[str, Any]:
-        return {
-            "pid": call.pid,
-            "tid": call.tid,
-            "time_ns": call.time_ns,
-            "duration_ns": call.duration_ns,
-            "pc": f"{call.pc:#x}",
-            "name": call.function.name,
-            "library": call.library,
-            "filter": call.function.filter,
-            "result": call.result,
-            "failed": call.has_failed,
-            "text": self._text(call),
-        }

@@ -12,9 +12,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from clew.api.description import RESULT
 from clew.api.descriptions import Descriptions
-from clew.api.entities.scene import Scene, Told, Touch
+from clew.api.entities.scene import CURRENT_DIRECTORY, Scene, Told, Touch
 from clew.api.entities.world import World
+from clew.api.values import signed
 from clew.dataclass import dataclass
 
 if TYPE_CHECKING:
@@ -116,7 +118,7 @@ class LiveWorld:
 
     def __init__(self, session: Session, descriptions: Descriptions) -> None:
         """The session's process is stopped in front of its first call that is told, or has just been attached to."""
-        self._session, self._n_begun = session, 0
+        self._session, self._descriptions, self._n_begun = session, descriptions, 0
         self._calls = CallWorld(descriptions, Processes(), session.pid)
 
     def see(self, calls: Sequence[ApiCall]) -> Iterator[tuple[ApiCall, list[Touch]]]:
@@ -130,11 +132,32 @@ class LiveWorld:
         for call in calls:
             yield call, self._calls.see(call)[1]
 
-    def name(self, touch: Touch) -> str:
+    def name(self, entity_id: int) -> str:
         """What an entity is called: the path that it has now, if it has one."""
-        entity = self._calls.world.things[touch.entity_id]
+        entity = self._calls.world.things[entity_id]
         path = entity.details.get("path")
         return path if isinstance(path, str) else entity.name
+
+    def names(self, call: ApiCall) -> dict[int, str]:
+        """What the descriptors that a call names stand for, by argument; RESULT for that which it gave."""
+        holder = self._calls.world.holder(call.pid, call.time_ns)
+        found = {}
+        for index, number in self.descriptors(call).items():
+            time_ns = call.time_ns + (call.duration_ns or 0) if index == RESULT else call.time_ns
+            slot = holder.files.get(("fd", number), time_ns) or holder.files.last(("fd", number), time_ns)
+            if number == CURRENT_DIRECTORY and holder.place.directory is not None:
+                found[index] = holder.place.directory
+            elif slot is not None and number >= 0:
+                found[index] = self.name(slot.entity_id)
+        return found
+
+    def descriptors(self, call: ApiCall) -> dict[int, int]:
+        """The numbers of descriptors among a call's arguments, and its result if that is one."""
+        numbers = [value if isinstance(value, int) else None for value in call.values]
+        seen = self._descriptions.with_values(call.function, numbers)
+        values = dict(enumerate(numbers)) | {RESULT: call.result}
+        told = {one.index: values.get(one.index) for one in seen.parameters or () if one.raw_type == "fd"}
+        return {index: signed(number, 32) for index, number in told.items() if number is not None}
 
 
 def _began(process: Process) -> int:

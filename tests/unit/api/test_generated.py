@@ -45,7 +45,7 @@ def sources(hints: dict[str, Any], *prototypes: str, effects: dict[str, Any] | N
     numbers = {name: {"x86_64": index} for index, name in enumerate(parsed)}
     tables = {"modes": {"kind": "flags", "fields": [[3, "M_A|M_B"]]}}
     values = {"modes": [("M_A", 0), ("M_B", 1), ("M_C", 4)]}
-    return Sources(parsed, numbers, tables, values, made | hints, effects or NO_EFFECTS, {}, {}, "here")
+    return Sources(parsed, numbers, tables, values, made | hints, effects or NO_EFFECTS, [], {}, {}, "here")
 
 
 def only_call(made: Sources) -> dict[str, Any]:

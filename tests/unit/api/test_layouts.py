@@ -25,7 +25,7 @@ LAYOUT = Layout(
 def made(structs: dict[str, Any]) -> Any:
     tables: dict[str, dict[str, Any]] = {"modes": {"kind": "flags"}, "signal_codes": {"kind": "enum"}}
     values = {"modes": [("M_A", 1)], "signal_codes": [("SI_A", 0), ("SI_B", -1)]}
-    sources = Sources({}, {}, tables, values, {}, {}, {"probe": LAYOUT}, structs, "here")
+    sources = Sources({}, {}, tables, values, {}, {}, [], {"probe": LAYOUT}, structs, "here")
     return structs_content(sources)["Structs"]
 
 

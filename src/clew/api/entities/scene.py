@@ -20,7 +20,7 @@ from clew.dataclass import dataclass
 if TYPE_CHECKING:
     from clew.api.entities.world import World
 
-__all__ = ["Reference", "Scene", "Told", "Touch"]
+__all__ = ["CURRENT_DIRECTORY", "Reference", "Scene", "Told", "Touch"]
 
 CURRENT_DIRECTORY: Final = -100
 """AT_FDCWD: the descriptor that stands for the process' directory."""

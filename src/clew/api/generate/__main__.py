@@ -11,6 +11,7 @@ import sys
 
 from clew.api.generate.descriptions import HintError, flag_tables_content, format_content, system_calls_content
 from clew.api.generate.effects import EffectError
+from clew.api.generate.libraries import libraries_content
 from clew.api.generate.sources import Sources, read_sources
 from clew.api.generate.structs import StructError, structs_content
 from clew.api.reading import BUILT_IN
@@ -24,6 +25,7 @@ def generated_files(sources: Sources) -> dict[str, str]:
         "flag_tables.json": format_content(flag_tables_content(sources)),
         "structs.json": format_content(structs_content(sources)),
         "system_calls.json": format_content(system_calls_content(sources)),
+        "libraries.json": format_content(libraries_content(sources.library_lines)),
     }
 
 

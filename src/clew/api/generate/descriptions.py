@@ -270,7 +270,7 @@ def format_content(content: dict[str, Any]) -> str:
 
 
 def _format_call(call: dict[str, Any]) -> str:
-    lists = {key: value for key, value in call.items() if key in ("Parameters", "Effects")}
+    lists = {key: value for key, value in call.items() if key in ("Parameters", "Effects", "Functions")}
     head = json.dumps({key: value for key, value in call.items() if key not in (*lists, "Variants")})
     rest = [
         f'   "{key}": [\n' + ",\n".join(f"    {json.dumps(one)}" for one in value) + "\n   ]"

@@ -10,10 +10,11 @@ at the descriptor in front of it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-__all__ = ["EffectError", "EffectLines"]
+__all__ = ["EffectError", "EffectLines", "effects_of"]
 
 _USED: Final = ("fd", "pid", "tid")
 _SHARED: Final = {"files": "Files", "directory": "Directory", "memory": "Memory"}
@@ -38,12 +39,9 @@ class EffectLines:
 
     def add(self, call: dict[str, Any]) -> None:
         """Give a call, whose parameters and variants are there, its effects."""
-        by_name = {parameter["Name"]: parameter for parameter in call["Parameters"]}
+        by_name = _by_name(call)
         lines = [line for patterns, lines in self._said.items() if self._fits(call["Name"], patterns) for line in lines]
-        try:
-            effects = [_effect(line, by_name) for line in lines] or _default(call["Parameters"])
-        except EffectError as error:
-            raise EffectError(f"{call['Name']}: {error}") from error
+        effects = effects_of(lines, call) or _default(call["Parameters"])
         if effects:
             call["Effects"] = effects
         for patterns, cases in self._cases.items():
@@ -56,6 +54,19 @@ class EffectLines:
         if fits:
             self._unused.discard(patterns)
         return fits
+
+
+def effects_of(lines: Iterable[str], function: dict[str, Any]) -> list[dict[str, Any]]:
+    """The effects that lines say, of a function whose parameters are there. Raises EffectError."""
+    by_name = _by_name(function)
+    try:
+        return [_effect(line, by_name) for line in lines]
+    except EffectError as error:
+        raise EffectError(f"{function['Name']}: {error}") from error
+
+
+def _by_name(function: dict[str, Any]) -> dict[str, Any]:
+    return {parameter["Name"]: parameter for parameter in function["Parameters"]}
 
 
 def _case(call: dict[str, Any], values: str) -> dict[str, Any]:

@@ -48,6 +48,7 @@ STRUCTS: Final = "structs.json"
 REQUEST_HEADERS: Final = "request_headers.toml"
 REQUESTS: Final = "requests.txt"
 EFFECTS: Final = "effects.json"
+LIBRARY_FUNCTIONS: Final = "library_functions.txt"
 
 _PROTOTYPE: Final = re.compile(r"(?P<name>\w+)\((?P<arguments>.*)\)")
 _ARGUMENT: Final = re.compile(r"(?P<type>.*[ *])(?P<name>\w+)")
@@ -83,10 +84,10 @@ class Sources:
     """All that descriptions are made of.
 
     `prototypes`: arguments by name of the call. `numbers`: numbers by architecture, by name of the call. `flag_tables`:
-    what `flag_headers.toml` says of each table. `flag_values`: names and values by table. `hints` and
-    `effects`: the files' contents. `layouts`: structures by name. `structs`: which members of them are told, and how.
-    `origin`: the first line of the prototypes, which says which kernel they are of. `requests`: name, number and C type
-    of ioctl's.
+    what `flag_headers.toml` says of each table. `flag_values`: names and values by table. `hints` and `effects`: the
+    files' contents. `library_lines`: functions of libraries, and what they do. `layouts`: structures by name.
+    `structs`: which members of them are told, and how. `origin`: the first line of the prototypes, which says which
+    kernel they are of. `requests`: name, number and C type of ioctl's.
     """
 
     prototypes: dict[str, list[Argument]]
@@ -95,6 +96,7 @@ class Sources:
     flag_values: dict[str, list[tuple[str, int]]]
     hints: dict[str, Any]
     effects: dict[str, Any]
+    library_lines: list[str]
     layouts: dict[str, Layout]
     structs: dict[str, Any]
     origin: str
@@ -191,6 +193,7 @@ def read_sources(folder: Path = SOURCES) -> Sources:
         parse_flag_values(_lines(texts[FLAG_VALUES])),
         _read_json(folder / HINTS),
         _read_json(folder / EFFECTS),
+        _lines((folder / LIBRARY_FUNCTIONS).read_text(encoding="utf-8")),
         parse_layouts(_lines(texts[LAYOUTS])),
         _read_json(folder / STRUCTS),
         texts[PROTOTYPES].splitlines()[0].removeprefix("# "),

@@ -1,0 +1,85 @@
+"""Descriptions of functions of libraries, with what they do, out of lines of C and of effects.
+
+Runs on a developer's machine. `sources/library_functions.txt` has sections `[PATTERN FILTER]`; in each a line a
+function, `TYPE name(TYPE name, ...) ! ERROR`, and below it its effects, indented (`effects.py`). A pointer to what is
+no text is a reference to what its type is called; `void * name:kind` is one of that kind, and `TYPE ** name` is where
+one is written.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from clew.api.generate.effects import EffectError, effects_of
+from clew.api.generate.rules import describe_argument
+from clew.api.generate.sources import Argument
+
+__all__ = ["libraries_content"]
+
+_SECTION: Final = re.compile(r"\[(?P<pattern>\S+) (?P<filter>\w+)\]")
+_FUNCTION: Final = re.compile(
+    r"(?P<type>.+?) (?P<name>\w+)(?::(?P<kind>\w+))?\((?P<arguments>.*)\)(?: ! (?P<error>\w+))?"
+)
+_ARGUMENT: Final = re.compile(r"(?P<type>.+?) (?P<name>\w+)(?::(?P<kind>\w+))?")
+_HANDLE: Final = re.compile(r"(?!const |void |char )(?P<kind>\w+) \*(?P<more>\*?)")
+_RESULTS: Final = {"int": "int", "long": "long", "size_t": "size"}
+
+
+def libraries_content(lines: list[str]) -> dict[str, Any]:
+    """The file of libraries. Raises EffectError for a line that is none, or names what is not there."""
+    libraries: dict[str, list[dict[str, Any]]] = {}
+    functions: list[dict[str, Any]] = []
+    choice = ""
+    for line in lines:
+        section = _SECTION.fullmatch(line)
+        if section:
+            functions, choice = libraries.setdefault(section["pattern"], []), section["filter"]
+        elif line.startswith(" ") and functions:
+            function = functions[-1]
+            function["Effects"] = [*function.get("Effects", ()), *effects_of([line.strip()], function)]
+        else:
+            functions.append(_function(line, choice))
+    made = [{"Name": pattern, "Functions": functions} for pattern, functions in libraries.items()]
+    return {"$schema": "schema.json", "Source": "the libraries' documentation", "Libraries": made}
+
+
+def _function(line: str, choice: str) -> dict[str, Any]:
+    found = _FUNCTION.fullmatch(line)
+    if found is None:
+        raise EffectError(f"{line!r} is no function")
+    texts = [] if found["arguments"] == "void" else found["arguments"].split(", ")
+    parts = [_ARGUMENT.fullmatch(text) for text in texts]
+    if not all(parts):
+        raise EffectError(f"{line!r}: not all arguments are some")
+    arguments = [Argument(part["type"], part["name"]) for part in parts if part]
+    parameters = [
+        _handled(describe_argument(arguments, index), part["type"], part["kind"])
+        for index, part in enumerate(part for part in parts if part)
+    ]
+    c_type = found["type"]
+    result = {"Index": -1, "Name": "result", "CType": c_type}
+    is_text = c_type.endswith("char *")
+    result["RawType"] = _RESULTS.get(c_type, "string" if is_text else "pointer" if "*" in c_type else "int")
+    parameters.append(_handled(result, c_type, found["kind"]))
+    made: dict[str, Any] = {"Name": found["name"], "Filter": choice}
+    if found["error"]:
+        made["Error"] = found["error"]
+    return made | {"Parameters": parameters}
+
+
+def _handled(parameter: dict[str, Any], c_type: str, kind: str | None) -> dict[str, Any]:
+    """The parameter, if it is a reference as one."""
+    handle = _HANDLE.fullmatch(c_type)
+    kind = kind or (handle["kind"] if handle else None)
+    if kind is None:
+        if parameter["RawType"] == "buffer" and "Bytes" not in parameter and "char *" in c_type:
+            return parameter | {"RawType": "string"}
+        return parameter
+    kept = {key: parameter[key] for key in ("Index", "Name", "CType")}
+    if handle and handle["more"]:
+        return kept | {
+            "RawType": "struct", "Struct": "address", "Elements": 1, "Direction": "out",
+            "Type": "Reference", "EntityType": kind,
+        }  # fmt: skip
+    return kept | {"RawType": "pointer", "Type": "Reference", "EntityType": kind}

@@ -1,0 +1,103 @@
+"""Calls as lines of text or of JSON, while they are made: which of them, and what is told.
+
+Runs in the controller.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, TextIO
+
+from clew.api.text import call_text
+from clew.dataclass import dataclass
+
+if TYPE_CHECKING:
+    from clew.api.descriptions import Descriptions
+    from clew.api.entities.scene import Touch
+    from clew.sessions.api_calls import ApiCall
+    from clew.sessions.call_world import LiveWorld
+
+__all__ = ["Teller", "Telling"]
+
+
+@dataclass(frozen=True)
+class Telling:
+    """What is told: `limit` bytes of strings, only calls that `failed`, those that are about one of `paths` (patterns),
+    that name one of the descriptors `numbers`; whether `as_json`, and with what descriptors stand for (`has_names`)."""
+
+    limit: int
+    failed: bool = False
+    as_json: bool = False
+    has_names: bool = False
+    paths: tuple[str, ...] = ()
+    numbers: tuple[int, ...] = ()
+
+    @property
+    def needs_world(self) -> bool:
+        """Whether it has to be known what calls are about."""
+        return self.has_names or bool(self.paths) or bool(self.numbers)
+
+
+class Teller:
+    """Writes calls to `out`. `world`: where somebody wants to know what they are about."""
+
+    def __init__(self, out: TextIO, descriptions: Descriptions, telling: Telling, world: LiveWorld | None) -> None:
+        self._out, self._descriptions, self._telling, self._world = out, descriptions, telling, world
+
+    def tell(self, calls: Sequence[ApiCall]) -> None:
+        """Write some calls."""
+        for call in self._chosen(calls):
+            if self._telling.as_json:
+                print(json.dumps(self._object(call), ensure_ascii=False), file=self._out)
+            else:
+                print(self._line(call), file=self._out)
+        self._out.flush()
+
+    def _chosen(self, calls: Sequence[ApiCall]) -> Iterator[ApiCall]:
+        touched: Iterable[tuple[ApiCall, list[Touch]]] = ((call, []) for call in calls)
+        if self._world is not None:
+            # All are seen, since what is not told changes who holds what, too.
+            touched = self._world.see(calls)
+        for call, touches in touched:
+            if (call.has_failed or not self._telling.failed) and self._is_wanted(call, touches):
+                yield call
+
+    def _is_wanted(self, call: ApiCall, touches: Sequence[Touch]) -> bool:
+        telling, world = self._telling, self._world
+        if world is None or not (telling.paths or telling.numbers):
+            return True
+        names = [world.name(touch.entity_id) for touch in touches]
+        if any(fnmatchcase(name, pattern) for name in names for pattern in telling.paths):
+            return True
+        return any(number in telling.numbers for number in world.descriptors(call).values())
+
+    def _names(self, call: ApiCall) -> dict[int, str]:
+        return self._world.names(call) if self._world is not None and self._telling.has_names else {}
+
+    def _text(self, call: ApiCall) -> str:
+        names = self._names(call)
+        limit = self._telling.limit
+        return call_text(call.function, call.values, call.result, self._descriptions, limit=limit, names=names)
+
+    def _line(self, call: ApiCall) -> str:
+        """As strace -f -ttt -T -o has it."""
+        took = "" if call.duration_ns is None else f" <{call.duration_ns / 1e9:.6f}>"
+        library = "" if call.library is None else f"{call.library.rpartition('/')[2]}!"
+        return f"{call.tid} {call.time_ns / 1e9:.6f} {library}{self._text(call)}{took}"
+
+    def _object(self, call: ApiCall) -> dict[str, Any]:
+        return {
+            "pid": call.pid,
+            "tid": call.tid,
+            "time_ns": call.time_ns,
+            "duration_ns": call.duration_ns,
+            "pc": f"{call.pc:#x}",
+            "name": call.function.name,
+            "library": call.library,
+            "filter": call.function.filter,
+            "result": call.result,
+            "failed": call.has_failed,
+            "text": self._text(call),
+        }

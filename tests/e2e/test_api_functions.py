@@ -1,0 +1,181 @@
+"""Calls of library functions: found by patterns, decoded by a file of one's own, linked to what they are about."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import clew
+from tests.e2e import runs
+from tests.programs.build import SOURCES, build_plain
+
+Row = dict[str, Any]
+
+SHELF = {"CType": "struct shelf *", "RawType": "pointer", "Type": "Reference", "EntityType": "Shelf"}
+DESCRIPTION = {
+    "FlagTables": {
+        "shelf_ways": {"Kind": "flags", "Values": [["S_READ", 1], ["S_WRITE", 2], ["S_NEVER", 4]]},
+        "shelf_places": {"Kind": "enum", "Values": [["TOP", 0], ["MIDDLE", 3], ["NOWHERE", 0xFFFFFFFF]]},
+    },
+    "Libraries": [
+        {
+            "Name": "libshelf*",
+            "Functions": [
+                {
+                    "Name": "shelf_open",
+                    "Filter": "Database",
+                    "Error": "null_errno",
+                    "Parameters": [
+                        {"Index": 0, "Name": "path", "CType": "const char *", "RawType": "path"}
+                        | {"Type": "Entity", "EntityType": "File"},
+                        {"Index": 1, "Name": "how", "CType": "unsigned", "RawType": "flags", "Flags": "shelf_ways"},
+                        {"Index": -1, "Name": "shelf"} | SHELF,
+                    ],
+                    "Effects": [{"Effect": "LinkReference", "Parameters": [-1, 0], "Role": "opened"}],
+                },
+                {
+                    "Name": "shelf_put",
+                    "Filter": "Database",
+                    "Parameters": [
+                        {"Index": 0, "Name": "shelf"} | SHELF,
+                        {"Index": 1, "Name": "bytes", "CType": "const void *", "RawType": "buffer", "Bytes": 2},
+                        {"Index": 2, "Name": "size", "CType": "unsigned long", "RawType": "size"},
+                        {"Index": 3, "Name": "where", "CType": "int", "RawType": "enum", "Flags": "shelf_places"},
+                        {"Index": -1, "Name": "n", "CType": "long", "RawType": "long"},
+                    ],
+                    "Effects": [{"Effect": "UseReference", "Parameters": [0], "Role": "written", "Bytes": -1}],
+                },
+                {
+                    "Name": "shelf_close",
+                    "Filter": "Database",
+                    "Parameters": [
+                        {"Index": 0, "Name": "shelf"} | SHELF,
+                        {"Index": -1, "Name": "nothing", "CType": "void", "RawType": "int"},
+                    ],
+                    "Effects": [{"Effect": "DestroyReference", "Parameters": [0]}],
+                },
+            ],
+        }
+    ],
+}
+
+
+def run_clew(*arguments: str | Path) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-m", "clew", "api", *map(str, arguments)]
+    environ = {**runs.environment(), "PYTHONPATH": str(runs.ROOT / "src")}
+    return subprocess.run(command, env=environ, capture_output=True, check=True, timeout=120)
+
+
+@pytest.fixture(scope="module")
+def library() -> Path:
+    flags = ("-DLIBRARY", "-O1", "-shared", "-fPIC", "-fno-optimize-sibling-calls")
+    return build_plain(SOURCES / "sessions" / "shelf.c", *flags, name="libshelf.so")
+
+
+@pytest.fixture(scope="module")
+def words(library: Path) -> list[str]:
+    return [str(build_plain(SOURCES / "sessions" / "shelf.c", "-O1", "-pthread")), str(library)]
+
+
+@pytest.fixture(scope="module")
+def description(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("description") / "shelf.json"
+    path.write_text(json.dumps(DESCRIPTION))
+    return path
+
+
+def told_lines(path: Path) -> list[str]:
+    """Lines without threads, times and addresses."""
+    lines = (re.sub(r"^\d+ [\d.]+ | <[\d.]+>$", "", line) for line in path.read_text().splitlines())
+    return [re.sub(r"0x[0-9a-f]{6,}", "SHELF", line) for line in lines]
+
+
+def test_a_new_api_is_one_file(words: list[str], description: Path, tmp_path: Path) -> None:
+    trace = tmp_path / "it.clew"
+    options: list[str | Path] = [
+        "--api-file",
+        description,
+        "--function",
+        "libshelf*:shelf_*",
+        "-o",
+        tmp_path / "told",
+        "--trace",
+        trace,
+    ]
+    done = run_clew(*options, "--", *words)
+    assert done.stdout == b"10 10\n"
+    lines = Counter(told_lines(tmp_path / "told"))
+    described = {line: n for line, n in lines.items() if "shelf_count" not in line}
+    assert described == {
+        'libshelf.so!shelf_open("/shelf/one", S_READ|S_WRITE) = SHELF': 1,
+        'libshelf.so!shelf_open("/shelf/other", S_READ|S_WRITE) = SHELF': 1,
+        'libshelf.so!shelf_open("/shelf/none", S_NEVER) = NULL': 1,
+        'libshelf.so!shelf_put(SHELF, "one\\0two", 7, MIDDLE) = 7': 2,
+        'libshelf.so!shelf_put(SHELF, "lost", 4, NOWHERE) = -1': 2,
+        "libshelf.so!shelf_close(SHELF) = <void>": 2,
+    }
+    # Nobody has described that one: as it calls itself there is one for each depth.
+    assert sum(n for line, n in lines.items() if "shelf_count" in line) == 2 * 4
+    read = clew.Trace(trace)
+    assert not read.verify()
+    calls = {row["call_id"]: row for row in read.read("calls").to_pylist()}
+    assert len(calls) == lines.total()
+    assert {row["library"] for row in calls.values()} == {words[1]}
+    (one,) = [row for row in read.read("entities").to_pylist() if row["name"] == "/shelf/one"]
+    found = [row for row in read.read("references").to_pylist() if row["entity_id"] == one["entity_id"]]
+    found.sort(key=lambda row: calls[row["call_id"]]["time_ns"])
+    roles = [(calls[row["call_id"]]["name"], row["role"], row["bytes"]) for row in found]
+    assert roles == [
+        ("shelf_open", "opened", None),
+        ("shelf_put", "written", 7),
+        ("shelf_put", "written", None),
+        ("shelf_close", "closed", None),
+    ]
+
+
+def test_calls_within_calls_are_a_tree(words: list[str], tmp_path: Path) -> None:
+    run_clew(
+        "--function", "libshelf*:shelf_count", "-o", tmp_path / "told", "--trace", tmp_path / "it.clew", "--", *words
+    )
+    calls = clew.Trace(tmp_path / "it.clew").read("calls").to_pylist()
+    by_id = {row["call_id"]: row for row in calls}
+
+    def depth(row: Row) -> int:
+        parent = row["parent_call_id"]
+        return 0 if parent is None else 1 + depth(by_id[parent])
+
+    assert Counter(map(depth, calls)) == {0: 2, 1: 2, 2: 2, 3: 2}
+    assert all(by_id[row["parent_call_id"]]["tid"] == row["tid"] for row in calls if row["parent_call_id"] is not None)
+    # The result of a call is one more than that of the one within it.
+    for row in calls:
+        if row["parent_call_id"] is not None:
+            assert by_id[row["parent_call_id"]]["result"] == row["result"] + 1
+
+
+def test_the_c_library_is_described(tmp_path: Path) -> None:
+    script = tmp_path / "script"
+    script.write_text("one\n")
+    done = run_clew(
+        *("--function", "libc*:fopen*", "--function", "libc*:fclose", "--trace", tmp_path / "it.clew"),
+        *("-o", tmp_path / "told", "--", "ls", "/usr"),
+    )
+    assert b"bin" in done.stdout
+    entities = {row["entity_id"]: row["name"] for row in clew.Trace(tmp_path / "it.clew").read("entities").to_pylist()}
+    opened = [line for line in told_lines(tmp_path / "told") if "!fopen(" in line]
+    assert opened
+    for line in opened:
+        found = re.fullmatch(r'libc\.so\.6!fopen\("(.*)", "r.*"\) = (NULL|SHELF)', line)
+        assert found, line
+        assert found[1] in entities.values()
+
+
+def test_what_no_image_has_tells_nothing(tmp_path: Path) -> None:
+    run_clew("--function", "libnone*:*", "-o", tmp_path / "told", "--", "true")
+    assert (tmp_path / "told").read_text() == ""
