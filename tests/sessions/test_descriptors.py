@@ -14,6 +14,7 @@ from clew.sessions.call_tables import CallTables, Filling
 from tests.programs.build import SOURCES, build_plain
 
 MARK = 1000
+MOST = 64
 KINDS = {"anon_inode:[eventfd]": "eventfd", "anon_inode:[eventpoll]": "epoll", "anon_inode:[timerfd]": "timer"}
 Checks = dict[tuple[int, int], dict[int, tuple[str, bool]]]
 
@@ -49,8 +50,9 @@ class Comparison:
     def at(self, filling: Filling, call: ApiCall, number: int) -> None:
         expected = self.checks.pop((call.pid, number))
         held = dict(filling.world.holder(call.pid, call.time_ns).files.items(call.time_ns))
-        found = {key[1]: slot for key, slot in held.items() if isinstance(key, tuple)}
-        assert sorted(found) == sorted(expected), (call.pid, number)
+        # Whoever starts tests may have others, high above.
+        found = {key[1]: slot for key, slot in held.items() if isinstance(key, tuple) and key[1] < MOST}
+        assert sorted(found) == sorted(expected), (call.pid, number, sorted(set(found) ^ set(expected)))
         for descriptor, (link, closes) in expected.items():
             entity = filling.world.things[found[descriptor].entity_id]
             place = (call.pid, number, descriptor, link, entity)
@@ -93,6 +95,8 @@ def test_descriptors_are_what_the_system_says(seed: int, n_steps: int, tmp_path:
     comparison = Comparison(read_checks(folder))
     n_checks = len(comparison.checks)
     n_calls = 0
+    for batch in log.batches():
+        filling.prepare(batch)
     for batch in log.batches():
         for call in batch:
             number = mark_of(call)

@@ -1,33 +1,26 @@
-"""Times of what is captured while processes run: short ones do not spoil the clock."""
+"""Times of what is captured while processes run: they are of the clock that everybody has, from the first moment on."""
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 
-from clew.protocol._generated import STATUS_PAGE
+from clew.binary.path_codec import read_time_stamp
 from clew.sessions.live_clock import LiveClock
 
-NS_PER_TICK = 0.25
 
-
-def page(start_ns: int, duration_ns: int, late_ns: int = 0) -> np.void:
-    """A status page whose second pair was taken `late_ns` too late."""
-    status = np.zeros(1, STATUS_PAGE)
-    status["start_ns"], status["start_tsc"] = start_ns, int(start_ns / NS_PER_TICK)
-    status["last_ns"] = start_ns + duration_ns + late_ns
-    status["last_tsc"] = int((start_ns + duration_ns) / NS_PER_TICK)
-    return status[0]  # type: ignore[no-any-return]
-
-
-def test_a_process_that_was_short_tells_little_of_the_counter() -> None:
+def test_times_are_right_however_soon_they_are_asked_for() -> None:
     clock = LiveClock()
-    assert clock.to_time(np.array([1], np.uint64)).null_count == 1
-    clock.note(page(10**9, 20 * 10**9))
-    # It was interrupted between its two readings: a rate of its own would be a third too large.
-    clock.note(page(21 * 10**9, 150_000, late_ns=50_000))
-    at_ns = np.array([5 * 10**9, 25 * 10**9])
-    told = (
-        clock.to_time((at_ns / NS_PER_TICK).astype(np.uint64)).to_numpy()
-        - clock.to_time(np.array([10**9 / NS_PER_TICK], np.uint64)).to_numpy()
-    )
-    assert np.abs(told - (at_ns - 10**9)).max() < 100_000
+    told, known = [], []
+    for _ in range(20):
+        known.append((read_time_stamp(), time.time_ns()))
+        told.append(int(clock.to_time(np.array([known[-1][0]], np.uint64))[0].as_py()))
+        time.sleep(0.002)
+        clock.note()
+    # Another thread may have the processor between two readings, but not each time.
+    differences = sorted(abs(one - ns) for one, (_, ns) in zip(told, known, strict=True))
+    assert differences[len(differences) // 2] < 20_000
+    # What was asked for early, on little, is what it is by all that is known.
+    again = clock.to_time(np.array([tsc for tsc, _ in known], np.uint64)).to_numpy()
+    assert np.abs(again - np.array(told)).max() < 200_000

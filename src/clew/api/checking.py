@@ -155,7 +155,7 @@ def _effects(path: str, holder: object, by_index: dict[int, Any], known: set[int
         for name in ("Bytes", "Parent"):
             if number_of(effect.get(name)) is not None:
                 yield from _index(f"{place}.{name}", effect[name], known)
-        switches = [(f"{place}.{name}", effect.get(name)) for name in ("CloseOnExec", "Conditional", "Unless")]
+        switches = [(f"{place}.{name}", effect.get(name)) for name in ("CloseOnExec", "Conditional", "Unless", "Lost")]
         shares = effect.get("Shares")
         if isinstance(shares, dict):
             yield from check_object(f"{place}.Shares", shares, shapes.SHARES)
@@ -174,7 +174,8 @@ def _condition(
     chosen = number_of(condition.get("Index"))
     if chosen is not None and chosen >= 0:
         yield from _index(f"{place}.Index", chosen, known)
-        if chosen in by_index:
+        # Which table a member's names are of, its structure says.
+        if chosen in by_index and "Member" not in condition:
             for inner, name in items_of(place, condition, "Flags"):
                 yield from check_flag_name(inner, name, by_index[chosen], tables)
 

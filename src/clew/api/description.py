@@ -112,10 +112,12 @@ class FlagTable:
 
 @dataclass(frozen=True)
 class Condition:
-    """A parameter is there only if argument `index` has all bits of one of `flags`, names of that argument's table."""
+    """A parameter is there only if argument `index` has all bits of one of `flags`, names of that argument's table; or
+    the `member` of what it leads to, where there is one."""
 
     index: int
     flags: tuple[str, ...]
+    member: str | None = None
 
 
 @dataclass(frozen=True)
@@ -239,7 +241,8 @@ class Effect:
     `size_index`: which parameter says how many bytes are moved. Of a new thing `entity_kind` is what it is, `parent`
     which parameter stands for what it belongs to; `is_each`: each reference of an array stands for one of its own.
     `close_on_exec`: whether a descriptor does not stay when a program is executed, or by which flags. Nothing happens
-    without `conditional`, nor with `unless`. `shares`: what of a process its child has, not a copy of it.
+    without `conditional`, nor with `unless`. `shares`: what of a process its child has, not a copy of it. `lost`: with
+    which flags some of what came was left out.
     """
 
     kind: str
@@ -254,6 +257,7 @@ class Effect:
     conditional: Condition | None = None
     unless: Condition | None = None
     shares: tuple[tuple[str, bool | Condition], ...] = ()
+    lost: Condition | None = None
 
 
 @dataclass(frozen=True)

@@ -203,15 +203,16 @@ def _effect(said: dict[str, Any]) -> Effect:
         _condition(said.get("Conditional")),
         _condition(said.get("Unless")),
         tuple((name, _switch(value)) for name, value in said.get("Shares", {}).items()),
+        _condition(said.get("Lost")),
     )
 
 
 def _condition(said: dict[str, Any] | None) -> Condition | None:
-    return None if said is None else Condition(said["Index"], tuple(said["Flags"]))
+    return None if said is None else Condition(said["Index"], tuple(said["Flags"]), said.get("Member"))
 
 
 def _switch(said: bool | dict[str, Any]) -> bool | Condition:
-    return said if isinstance(said, bool) else Condition(said["Index"], tuple(said["Flags"]))
+    return said if isinstance(said, bool) else Condition(said["Index"], tuple(said["Flags"]), said.get("Member"))
 
 
 def _parameters(said: list[dict[str, Any]]) -> tuple[Parameter, ...]:

@@ -141,7 +141,7 @@ PARAMETER: Final = {
     "Written": Key(str, words=WRITTEN),
     "Conditional": Key(dict),
 }
-CONDITION: Final = {"Index": _ARGUMENT, "Flags": Key(list, is_needed=True)}
+CONDITION: Final = {"Index": _ARGUMENT, "Member": _TEXT, "Flags": Key(list, is_needed=True)}
 VARIANTS: Final = {"By": _ARGUMENT, "Mask": _MASK, "Cases": Key(list, is_needed=True)}
 CASE: Final = {
     "Values": Key(list, is_needed=True),
@@ -167,6 +167,7 @@ EFFECT: Final = {
     "Conditional": Key(dict),
     "Unless": Key(dict),
     "Shares": Key(dict),
+    "Lost": Key(dict),
 }
 EFFECT_PARAMETERS: Final = {
     "LinkReference": (1, 2),

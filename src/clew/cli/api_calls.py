@@ -135,7 +135,7 @@ def command(
             print_counts(out, counted.read(), failed=failed)
         if tables is not None and log is not None:
             session.detach()
-            tables.write(session.trace, log.batches())
+            tables.write(session.trace, log.batches)
             if counts:
                 print_counts(out, count_calls(session.trace), failed=failed)
     if pid is not None:

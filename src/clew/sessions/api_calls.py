@@ -5,6 +5,7 @@ Runs in the controller, in any thread.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -118,9 +119,16 @@ class ApiLog:
         return self._calls_of(tables)
 
     def batches(self) -> Iterator[list[ApiCall]]:
-        """All that was read so far, in the same pieces."""
+        """All that was read so far, in pieces, in the order in which calls returned, whosever they are."""
+        waiting: list[ApiCall] = []
         for tables in self._kept or ():
-            yield self._calls_of(tables)
+            calls = self._calls_of(tables)
+            # Of one thread more may have been read before than of another.
+            first_ns = _returned_ns(calls[0])
+            n = bisect_right(waiting, first_ns, key=_returned_ns)
+            yield waiting[:n]
+            waiting = sorted([*waiting[n:], *calls], key=_returned_ns)
+        yield waiting
 
     def _calls_of(self, tables: list[tuple[int, pa.Table]]) -> list[ApiCall]:
         found: list[tuple[int, ApiCall]] = []
@@ -128,6 +136,10 @@ class ApiLog:
             found.extend(self._logs[index].calls_of(table))
         found.sort(key=lambda item: item[0])
         return [call for _, call in found]
+
+
+def _returned_ns(call: ApiCall) -> int:
+    return call.time_ns + (call.duration_ns or 0)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ Runs in the controller, when the trace is there. What is kept until then are the
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -47,10 +47,13 @@ class CallTables:
         processes = Processes(Process(*(row[name] for name in names)) for row in rows)
         return Filling(self._descriptions, self._calls.start_again(processes))
 
-    def write(self, trace: Trace, batches: Iterable[Sequence[ApiCall]]) -> int:
-        """Add the tables to a trace; how many calls there are. Raises OSError."""
+    def write(self, trace: Trace, batches: Callable[[], Iterable[Sequence[ApiCall]]]) -> int:
+        """Add the tables to a trace, out of `batches`, which are asked for twice; how many calls there are. Raises
+        OSError."""
         filling = self.fill(trace)
-        for batch in batches:
+        for batch in batches():
+            filling.prepare(batch)
+        for batch in batches():
             filling.add(batch)
         tables = filling.finish(trace)
         append_tables(trace.directory, tables)
@@ -69,9 +72,12 @@ class Filling:
         self._reference_rows: list[dict[str, Any]] = []
         self._n_calls = 0
 
+    def prepare(self, calls: Sequence[ApiCall]) -> None:
+        """Look at calls before any of them is added: a child may begin before who made it is told of."""
+        self._world.prepare(calls)
+
     def add(self, calls: Sequence[ApiCall]) -> None:
         """Calls that returned one behind the other."""
-        self._world.prepare(calls)
         for call in calls:
             process, touches = self._world.see(call)
             if process is None:

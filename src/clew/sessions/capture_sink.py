@@ -18,7 +18,6 @@ from clew.protocol._generated import (
     CAPTURE_RECORD,
     CONTINUATION_PAYLOAD_BYTES,
     RECORD_BYTES,
-    STATUS_PAGE,
     RecordKind,
 )
 from clew.recording.drain.capture_rows import split_captures
@@ -150,6 +149,3 @@ class _Process(ProcessSink):
         if captures is not None:
             self.take_captures(captures)
         return True
-
-    def take_status(self, page: bytes) -> None:
-        self._sink.clock.note(np.frombuffer(page, STATUS_PAGE, 1)[0])

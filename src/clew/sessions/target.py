@@ -60,14 +60,12 @@ class SessionTarget:
         def steps(control: Control) -> Iterator[bool | None]:
             # A look at the rings may be under way; behind the next one everything is there.
             yield None
-            drain = control.find({"pid": self.pid}).drain
-            if drain is not None:
-                clock.note(drain.status())
             yield True
 
         # What has ended has left everything.
         with contextlib.suppress(ControlError):
             self.run(steps)
+        clock.note()
 
     def read_maps(self) -> list[CodeMapping]:
         """What is mapped. Raises TargetError if the process is gone."""

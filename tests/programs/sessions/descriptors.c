@@ -52,6 +52,8 @@ static void check(int number)
 {
     char text[1 << 15], path[300], link[300];
     int length = sprintf(text, "CHECK %d %d\n", (int)getpid(), number);
+    /* Nobody else renames anything meanwhile. */
+    flock(lock_descriptor, LOCK_EX);
     syscall(SYS_fchdir, -1000 - number);
     for (int descriptor = 0; descriptor < MOST; descriptor++) {
         sprintf(path, "/proc/self/fd/%d", descriptor);
@@ -61,6 +63,7 @@ static void check(int number)
         link[size] = 0;
         length += sprintf(text + length, "FD %d %d %s\n", descriptor, fcntl(descriptor, F_GETFD) & FD_CLOEXEC, link);
     }
+    flock(lock_descriptor, LOCK_UN);
     if (write(log_descriptor, text, (size_t)length) != length)
         abort();
 }

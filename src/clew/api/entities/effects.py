@@ -280,7 +280,8 @@ def receive_references(scene: Scene, effect: Effect) -> Iterator[Touch]:
     """The second parameter has descriptors that came over the first."""
     socket, message = effect.parameters[:2]
     numbers = list(scene.descriptors_in(message))
-    if not numbers or scene.failed:
+    has_come = bool(numbers) or scene.meets(effect.lost, default=False)
+    if not has_come or scene.failed:
         return
     end = next(scene.entities(socket), None)
     waiting = scene.world.passed.get(-1 if end is None else end, [])

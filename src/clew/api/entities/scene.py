@@ -113,15 +113,26 @@ class Scene:
 
     def meets(self, condition: Condition | None, *, default: bool) -> bool:
         """Whether an argument has all bits of one of a condition's flags; `default` where there is no condition."""
-        value = None if condition is None else self._register(condition.index)
-        if condition is None or value is None:
+        if condition is None:
             return default
-        parameter = self._parameters.get(condition.index)
-        table = None if parameter is None else self._descriptions.flag_table(parameter.flags)
+        value, table_name = self._asked(condition)
+        if value is None:
+            return default
+        table = self._descriptions.flag_table(table_name)
         bits = [flag.value for name in condition.flags if table and (flag := table.find(name))]
         if table is not None and table.kind == "enum":
             return value & 0xFFFFFFFF in [bit & 0xFFFFFFFF for bit in bits]
         return any(bit and value & bit == bit for bit in bits)
+
+    def _asked(self, condition: Condition) -> tuple[int | None, str | None]:
+        """The number that a condition asks about, if it is known, and the name of its table."""
+        parameter = self._parameters.get(condition.index)
+        if parameter is None or condition.member is None:
+            return self._register(condition.index), None if parameter is None else parameter.flags
+        for found in members_of(parameter, self.value(condition.index), self._descriptions):
+            if found.path == condition.member and isinstance(found.value, int):
+                return found.value, found.one.flags
+        return None, None
 
     # ------------------------------------------------------------------------------------------------ references
 
@@ -130,22 +141,21 @@ class Scene:
         parameter = self.parameter(index)
         if parameter is None:
             return
-        data = self.data(index)
-        if data is not None and parameter.raw_type not in ("path", "string"):
+        if parameter.raw_type == "struct":
             # An array of descriptors, or a handle that is written to where the argument leads.
-            struct = self._descriptions.struct(parameter.struct)
-            width = struct.size if struct is not None else 4 if _is_array(parameter) else 8
-            for at in range(0, len(data) - width + 1, width):
-                yield self._reference(parameter, int.from_bytes(data[at : at + width], "little"), is_array=True)
+            for found in members_of(parameter, self.value(index), self._descriptions):
+                if isinstance(found.value, int):
+                    yield self._reference(found.one.raw_type, parameter, found.value)
             return
         number = self.number(index)
         if number is not None:
-            yield self._reference(parameter, number, is_array=False)
+            yield self._reference(parameter.raw_type, parameter, number)
 
-    def _reference(self, parameter: Parameter, number: int, *, is_array: bool) -> Reference:
-        if parameter.raw_type == "fd" or (is_array and _is_array(parameter)):
+    def _reference(self, raw_type: str, parameter: Parameter, number: int) -> Reference:
+        if raw_type == "fd":
             return self.descriptor(signed(number, 32))
         # By what it is of: two libraries may have handles of one value in turn.
+        number &= 0xFFFFFFFFFFFFFFFF
         return Reference(self.holder.handles, (parameter.entity_type or "", number), number)
 
     def descriptor(self, number: int) -> Reference:
@@ -247,7 +257,3 @@ class Scene:
         if at is None or self.data(index) is None:
             return None
         return next(self.entities(at), None)
-
-
-def _is_array(parameter: Parameter) -> bool:
-    return "int *" in parameter.c_type

@@ -7,6 +7,8 @@ when it returns.
 
 from __future__ import annotations
 
+from typing import Final
+
 from clew.api.descriptions import Descriptions
 from clew.api.entities.effects import EFFECTS
 from clew.api.entities.holders import Holder
@@ -15,6 +17,8 @@ from clew.api.entities.slots import Slot
 from clew.api.entities.things import Entity, Things
 
 __all__ = ["World"]
+
+_DELETED: Final = " (deleted)"
 
 
 class World:
@@ -93,8 +97,14 @@ class World:
 
     def inherit(self, pid: int, descriptor: int, kind: str, name: str, time_ns: int, *, closes_on_exec: bool) -> Entity:
         """A process has a descriptor already when it is met, which was before all of its calls."""
-        is_path = name.startswith("/")
-        entity = self.things.at_path(name, time_ns, kind) if is_path else self.things.make(kind, name, time_ns)
+        # So /proc tells of what had a path, which may be another's by now (proc(5)).
+        plain = name.removesuffix(_DELETED)
+        if plain == name and name.startswith("/"):
+            entity = self.things.at_path(name, time_ns, kind)
+        else:
+            entity = self.things.make(kind, plain, time_ns)
+            if plain.startswith("/"):
+                entity.details["path"] = plain
         self.holder(pid, time_ns).files.set(("fd", descriptor), 0, Slot(entity.entity_id, closes_on_exec))
         return entity
 

@@ -2,9 +2,10 @@
 
 Runs on a developer's machine. `sources/effects.json` has, by patterns of calls' names, lines as `LinkReference result
 filename role=opened cloexec=flags:O_CLOEXEC`: the effect, names of arguments (of `one|other` that which the call has),
-and more: `role`, `kind`, `bytes`, `parent`, `each`, `cloexec`, `if` and `unless` (`argument:FLAG|FLAG`, or `yes`), and
-what is shared (`files`, `directory`, `memory`). `Cases` has the same for values of the argument that a call's variants
-are by. Where nothing is said, paths and references are used, and a path begins at the descriptor in front of it.
+and more: `role`, `kind`, `bytes`, `parent`, `each`, `cloexec`, `if`, `unless` and `lost` (`argument:FLAG|FLAG`,
+`argument.member:FLAG`, or `yes`), and what is shared (`files`, `directory`, `memory`). `Cases` has the same for values
+of the argument that a call's variants are by. Where nothing is said, paths and references are used, and a path begins
+at the descriptor in front of it.
 """
 
 from __future__ import annotations
@@ -108,7 +109,9 @@ def _switch(text: str, by_name: dict[str, Any]) -> Any:
     if text == "yes":
         return True
     name, flags = text.split(":")
-    return {"Index": _index(name, by_name), "Flags": flags.split("|")}
+    name, _, member = name.partition(".")
+    told = {"Member": member} if member else {}
+    return {"Index": _index(name, by_name)} | told | {"Flags": flags.split("|")}
 
 
 def _effect(line: str, by_name: dict[str, Any]) -> dict[str, Any]:
@@ -129,8 +132,8 @@ def _effect(line: str, by_name: dict[str, Any]) -> dict[str, Any]:
             made["Each"] = True
         elif key in _SHARED:
             shares[_SHARED[key]] = _switch(value, by_name)
-        elif key in ("cloexec", "if", "unless"):
-            name = {"cloexec": "CloseOnExec", "if": "Conditional", "unless": "Unless"}[key]
+        elif key in ("cloexec", "if", "unless", "lost"):
+            name = {"cloexec": "CloseOnExec", "if": "Conditional", "unless": "Unless", "lost": "Lost"}[key]
             made[name] = _switch(value, by_name)
         else:
             raise EffectError(f"{line}: what is {key}?")
