@@ -31,7 +31,11 @@ VOLATILE = {
     r"getcpu": (r"\[\d\]", "[N]", "on which processor it runs"),
     r"select|pselect6|ppoll": (r"left \{[^}]*\}", "left", "how long it took"),
     r"statfs|fstatfs": (r"f_(b|f)(locks|free|avail|files|free)=\d+", "", "what others do to the file system"),
-    r"getsockname": (r"htons\(\d+\)", "htons(N)", "the port is the kernel's choice"),
+    r"getsockname|getpeername|connect|accept4?|sendto|recvfrom": (
+        r"htons\(\d+\)",
+        "htons(N)",
+        "the port is the kernel's choice",
+    ),
     r"ioctl": (r"TIOCGPTN, \[\d+\]", "TIOCGPTN", "the number is the kernel's choice"),
     r"statx|newfstatat|stat|fstat|lstat": (r"(st_size|stx_size)=\d+", r"\1=N", "what others do to the file"),
 }

@@ -92,6 +92,8 @@ def behind_text(parameter: Parameter, value: Pointed, descriptions: Descriptions
         kept = tuple(one for one in item.items if not isinstance(one, Record) or _has_answer(one))
         told = item_text(Sequence(kept, item.is_cut), descriptions, style)
     else:
+        if parameter.raw_type == "bits" and not any(value.data):
+            return None
         told = pointed_text(parameter, value, descriptions, style) or ""
     return f"{parameter.behind} {told}".strip()
 

@@ -242,3 +242,10 @@ def test_how_much_is_taken_is_bounded() -> None:
     assert all(len(field) <= 4096 for field in fields if isinstance(field, bytes))
     values, _, _ = capture.values_of(fields)
     assert isinstance(values[1], Pointed)
+
+
+def test_sets_in_which_nothing_is_left_are_not_told() -> None:
+    one, none = struct.pack("<Q", 1 << 3), bytes(8)
+    told = made("select", [4, at(0), at(8), 0, 0], 1, one + one, none + one)
+    assert told == "select(4, [3], [3], NULL, NULL) = 1 (out [3])"
+    assert made("select", [4, at(0), 0, 0, 0], 0, one, none) == "select(4, [3], NULL, NULL, NULL) = 0 (Timeout)"
