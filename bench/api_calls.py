@@ -1,0 +1,94 @@
+"""What calls cost that are captured: in the program, by turns natively, followed and captured.
+
+Run as `python -m bench.api_calls`. Processor time of the program, median of rounds, and of `clew api` as a whole for a
+start of the interpreter.
+"""
+
+from __future__ import annotations
+
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import clew
+from bench.workloads import compile_program
+from clew.api.reading import load_built_in
+from clew.sessions.api_calls import ApiLog
+from clew.sessions.api_counts import ApiCounts
+from clew.sessions.api_functions import FunctionChoice, parse_pattern
+
+ROUNDS = 5
+TURNS = {"getppid": 1_000_000, "open": 100_000, "malloc": 1_000_000}
+CALLS = {"getppid": 1, "open": 2, "malloc": 2}
+"""How many calls a turn is."""
+HOWS = ("natively", "followed", "added up", "told one by one")
+
+
+def turn_ns(program: str, what: str, how: str) -> float:
+    """Nanoseconds of a turn."""
+    words = [program, what, str(TURNS[what])]
+    if how == "natively":
+        return float(subprocess.run(words, capture_output=True, check=True).stdout)
+    descriptions = load_built_in()
+    with clew.spawn(words, mode="coverage", stdout=subprocess.PIPE) as session:
+        log = None
+        if what == "malloc" and how == "added up":
+            session.aggregate("malloc", value="arg1")
+            session.aggregate("free")
+        elif how == "added up":
+            ApiCounts(session, descriptions)
+        elif how == "told one by one":
+            names = ["libc*:malloc", "libc*:free"] if what == "malloc" else []
+            choice = FunctionChoice([parse_pattern(name) for name in names], descriptions)
+            log = ApiLog(session, descriptions, None if names else (), functions=choice)
+        session.resume()
+        while True:
+            try:
+                session.wait(0.05)
+                break
+            except TimeoutError:
+                if log is not None:
+                    log.read()
+        assert session.stdout is not None
+        return float(session.stdout.read())
+
+
+def cpu_seconds(words: list[str]) -> float:
+    """Processor time of a command and its children."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(words, capture_output=True, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def main() -> int:
+    """Measure and print; the exit status."""
+    program = str(compile_program("api_calls"))
+    for what in TURNS:
+        times: dict[str, list[float]] = {how: [] for how in HOWS}
+        for _ in range(ROUNDS):
+            for how in HOWS:
+                times[how].append(turn_ns(program, what, how))
+        found = {how: statistics.median(times[how]) for how in HOWS}
+        told = ", ".join(f"{how} {found[how]:,.0f} ns ({found[how] / found['natively']:.2f})" for how in HOWS)
+        more = (found["told one by one"] - found["followed"]) / CALLS[what]
+        print(f"{what}: {told}; a call that is told costs {more:,.0f} ns more")
+    with tempfile.TemporaryDirectory() as folder:
+        start = [sys.executable, "-c", "pass"]
+        command = [sys.executable, "-m", "clew"]
+        out = Path(folder)
+        recorded, told_all = [], []
+        for number in range(ROUNDS):
+            trace = str(out / f"{number}.clew")
+            recorded.append(cpu_seconds([*command, "record", "-q", "--mode", "coverage", "-o", trace, "--", *start]))
+            told_all.append(cpu_seconds([*command, "api", "-o", str(out / "told"), "--", *start]))
+        before, behind = statistics.median(recorded), statistics.median(told_all)
+        print(f"start of python3: followed {before:.2f} s, with all calls told {behind:.2f} s ({behind / before:.2f})")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
