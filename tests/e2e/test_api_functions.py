@@ -176,6 +176,15 @@ def test_the_c_library_is_described(tmp_path: Path) -> None:
         assert found[1] in entities.values()
 
 
+def test_what_headers_say_is_told(tmp_path: Path) -> None:
+    done = run_clew("--function", "libc.so*:str*", "-o", tmp_path / "told", "--", "ls", "/usr")
+    lines = told_lines(tmp_path / "told")
+    assert any(re.fullmatch(r'libc\.so\.6!strcoll\("\w+", "\w+"\) = -?\d+', line) for line in lines)
+    # What a library chooses itself is another function, and is left out aloud.
+    assert b"functions chosen when they are bound: " in done.stderr
+    assert not any("!strlen(" in line for line in lines)
+
+
 def test_what_no_image_has_tells_nothing(tmp_path: Path) -> None:
     run_clew("--function", "libnone*:*", "-o", tmp_path / "told", "--", "true")
     assert (tmp_path / "told").read_text() == ""

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from clew.api.description import FILTERS
+from clew.cli.console import escape_control, say
 
 if TYPE_CHECKING:
     from clew.cli.api_teller import Teller
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _LOOK_SECONDS: Final = 0.1
+_MOST_NAMED: Final = 5
 
 
 @click.command(name="trace")
@@ -116,6 +118,7 @@ def command(
     from clew.sessions.call_world import LiveWorld
 
     descriptions = load_built_in(files)
+    choice = FunctionChoice([parse_pattern(text) for text in patterns], descriptions) if patterns else None
     with ExitStack() as stack:
         out = sys.stderr if output is None else stack.enter_context(output.open("w", encoding="utf-8"))
         mode = "coverage" if trace is None else mode
@@ -127,7 +130,6 @@ def command(
         end = None if duration is None else time.monotonic() + duration
         # Added up in the program itself, without a word of single calls.
         counted = ApiCounts(session, descriptions, filters) if counts and trace is None else None
-        choice = FunctionChoice([parse_pattern(text) for text in patterns], descriptions) if patterns else None
         log = None
         if counted is None:
             # Functions alone, unless kinds of system calls are asked for besides.
@@ -148,6 +150,14 @@ def command(
             tables.write(session.trace, log.batches)
             if counts:
                 print_counts(out, count_calls(session.trace), failed=failed)
+    if choice is not None:
+        for names, why in (
+            (choice.undescribed, "without a description"),
+            (choice.indirect, "chosen when they are bound"),
+        ):
+            if names:
+                some = ", ".join(sorted(names)[:_MOST_NAMED]) + (", ..." if len(names) > _MOST_NAMED else "")
+                say(escape_control(f"{len(names)} functions {why}: {some}"))
     if pid is not None:
         return 0
     # As shells have it: 128 and the signal's number.

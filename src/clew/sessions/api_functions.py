@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from clew.api.captures import CallCapture, capture_of
 from clew.api.description import Function
+from clew.api.prototypes import Prototypes
 from clew.binary.function_names import FunctionName, list_functions
 from clew.dataclass import dataclass
 from clew.errors import BinaryError, UsageError
@@ -60,6 +61,7 @@ class FunctionChoice:
     def __init__(self, patterns: Sequence[FunctionPattern], descriptions: Descriptions) -> None:
         self._patterns, self._descriptions = patterns, descriptions
         self._seen: set[str] = set()
+        self._prototypes = Prototypes()
         self.undescribed: set[str] = set()
         """Those of which nobody knows the parameters."""
         self.indirect: set[str] = set()
@@ -92,6 +94,10 @@ class FunctionChoice:
     def _describe(self, library: str, names: Sequence[str], plainest: str) -> Function:
         for name in (plainest, *names):
             found = self._descriptions.find_function(library, name)
+            if found is not None:
+                return found
+        for name in (plainest, *names):
+            found = self._prototypes.find(library, name)
             if found is not None:
                 return found
         self.undescribed.add(plainest)

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from clew.api.c_types import raw_type_of
 from clew.api.generate import __main__ as generate
 from clew.api.generate.capture import capture_values, format_prototype
 from clew.api.generate.descriptions import HintError, flag_tables_content, system_calls_content
 from clew.api.generate.effects import EffectError
-from clew.api.generate.rules import describe_argument, raw_type_of
+from clew.api.generate.rules import describe_argument
 from clew.api.generate.sources import (
     Argument,
     Sources,
@@ -143,7 +144,7 @@ def test_values_are_worked_out_by_a_compiler() -> None:
     ],
 )
 def test_types_and_names_say_what_an_argument_is(c_type: str, name: str, raw_type: str) -> None:
-    assert raw_type_of(Argument(c_type, name)) == raw_type
+    assert raw_type_of(c_type, name) == raw_type
 
 
 def test_what_stands_behind_a_pointer_says_how_much_there_is() -> None:

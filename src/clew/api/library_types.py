@@ -1,0 +1,210 @@
+"""What types of a library's header say of arguments and results: typedefs are followed to what they are of.
+
+Runs in the controller. The rules are those of system calls (`c_types.py`), and what only libraries have: handles, which
+are pointers to structures that have a name of their own, or whose members no header tells; strings that are results;
+typedefs under which the width of a number can't be seen.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence, Set
+from typing import Final
+
+from clew.api.c_prototypes import Prototype
+from clew.api.c_types import BY_TYPE, ENTITIES, FILE_NAMES, count_of, plain_type, raw_type_of
+from clew.api.description import RESULT, Parameter
+from clew.api.values import width_bits
+
+__all__ = ["LibraryTypes", "describe_arguments", "describe_result"]
+
+_LENGTHS: Final = re.compile(r"\w*(len|length|size|bytes?|sz|cnt)|n|in_?l|num", re.IGNORECASE)
+_TIMES: Final = re.compile(r"n|nmemb|nitems|count", re.IGNORECASE)
+"""What follows upon a size that is one element's, not the buffer's."""
+
+_FILES: Final = re.compile(r"\w*(file_?name|path|path_?name)|file|dir(name)?", re.IGNORECASE)
+_TRAILING: Final = re.compile(r"(?<=\*) ?(const|volatile)$")
+_RECORDS: Final = ("struct", "union")
+_BYTES: Final = frozenset({"unsigned char", "signed char"})
+_BY_TYPE: Final = {**BY_TYPE, "mode_t": "mode", "off64_t": "offset", "id_t": "uint"}
+_NUMBERS: Final = {
+    "char": ("int", 8),
+    "signed char": ("int", 8),
+    "unsigned char": ("uint", 8),
+    "_Bool": ("uint", 8),
+    "short": ("int", 16),
+    "unsigned short": ("uint", 16),
+    "int": ("int", 32),
+    "unsigned int": ("uint", 32),
+    "enum": ("enum", 32),
+    "long": ("long", 64),
+    "unsigned long": ("ulong", 64),
+    "long long": ("long", 64),
+    "unsigned long long": ("ulong", 64),
+}
+"""Raw types and bits of integers. What is not here is told by `hex`."""
+
+_FILLED: Final = frozenset({"buffer", "timespec", "sockaddr", "iovec", "struct"})
+"""What a function may fill, if it is not constant."""
+
+
+class LibraryTypes:
+    """What the names of a library's types stand for. `typedefs`: types by name, of structures and enumerations that
+    have no other name `struct`, `union` or `enum`. `opaque`: structures whose members no header tells."""
+
+    def __init__(self, typedefs: Mapping[str, str], opaque: Set[str] = frozenset()) -> None:
+        self._typedefs, self._opaque = typedefs, opaque
+
+    def chain(self, c_type: str) -> list[str]:
+        """A type and all that it stands for one after the other, up to one that is no typedef. Of a pointer it is left
+        out that it is constant itself."""
+        chain = [_TRAILING.sub("", c_type)]
+        while (below := self._typedefs.get(plain_type(chain[-1]))) is not None and below not in chain:
+            chain.append(_TRAILING.sub("", below))
+        return chain
+
+    def is_pointer(self, c_type: str) -> bool:
+        """Whether a value is an address: of arrays and functions those are given."""
+        return self.chain(c_type)[-1].endswith(("*", "]", ")"))
+
+    def handle(self, c_type: str) -> str | None:
+        """The kind of thing for which a pointer stands: the name of a structure's type; None: it is no handle."""
+        *above, pointer = self.chain(c_type)
+        if not _is_simple_pointer(pointer):
+            return None
+        target = _target(pointer)
+        *_, last = self.chain(target)
+        is_record = last.startswith(_RECORDS)
+        if target in self._typedefs:
+            return target if is_record or last == "void" else None
+        if is_record and (above or target in self._opaque):
+            # A typedef of a pointer names what it leads to, if nothing else does.
+            return plain_type(above[-1]) if above else target.split()[-1]
+        return None
+
+    def spelled(self, c_type: str) -> str:
+        """A pointer as it is without typedefs, of itself and of what it leads to, for rules that go by types."""
+        pointer = self.chain(c_type)[-1]
+        if not _is_simple_pointer(pointer):
+            return "void (*)(void)" if self.is_pointer(c_type) else pointer
+        words = self.chain(_target(pointer))
+        is_const = any("const" in word.split() for word in (pointer.removesuffix("*"), *words))
+        shown = words[0] if words[-1] in _RECORDS else plain_type(words[-1])
+        return f"{'const ' if is_const else ''}{shown} *"
+
+
+def _is_simple_pointer(c_type: str) -> bool:
+    return c_type.endswith("*") and "(" not in c_type
+
+
+def _target(pointer: str) -> str:
+    return " ".join(word for word in pointer.removesuffix("*").split() if word not in ("const", "volatile"))
+
+
+def _own_name(name: str) -> str:
+    """A name without the underscores by which a header keeps out of others' way."""
+    return name.lstrip("_") or name
+
+
+def describe_arguments(prototype: Prototype, types: LibraryTypes) -> list[Parameter]:
+    """The arguments of a function, by their indexes; those that have no name are `arg0`, `arg1` and so on."""
+    arguments = [(c_type, _own_name(name) or f"arg{index}") for index, (c_type, name) in enumerate(prototype.arguments)]
+    told = [_pointer_or_number(c_type, name, types) for c_type, name in arguments]
+    spelled = [(types.spelled(c_type), name) for c_type, name in arguments]
+    made = []
+    for index, (_, name) in enumerate(arguments):
+        shown, raw_type, kind, entity = told[index]
+        counts = {} if _is_of_elements(spelled, index) else _how_much(spelled, index, raw_type)
+        size, room = counts.get("Bytes"), None
+        is_constant = "const" in spelled[index][0].split()
+        if raw_type == "buffer" and size is None:
+            # Where it ends nobody says but itself, if it is text.
+            raw_type = "string" if spelled[index][0] == "const char *" else "pointer"
+        is_filled = raw_type in _FILLED and not is_constant
+        if is_filled and raw_type == "buffer" and size is not None and prototype.result == "ssize_t":
+            # It says how much there is.
+            size, room = RESULT, size
+        made.append(
+            Parameter(
+                index,
+                name,
+                shown,
+                raw_type,
+                kind,
+                entity,
+                direction="out" if is_filled else "in",
+                when="exit" if is_filled else "entry",
+                count=counts.get("Count"),
+                size_index=size,
+                room_index=room,
+            )
+        )
+    return made
+
+
+def describe_result(c_type: str, types: LibraryTypes) -> Parameter:
+    """The result of a function that gives that type."""
+    shown, raw_type, kind, entity = _pointer_or_number(c_type, "result", types)
+    if raw_type == "buffer":
+        raw_type = "string" if types.spelled(c_type) in ("char *", "const char *") else "pointer"
+    return Parameter(RESULT, "result", shown, raw_type, kind, entity, direction="out", when="exit")
+
+
+def _is_of_elements(arguments: Sequence[tuple[str, str]], index: int) -> bool:
+    """Whether the argument behind is the size of one element, of which a further one says how many there are."""
+    behind = arguments[index + 1 : index + 3]
+    return (
+        len(behind) == 2
+        and all(c_type in _NUMBERS for c_type, _ in behind)
+        and _TIMES.fullmatch(behind[1][1]) is not None
+    )
+
+
+def _how_much(arguments: Sequence[tuple[str, str]], index: int, raw_type: str) -> dict[str, int]:
+    """`Bytes` or `Count` as `count_of` has it, and by names of lengths that only libraries use."""
+    counts = count_of(arguments, index, raw_type)
+    # Text ends by itself, and what is behind it may be a negative number that says so.
+    if counts or raw_type != "buffer" or index + 1 == len(arguments) or arguments[index][0] == "const char *":
+        return counts
+    c_type, name = arguments[index + 1]
+    return {"Bytes": index + 1} if c_type in _NUMBERS and _LENGTHS.fullmatch(name) else {}
+
+
+def _pointer_or_number(c_type: str, name: str, types: LibraryTypes) -> tuple[str, str, str, str | None]:
+    """The type as it is told, the raw type, the kind of parameter, and the kind of thing it stands for."""
+    if types.is_pointer(c_type):
+        return _pointer(c_type, name, types)
+    shown, raw_type = _number(c_type, name, types)
+    return (shown, raw_type, *ENTITIES.get(raw_type, ("Info", None)))
+
+
+def _pointer(c_type: str, name: str, types: LibraryTypes) -> tuple[str, str, str, str | None]:
+    spelled = types.spelled(c_type)
+    handle = types.handle(c_type)
+    raw_type = raw_type_of(spelled, name)
+    if spelled == "const char *" and (_FILES.fullmatch(name) or FILE_NAMES.fullmatch(name)) and name != "name":
+        raw_type = "path"
+    elif spelled == "const char *":
+        raw_type = "buffer" if raw_type == "path" else raw_type
+    elif plain_type(spelled).removesuffix(" *") in _BYTES:
+        raw_type = "buffer"
+    elif spelled in ("const void *", "void *"):
+        raw_type = "buffer" if handle is None else "pointer"
+    if raw_type in ("pointer", "struct") and handle is not None:
+        return c_type, "pointer", "Reference", handle
+    return (c_type, raw_type, *ENTITIES.get(raw_type, ("Info", None)))
+
+
+def _number(c_type: str, name: str, types: LibraryTypes) -> tuple[str, str]:
+    chain = [plain_type(one) for one in types.chain(c_type)]
+    last = "enum" if chain[-1].startswith("enum ") else chain[-1]
+    if last not in _NUMBERS:
+        return c_type, "hex"
+    raw_type, bits = _NUMBERS[last]
+    known = next((_BY_TYPE[one.lstrip("_")] for one in chain if one.lstrip("_") in _BY_TYPE), None)
+    if known is not None:
+        raw_type = known
+    elif last in ("int", "unsigned int", "unsigned long", "long") and len(chain) == 1:
+        raw_type = raw_type_of(last, name)
+    # The width of a number is told by its type, and not every name has one to see.
+    return (c_type if width_bits(c_type) == bits else plain_type(last)), raw_type
