@@ -9,16 +9,22 @@ import sys
 import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TextIO
 
 import click
 
 from clew.api.description import FILTERS
 from clew.cli.console import escape_control, say
+from clew.cli.light_numpy import prepare_numpy
 
 if TYPE_CHECKING:
+    from clew.api.descriptions import Descriptions
     from clew.cli.api_teller import Teller
     from clew.sessions.api_calls import ApiLog
+    from clew.sessions.api_counts import ApiCounts
+    from clew.sessions.api_functions import FunctionChoice
+    from clew.sessions.call_tables import CallTables
+    from clew.sessions.call_world import LiveWorld
     from clew.sessions.session import Session
 
 __all__ = ["command"]
@@ -107,15 +113,12 @@ def command(
         raise click.UsageError("a command behind --, or a process by --pid")
     if duration is not None and pid is None:
         raise click.UsageError("--duration is for --pid")
+    prepare_numpy()
     import clew
     from clew.api.reading import load_built_in
     from clew.cli.api_teller import Teller, Telling
-    from clew.cli.calls_text import print_counts
     from clew.sessions.api_calls import ApiLog
-    from clew.sessions.api_counts import ApiCounts, count_calls
     from clew.sessions.api_functions import FunctionChoice, parse_pattern
-    from clew.sessions.call_tables import CallTables
-    from clew.sessions.call_world import LiveWorld
 
     descriptions = load_built_in(files)
     choice = FunctionChoice([parse_pattern(text) for text in patterns], descriptions) if patterns else None
@@ -126,10 +129,10 @@ def command(
             session = stack.enter_context(clew.spawn(list(command_line), mode=mode, output=trace))
         else:
             session = stack.enter_context(clew.attach_session(pid, mode=mode, output=trace))
-        tables = None if trace is None else CallTables(descriptions, session.pid)
+        tables = None if trace is None else _open_tables(session, descriptions)
         end = None if duration is None else time.monotonic() + duration
         # Added up in the program itself, without a word of single calls.
-        counted = ApiCounts(session, descriptions, filters) if counts and trace is None else None
+        counted = _count(session, descriptions, filters) if counts and trace is None else None
         log = None
         if counted is None:
             # Functions alone, unless kinds of system calls are asked for besides.
@@ -138,30 +141,61 @@ def command(
         teller = None
         if not counts:
             telling = Telling(limit, failed, as_json, has_names, paths, numbers)
-            world = LiveWorld(session, descriptions) if telling.needs_world else None
+            world = _open_world(session, descriptions) if telling.needs_world else None
             teller = Teller(out, descriptions, telling, world)
         if pid is None:
             session.resume()
         status = _tell_all(session, log, teller, end, is_left=pid is not None)
-        if counted is not None:
-            print_counts(out, counted.read(), failed=failed)
         if tables is not None and log is not None:
             session.detach()
             tables.write(session.trace, log.batches)
-            if counts:
-                print_counts(out, count_calls(session.trace), failed=failed)
+        if counts:
+            _print_counts(out, counted, session, failed=failed)
     if choice is not None:
-        for names, why in (
-            (choice.undescribed, "without a description"),
-            (choice.indirect, "chosen when they are bound"),
-        ):
-            if names:
-                some = ", ".join(sorted(names)[:_MOST_NAMED]) + (", ..." if len(names) > _MOST_NAMED else "")
-                say(escape_control(f"{len(names)} functions {why}: {some}"))
+        _say_of(choice)
     if pid is not None:
         return 0
     # As shells have it: 128 and the signal's number.
     return status if status >= 0 else 128 - status
+
+
+# What only some calls of this need is imported there: a start of short programs should not take long.
+
+
+def _open_tables(session: Session, descriptions: Descriptions) -> CallTables:
+    from clew.sessions.call_tables import CallTables
+
+    return CallTables(descriptions, session.pid)
+
+
+def _open_world(session: Session, descriptions: Descriptions) -> LiveWorld:
+    from clew.sessions.call_world import LiveWorld
+
+    return LiveWorld(session, descriptions)
+
+
+def _count(session: Session, descriptions: Descriptions, filters: tuple[str, ...]) -> ApiCounts:
+    from clew.sessions.api_counts import ApiCounts
+
+    return ApiCounts(session, descriptions, filters)
+
+
+def _print_counts(out: TextIO, counted: ApiCounts | None, session: Session, *, failed: bool) -> None:
+    from clew.cli.calls_text import print_counts
+    from clew.sessions.api_counts import count_calls
+
+    print_counts(out, count_calls(session.trace) if counted is None else counted.read(), failed=failed)
+
+
+def _say_of(choice: FunctionChoice) -> None:
+    """Which functions are told without much, or not at all."""
+    for names, why in (
+        (choice.undescribed, "without a description"),
+        (choice.indirect, "chosen when they are bound"),
+    ):
+        if names:
+            some = ", ".join(sorted(names)[:_MOST_NAMED]) + (", ..." if len(names) > _MOST_NAMED else "")
+            say(escape_control(f"{len(names)} functions {why}: {some}"))
 
 
 def _tell_all(session: Session, log: ApiLog | None, teller: Teller | None, end: float | None, *, is_left: bool) -> int:
