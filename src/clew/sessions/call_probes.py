@@ -83,7 +83,6 @@ class CallProbes:
         self._target = target
         self._places: Places | None = None
         self._by_number: dict[int, CallProbe] = {}
-        self._known: dict[tuple[tuple[str, ...], str | None, bool, bool, bool], Wanted] = {}
         self._answer: Callable[[Asking], None] = Asking.let_go
         self.delivery: Delivery[Stop | Asking] = Delivery(self._deal_with, lambda one: one.let_go())
         self._lane = VisitLane(self.delivery.fail)
@@ -272,10 +271,6 @@ class CallProbes:
         target = self._target
         if place.is_system_call and not keeps_types:
             raise UsageError(f"{place.text}: no thread stops in a system call; it is logged, or added up")
-        capture = tuple([capture] if isinstance(capture, str) else capture)
-        key = capture, condition, has_returned, keeps_types, place.is_system_call
-        if key in self._known:
-            return place, self._known[key]
         machine = target.machine(of_system_calls=place.is_system_call)
         wanted = Wanted(capture, condition, machine, target.images, has_returned=has_returned, keeps_types=keeps_types)
         # Here, since debugging information may take its time, and threads are stopped where places are added.
@@ -284,9 +279,6 @@ class CallProbes:
                 wanted.prepare(target.pid, address)
         if keeps_types:
             wanted.kinds()
-        if not wanted.is_placed:
-            # The same everywhere: of all system calls few are captured unlike any other.
-            self._known[key] = wanted
         return place, wanted
 
     def open_places(self, control: Control) -> Places:
