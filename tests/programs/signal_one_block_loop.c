@@ -20,8 +20,9 @@ int main(void)
     for (int i = 0; i < 5; i++) {
         stop = 0;
         setitimer(ITIMER_REAL, &once, NULL);
-        while (!stop)
+        do
             turns++;
+        while (!stop);
         stop = 0;
         setitimer(ITIMER_REAL, &once, NULL);
         __asm__ volatile("1: cmpl $0, %0\n je 1b" ::"m"(stop) : "cc");
