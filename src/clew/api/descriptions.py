@@ -6,7 +6,7 @@ Runs in the controller. Reads nothing, and makes no text.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from fnmatch import fnmatchcase
 
 from clew.api.description import RESULT, Case, Description, Flag, FlagTable, Function, Parameter, Struct, Variants
@@ -58,6 +58,11 @@ class Descriptions:
     def struct(self, name: str | None) -> Struct | None:
         """The structure of that name; None: there is none."""
         return None if name is None else self.structs.get(name)
+
+    def system_calls_of(self, filters: Collection[str] = ()) -> list[tuple[int, Function]]:
+        """All system calls, or those of some filters, by number."""
+        told = sorted(self.system_calls.items())
+        return [(number, function) for number, function in told if not filters or function.filter in filters]
 
     def find_system_call(self, name: str) -> Function | None:
         """The system call of that name."""

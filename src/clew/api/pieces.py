@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from clew.dataclass import dataclass, field
 
-__all__ = ["Path", "Pointed", "Value", "path_text"]
+__all__ = ["Path", "Pointed", "Value", "path_text", "register_of"]
 
 Path = tuple[str | int, ...]
 """Where something is within what an argument leads to: names of members, and numbers of elements."""
@@ -34,6 +34,13 @@ class Pointed:
 
 
 Value = int | bytes | Pointed | None
+
+
+def register_of(value: Value) -> int | None:
+    """The number that an argument is, or the address, if it is there."""
+    if isinstance(value, Pointed):
+        return value.address
+    return value if isinstance(value, int) else None
 
 
 def path_text(path: Path) -> str:

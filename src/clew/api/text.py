@@ -12,7 +12,7 @@ from typing import Final
 
 from clew.api.description import RESULT, Function, Parameter
 from clew.api.descriptions import Descriptions
-from clew.api.pieces import Pointed, Value
+from clew.api.pieces import Pointed, Value, register_of
 from clew.api.scalars import name_of, number_text
 from clew.api.struct_text import Style, behind_text, pointed_text
 from clew.api.values import pointer_text, quoted, signed, unsigned, width_bits
@@ -129,7 +129,7 @@ def call_text(
     for, by index of the argument, RESULT for the result.
     """
     names = names or {}
-    registers = [_register(value) for value in values]
+    registers = [register_of(value) for value in values]
     seen = descriptions.with_values(function, registers)
     if seen.parameters is None:
         arguments = [_unknown_text(value, limit) for value in values]
@@ -166,15 +166,8 @@ def _behind(
     return f" ({', '.join(pieces)})" if pieces else ""
 
 
-def _register(value: Value) -> int | None:
-    """The number that an argument is, if one is there; variants and conditions ask for no others."""
-    if isinstance(value, Pointed):
-        return value.address
-    return value if isinstance(value, int) else None
-
-
 def _unknown_text(value: Value, limit: int | None) -> str:
     if isinstance(value, bytes):
         return quoted(value, limit)
-    number = _register(value)
+    number = register_of(value)
     return "?" if number is None else f"{unsigned(number, 64):#x}"

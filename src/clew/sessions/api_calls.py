@@ -70,12 +70,7 @@ class ApiLog:
         """All system calls; or those of `filters`; None: none. And `functions`, if there are any. `keeps`: what was
         read can be read again, all of it (`batches`). Raises CaptureError, UsageError."""
         self.descriptions = descriptions
-        wanted = None if filters is None else set(filters)
-        chosen = [
-            (number, function)
-            for number, function in sorted(descriptions.system_calls.items())
-            if wanted is not None and (not wanted or function.filter in wanted)
-        ]
+        chosen = [] if filters is None else descriptions.system_calls_of(set(filters))
         captures = [capture_of(function, descriptions) for _, function in chosen]
         wishes = [
             LogWish(f"syscall:{number}", capture.expressions, has_returned=capture.returns)

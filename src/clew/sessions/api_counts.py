@@ -39,12 +39,7 @@ class ApiCounts:
     """Of the system calls of a session's target, all of them, or those of `filters`."""
 
     def __init__(self, session: Session, descriptions: Descriptions, filters: Iterable[str] = ()) -> None:
-        wanted = set(filters)
-        chosen = [
-            (number, function)
-            for number, function in sorted(descriptions.system_calls.items())
-            if not wanted or function.filter in wanted
-        ]
+        chosen = descriptions.system_calls_of(set(filters))
         self._functions = [function for _, function in chosen]
         # What does not return is counted when it begins.
         returning = AggregateWish([_HAS_FAILED], _DURATION, None, 2, has_histogram=False)

@@ -15,7 +15,8 @@ import pyarrow as pa
 from clew.api.description import RESULT
 from clew.api.descriptions import Descriptions
 from clew.api.entities.scene import Touch
-from clew.api.text import Pointed, Value, argument_text, result_text
+from clew.api.pieces import Value, register_of
+from clew.api.text import argument_text, result_text
 from clew.sessions.call_places import find_places
 from clew.sessions.call_world import CallWorld, Process, Processes
 from clew.store.appending import append_tables
@@ -90,10 +91,7 @@ class Filling:
 
     def _row(self, call: ApiCall, process: Process) -> dict[str, Any]:
         is_system_call = bool(call.function.numbers)
-        registers = [value.address if isinstance(value, Pointed) else value for value in call.values]
-        seen = self._descriptions.with_values(
-            call.function, [one if isinstance(one, int) else None for one in registers]
-        )
+        seen = self._descriptions.with_values(call.function, [register_of(value) for value in call.values])
         told = "" if call.result is None else result_text(seen, call.result, self._descriptions)
         error = told.split()[1] if call.has_failed and len(told.split()) > 1 else None
         return {
@@ -127,9 +125,9 @@ class Filling:
             if parameter.index == RESULT:
                 continue
             value = values[parameter.index] if parameter.index < len(values) else None
-            number = value.address if isinstance(value, Pointed) else value
+            number = register_of(value)
             told: dict[str, Any] = {"name": parameter.name, "type": parameter.c_type}
-            if isinstance(number, int):
+            if number is not None:
                 told["value"] = hex(number & 0xFFFFFFFFFFFFFFFF) if parameter.is_pointer else number
             told["text"] = argument_text(parameter, value, self._descriptions, limit=_TEXT_BYTES)
             yield told

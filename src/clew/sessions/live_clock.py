@@ -40,13 +40,18 @@ class LiveClock:
 
     def to_time(self, tsc: Array) -> pa.Array:
         """Nanoseconds since 1970, i64, of time stamps (u64)."""
+        return pa.array(self.to_ns(tsc))
+
+    def to_ns(self, tsc: Array) -> Array:
+        """The same as an array."""
         while self._last[1] - self._first[1] < _SHORTEST_NS:
             time.sleep(_SHORTEST_NS / 1e9)
             self.note()
         start_tsc, start_ns = self._first
         ns_per_tick = (self._last[1] - start_ns) / (self._last[0] - start_tsc)
         elapsed = (tsc - np.uint64(start_tsc)).astype(np.int64) * ns_per_tick
-        return pa.array(elapsed.astype(np.int64) + start_ns + self._since_1970_ns)
+        ns: Array = elapsed.astype(np.int64) + start_ns + self._since_1970_ns
+        return ns
 
 
 def _read_both() -> tuple[int, int]:

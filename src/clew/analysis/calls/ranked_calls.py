@@ -14,9 +14,8 @@ import pyarrow.compute as pc
 from clew.analysis.calls.entities import EntityTable
 from clew.store.trace import Trace
 
-__all__ = ["CALL_RANKINGS", "rank_calls", "rank_entities"]
+__all__ = ["rank_calls", "rank_entities"]
 
-CALL_RANKINGS: Final = ("api", "syscall", "entity")
 Row = dict[str, Any]
 
 _BY: Final = ["pid", "kind", "library", "name"]

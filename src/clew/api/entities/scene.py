@@ -13,7 +13,7 @@ from clew.api.description import RESULT, Condition, Effect, Function, Parameter
 from clew.api.descriptions import Descriptions
 from clew.api.entities.slots import Slot, Slots
 from clew.api.members import members_of
-from clew.api.pieces import Pointed, Value
+from clew.api.pieces import Pointed, Value, register_of
 from clew.api.values import signed
 from clew.dataclass import dataclass
 
@@ -66,8 +66,7 @@ class Scene:
     def __init__(self, world: World, descriptions: Descriptions, call: Told) -> None:
         self.world, self.things, self.call = world, world.things, call
         self._descriptions = descriptions
-        values = [value.address if isinstance(value, Pointed) else value for value in call.values]
-        self._registers = [value if isinstance(value, int) else None for value in values]
+        self._registers = [register_of(value) for value in call.values]
         self.function = descriptions.with_values(call.function, self._registers)
         self.holder = world.holder(call.pid, call.begin_ns)
         self.failed = call.function.has_failed(call.result)

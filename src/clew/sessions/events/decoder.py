@@ -14,7 +14,6 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from clew.binary.path_codec import read_time_stamp
 from clew.protocol._generated import EVENT_RECORD, FRAGMENT_RECORD, IMAGE_RECORD, RECORD_BYTES, RecordKind
 from clew.protocol.codec import FlowKind
 from clew.protocol.codec_layouts import FLOW_EVENT
@@ -29,6 +28,7 @@ from clew.sessions.events.gates import NO_GATES, Gates
 from clew.sessions.events.live_code import LiveCode
 from clew.sessions.events.row_pool import RowPool
 from clew.sessions.events.thread_flow import ThreadFlow
+from clew.sessions.live_clock import LiveClock
 
 __all__ = ["Decoder"]
 
@@ -348,18 +348,14 @@ def _pick(records: Array, kind: RecordKind, dtype: np.dtype[np.void]) -> Array:
 
 
 class _StampClock:
-    """Time stamps as times of day, by two looks at both clocks that lie as far apart as there were."""
+    """Time stamps of events as times of day."""
 
     def __init__(self) -> None:
-        self._first = self._last = read_time_stamp(), time.time_ns()
-        self._ns_per_tick = 0.0
+        self._clock = LiveClock()
 
     def note(self) -> None:
-        """Look again."""
-        self._last = read_time_stamp(), time.time_ns()
-        ticks = self._last[0] - self._first[0]
-        if ticks > 0:
-            self._ns_per_tick = (self._last[1] - self._first[1]) / ticks
+        """Look at the clocks again."""
+        self._clock.note()
 
     def set_times(self, rows: Array, before_ns: int) -> int:
         """Make times of day of the time stamps of events, none before `before_ns`; the last one."""
@@ -370,7 +366,6 @@ class _StampClock:
 
     def to_ns(self, tsc: Array) -> Array:
         """Nanoseconds since 1970 (u64) of time stamps; of 0, which is none, 0."""
-        ticks = (tsc - np.uint64(self._first[0] & (1 << 64) - 1)).view(np.int64)
-        ns: Array = (ticks * self._ns_per_tick).astype(np.int64) + self._first[1]
+        ns = self._clock.to_ns(tsc)
         ns[tsc == 0] = 0
         return ns.view(np.uint64)
