@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0xff, 0xa7, 0xce, 0x07, 0x61, 0x53, 0xdc, 0xbf, 0xa5, 0x70, 0x5a, 0xf2, 0x2e, 0x50, 0xf0, 0x1f, 0xfa, 0xf6, 0x4c,
-    0x7c, 0xc4, 0xd0, 0xac, 0x45, 0x9c, 0xb1, 0xaf, 0x1a, 0xc4, 0xa5, 0x7b, 0x6f,
+    0xf7, 0x86, 0x3d, 0xb7, 0x3d, 0x06, 0xbb, 0x9f, 0x5b, 0x4c, 0xee, 0x9b, 0x1f, 0xc5, 0x77, 0x3e, 0xba, 0x7b, 0x03,
+    0xe3, 0x2f, 0xb1, 0x32, 0x81, 0xbb, 0xde, 0x76, 0x89, 0xb6, 0xc1, 0x8b, 0x06,
 ];
 /// the least that is mapped at once
 pub const PAGE_BYTES: u64 = 0x1000;
@@ -71,9 +71,15 @@ pub const MAX_CAPTURE_TEXT: u64 = 0x1000;
 /// bytes of the values that are bytes, of all forms at one address
 pub const MAX_CAPTURE_TEXTS: u64 = 0x10000;
 /// fields of a capture that opens a call: what is kept until it returns
-pub const MAX_KEPT_VALUES: u64 = 0xa;
+pub const MAX_KEPT_VALUES: u64 = 0x1a;
 /// CapturePlace.pc: from here on it is taken at system calls, whose number is the rest; no code lies there
 pub const CALL_PLACES: u64 = 0xfff0000000000000;
+/// CaptureRecord.number has this bit: of a call that is over and has not returned; of its fields only those are there
+/// that were kept, and when it began
+pub const CAPTURE_LEFT: u64 = 0x40000000;
+/// the same: of a call that is over if the process executes the program that it is about to execute; with capture_left:
+/// it has not, and the call goes on
+pub const CAPTURE_EXECUTING: u64 = 0x80000000;
 /// CapturePlace.call_kind: the greatest
 pub const MAX_CALL_KINDS: u64 = 0xffff;
 /// bytes of a thread's name, as the kernel keeps it
@@ -416,12 +422,13 @@ pub mod capture_type {
 /// missing: of memory that can't be read, of a division by 0, and of what is made of a missing one. constant:
 /// immediate. register, vector: number immediate of the architecture's; of a vector register the low half, or, for an
 /// f32, the lower half of that. context: CaptureContext. load: memory at a. string: bytes at a up to a zero byte,
-/// immediate at most. bytes: b bytes at a, immediate at most. literal: bytes of the program's data, from the
-/// immediate's lower half on, as many as its upper half says. convert: a, which is of type immediate. add to
-/// complement: arithmetic of type, which both operands are of. equal to less_equal: 1 or 0, an i32, of operands of
-/// type. logical_and, logical_or, logical_not: of i32; what the left one decides does not ask the right one.
-/// text_equal: 1 or 0. kept: of a call that has returned, the field that was kept when it began, of the number that the
-/// immediate's lower half is; of bytes as many as its upper half says, at most; missing elsewhere.
+/// immediate at most. bytes: b bytes at a, immediate at most. words: words of 8 bytes at a up to one that is 0,
+/// immediate bytes at most, a multiple of 8. literal: bytes of the program's data, from the immediate's lower half on,
+/// as many as its upper half says. convert: a, which is of type immediate. add to complement: arithmetic of type, which
+/// both operands are of. equal to less_equal: 1 or 0, an i32, of operands of type. logical_and, logical_or,
+/// logical_not: of i32; what the left one decides does not ask the right one. text_equal: 1 or 0. kept: of a call that
+/// has returned, the field that was kept when it began, of the number that the immediate's lower half is; of bytes as
+/// many as its upper half says, at most; missing elsewhere.
 pub mod capture_operation {
     pub const CONSTANT: u8 = 0;
     pub const REGISTER: u8 = 1;
@@ -453,13 +460,16 @@ pub mod capture_operation {
     pub const LOGICAL_NOT: u8 = 27;
     pub const TEXT_EQUAL: u8 = 28;
     pub const KEPT: u8 = 29;
+    pub const WORDS: u8 = 30;
 }
 
 /// What a capture may ask about the place beside registers and memory: thread, process, processor, nanoseconds of
 /// CLOCK_MONOTONIC, how many calls are open, the thread's name; and its thread pointer, from which its thread-local
 /// variables are found: the word that it points at, which by the ABI is itself. duration: of a call that has returned,
-/// nanoseconds since it began; missing elsewhere, and where a thread may be refused the time stamp counter. behind: the
-/// mark of the instruction that the thread comes from (PieceKind), if it has one, or something else.
+/// nanoseconds since it began; missing elsewhere, and where a thread may be refused the time stamp counter. began: of
+/// such a call, and of one that is over otherwise, the time stamp counter when it began. frame: of such calls, the
+/// stack pointer in front of the function, or 8 below that of the system call. behind: the mark of the instruction that
+/// the thread comes from (PieceKind), if it has one, or something else.
 pub mod capture_context {
     pub const TID: u8 = 0;
     pub const PID: u8 = 1;
@@ -470,6 +480,8 @@ pub mod capture_context {
     pub const THREAD_POINTER: u8 = 6;
     pub const DURATION: u8 = 7;
     pub const BEHIND: u8 = 8;
+    pub const BEGAN: u8 = 9;
+    pub const FRAME: u8 = 10;
 }
 
 /// What is done where a capture's condition holds: a CaptureRecord is written; or the thread stops (RequestKind.hold);
@@ -735,8 +747,9 @@ pub struct CapturePlace {
     /// action call: of which kind the call is; any other: 0, or the kind of the calls behind which it is taken. A
     /// number is never used for another form (written by: controller:live)
     pub call_kind: u32,
-    /// zero (written by: controller:live)
-    pub reserved: u32,
+    /// 1: of calls of call_kind, and they are recorded: those, too, that are over without having returned
+    /// (capture_left) (written by: controller:live)
+    pub tells_left: u32,
 }
 const _: () = assert!(core::mem::size_of::<CapturePlace>() == 40);
 const _: () = assert!(core::mem::offset_of!(CapturePlace, pc) == 0);
@@ -750,7 +763,7 @@ const _: () = assert!(core::mem::offset_of!(CapturePlace, table_rows_log2) == 29
 const _: () = assert!(core::mem::offset_of!(CapturePlace, table_has_values) == 30);
 const _: () = assert!(core::mem::offset_of!(CapturePlace, table_has_histograms) == 31);
 const _: () = assert!(core::mem::offset_of!(CapturePlace, call_kind) == 32);
-const _: () = assert!(core::mem::offset_of!(CapturePlace, reserved) == 36);
+const _: () = assert!(core::mem::offset_of!(CapturePlace, tells_left) == 36);
 
 /// In front of the rows of a table of aggregates.
 #[repr(C)]
@@ -1439,7 +1452,7 @@ pub struct CaptureRecord {
     pub pc: u64,
     /// time stamp counter (written by: runtime:thread)
     pub tsc: u64,
-    /// CapturePlace.number (written by: runtime:thread)
+    /// CapturePlace.number, and capture_left, capture_executing (written by: runtime:thread)
     pub number: u32,
     /// a bit for each field, least significant first: it is missing (written by: runtime:thread)
     pub missing: u32,

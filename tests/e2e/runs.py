@@ -9,8 +9,9 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -186,3 +187,11 @@ def read(path: Path, lost: frozenset[str] = frozenset()) -> Recorded:
     summary = summarize_trace(trace)
     assert {name for name, n in summary["losses"].items() if n} == lost, summary["losses"]
     return Recorded(trace, TraceArrays(trace), summary)
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
+    """Wait until something is so."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)

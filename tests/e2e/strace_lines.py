@@ -13,7 +13,6 @@ Call = tuple[str, str, str]
 """Name, arguments and result, as far as two runs have the same."""
 
 DIFFERENT = {
-    "execve": "what succeeds is told by nobody yet: its program is gone; strace counts the environment",
     "clone": "strace tells its arguments by name, in another order",
     "getrandom": "its bytes",
     "rt_sigreturn": "strace tells the mask, and what the register has afterwards",

@@ -97,7 +97,9 @@ class _Maker:
 
     def text(self) -> int:
         limit = self.dice.choice([1, 3, 6, 8, 40, 300])
-        choice = self.dice.randrange(3)
+        choice = self.dice.randrange(4)
+        if choice == 3:
+            return self.add(_Op.WORDS, _T.TEXT, self.address(), immediate=self.dice.choice([8, 16, 40, 304]))
         if choice == 0:
             start = self.dice.randrange(len(_DATA))
             size = self.dice.randrange(len(_DATA) - start + 1)

@@ -220,8 +220,8 @@ def test_what_can_not_be_asked_for_says_so(called: Path) -> None:
             session.log_calls("add", capture=["entry(arg1)"])
         with pytest.raises(CaptureError, match="only when a call has returned"):
             session.log_calls("add", condition="duration > 5")
-        with pytest.raises(CaptureError, match="10 values are kept at most"):
-            session.log_returns("add", capture=[f"entry(arg1 + {number})" for number in range(11)])
+        with pytest.raises(CaptureError, match="26 values are kept at most"):
+            session.log_returns("add", capture=[f"entry(arg1 + {number})" for number in range(27)])
         with pytest.raises(CaptureError, match="entry takes 1 argument"):
             session.log_returns("add", capture=["entry(arg1, arg2)"])
         with pytest.raises(UsageError, match="a call, or a return"):

@@ -7,21 +7,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import clew
 from clew.errors import ClewError, ControlError, UsageError
-
-
-def wait_until(condition: Callable[[], bool], seconds: float = 20.0) -> None:
-    """Wait until something is so."""
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+from tests.e2e.runs import wait_until
 
 
 def test_a_program_waits_runs_and_ends(called: Path, capfd: pytest.CaptureFixture[str]) -> None:

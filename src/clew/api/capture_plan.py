@@ -24,7 +24,7 @@ MAX_ARGUMENTS: Final = 6
 MAX_ROOT_ELEMENTS: Final = 64
 """Of an array that an argument leads to."""
 
-ENDED_ELEMENTS: Final = 9
+ENDED_ELEMENTS: Final = 21
 """Of an array that ends with an element of 0."""
 
 _INNER_ELEMENTS: Final = (8, 4, 2)
@@ -56,19 +56,12 @@ def root_piece(parameter: Parameter, function: Function, descriptions: Descripti
     if parameter.raw_type in ("path", "string"):
         return f"str({own}, {MAX_CAPTURE_TEXT})"
     if parameter.is_ended:
-        return f"bytes({own}, {_ended_size(own)}, {ENDED_ELEMENTS * _ADDRESS_BYTES})"
+        return f"words({own}, {ENDED_ELEMENTS})"
     found = size_of(parameter, function, descriptions, words)
     if found is None:
         return None
     size, most = found
     return f"bytes({own}, {size})" if size.isdecimal() or most is None else f"bytes({own}, {size}, {most})"
-
-
-def _ended_size(address: str) -> str:
-    """How many bytes an array of addresses has in front of one that is 0. What is behind that is not asked for."""
-    loads = [f"*(u64*)({_at(address, _ADDRESS_BYTES * index)}) != 0" for index in range(ENDED_ELEMENTS)]
-    are_there = (" && ".join(loads[: index + 1]) for index in range(ENDED_ELEMENTS))
-    return f"{_ADDRESS_BYTES}*({'+'.join(f'({one})' for one in are_there)})"
 
 
 def size_of(
@@ -133,6 +126,8 @@ def inner_pieces(
         return
     count = _said(parameter.count, function, words)
     n_elements = min(parameter.elements or _INNER_ELEMENTS[0], _INNER_ELEMENTS[0])
+    if parameter.is_ended:
+        n_elements = ENDED_ELEMENTS - 1
     if count is not None:
         count = f"(u32){count}"
     yield from walk.elements(struct, address, n_elements, count, (), 0)

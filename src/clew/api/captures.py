@@ -21,8 +21,10 @@ from clew.protocol._constants import MAX_CAPTURE_FIELDS, MAX_CAPTURE_TEXT, MAX_K
 
 __all__ = ["CallCapture", "capture_of"]
 
+_OF_CALLS: Final = ("retval", "began", "frame")
+"""The last expressions of what returns."""
 _MAX_INNER: Final = 12
-"""How much is read at most of that to which the structures of a call lead."""
+"""How much is read at most of that to which the structures of a call lead; of an array up to a zero all there is."""
 
 
 @dataclass(frozen=True)
@@ -53,11 +55,13 @@ class CallCapture:
 
     def values_of(
         self, fields: Sequence[int | bytes | float | None]
-    ) -> tuple[tuple[Value, ...], int | None, int | None]:
-        """The values of the arguments, the result and the duration in nanoseconds, out of the fields in their order."""
+    ) -> tuple[tuple[Value, ...], int | None, int | None, int | None]:
+        """The values of the arguments, the result, when it began, and where the stack was then, out of the fields in
+        their order. Without a result it has not returned: then nothing is there that was to be taken behind it."""
         registers = [_number(value) for value in fields[: self.n_arguments]]
         values: list[Value] = list(registers)
-        result, duration = (_number(value) for value in fields[-2:]) if self.returns else (None, None)
+        told = fields[-len(_OF_CALLS) :] if self.returns else (None,) * len(_OF_CALLS)
+        result, began, frame = (_number(value) for value in told)
         has_failed = self.function.has_failed(result)
         found: dict[int, dict[tuple[bool, Path], bytes]] = {}
         for one in self.taken:
@@ -70,7 +74,7 @@ class CallCapture:
             address = registers[index]
             if address is not None:
                 values[index] = self._pointed(self.function.arguments[index], address, pieces, registers, result)
-        return tuple(values), result, duration
+        return tuple(values), result, began, frame
 
     def _pointed(
         self,
@@ -144,7 +148,8 @@ def capture_of(function: Function, descriptions: Descriptions) -> CallCapture:
         (plan.add_returned if is_answer else plan.add_begun)(index, (), text, is_sure=False)
     for parameter in arguments:
         words = returned if _is_answer(parameter) else begun
-        pieces = list(inner_pieces(parameter, function, descriptions, words))[:_MAX_INNER]
+        most = ENDED_ELEMENTS if parameter.is_ended else _MAX_INNER
+        pieces = list(inner_pieces(parameter, function, descriptions, words))[:most]
         later = list(inner_pieces(parameter, function, descriptions, returned))
         for (path, text), (_, late_text) in zip(pieces, later, strict=False):
             if _is_answer(parameter):
@@ -156,7 +161,7 @@ def capture_of(function: Function, descriptions: Descriptions) -> CallCapture:
         for one in arguments
         if one.is_array and (struct := descriptions.struct(one.struct)) is not None
     }
-    expressions = (*plan.expressions, *(("retval", "duration") if returns else ()))
+    expressions = (*plan.expressions, *(_OF_CALLS if returns else ()))
     return CallCapture(function, expressions, returns, n_arguments, tuple(plan.taken), sizes)
 
 
@@ -191,7 +196,6 @@ class _Plan:
             self._add(index, path, text, is_answer=True, is_sure=is_sure)
 
     def _add(self, index: int, path: Path, text: str, *, is_answer: bool, is_sure: bool) -> None:
-        # Behind them are the result and the duration.
-        if len(self.expressions) < MAX_CAPTURE_FIELDS - 2:
+        if len(self.expressions) < MAX_CAPTURE_FIELDS - len(_OF_CALLS):
             self.taken.append(_Taken(index, len(self.expressions), path, is_answer, is_sure))
             self.expressions.append(text)

@@ -290,7 +290,8 @@ class Function:
     """A function, or a system call where `numbers`, by architecture, has any.
 
     `parameters` are in the order of their indexes, the result last; None: nobody knows them. `since` is the version
-    of the kernel or library that has it first.
+    of the kernel or library that has it first. `unreturned` is the result of a call that does not return since the
+    process executes another program.
     """
 
     name: str
@@ -302,6 +303,7 @@ class Function:
     since: str | None = None
     variants: Variants | None = None
     effects: tuple[Effect, ...] = ()
+    unreturned: int | None = None
 
     def has_failed(self, result: int | None) -> bool:
         """Whether a result, with its sign, says by itself that the call failed: only those of system calls do."""

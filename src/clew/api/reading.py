@@ -188,6 +188,7 @@ def _function(said: dict[str, Any]) -> Function:
         said.get("Since"),
         _variants(said["Variants"]) if "Variants" in said else None,
         tuple(_effect(effect) for effect in said.get("Effects", ())),
+        said.get("Unreturned"),
     )
 
 

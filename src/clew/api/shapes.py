@@ -114,6 +114,7 @@ FUNCTION: Final = {
     "Label": _TEXT,
     "Since": _TEXT,
     "Error": Key(str, words=ERROR_CONVENTIONS),
+    "Unreturned": Key(int),
     "Parameters": Key(list),
     "Variants": Key(dict),
     "Effects": Key(list),

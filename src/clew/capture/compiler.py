@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from clew.capture.builder import I32, I64, U64, FormBuilder, Made
-from clew.capture.form import CONTEXT_TYPES, MAX_BYTES, Form, check_form
+from clew.capture.form import CONTEXT_TYPES, MAX_BYTES, WORD_BYTES, Form, check_form
 from clew.capture.grammar import parse
 from clew.capture.machine import Machine
 from clew.capture.objects import Objects
@@ -49,6 +49,7 @@ _Op, _Type = CaptureOperation, CaptureType
 _ARGUMENT: Final = re.compile(r"(f?)arg([1-9][0-9]?)")
 _UNNAMED: Final = (CaptureContext.THREAD_POINTER, CaptureContext.BEHIND)
 _WORDS: Final = {what.name.lower(): what for what in CaptureContext if what not in _UNNAMED}
+_OF_CALLS: Final = (CaptureContext.DURATION, CaptureContext.BEGAN, CaptureContext.FRAME)
 _ARITHMETIC: Final = {
     "+": _Op.ADD,
     "-": _Op.SUBTRACT,
@@ -196,8 +197,8 @@ class _Compiler:
                 return self._convert(self._register(machine.result, node.at), CType(_Type.I64))
             if name in _WORDS:
                 what = _WORDS[name]
-                if what == CaptureContext.DURATION and self._entry is None:
-                    raise self._error("duration is known only when a call has returned", node.at)
+                if what in _OF_CALLS and self._entry is None:
+                    raise self._error(f"{name} is known only when a call has returned", node.at)
                 return self._add(_Op.CONTEXT, CType(CONTEXT_TYPES.get(what, _Type.U32)), immediate=what)
         if name in machine.registers or node.is_register or self._is_vector(name):
             return self._register(name, node.at)
@@ -251,11 +252,10 @@ class _Compiler:
     def _call(self, node: Call) -> Made:
         if node.function == "entry":
             return self._from_entry(node)
-        wanted = {"str": (1, 2), "bytes": (2, 3)}.get(node.function)
+        wanted = {"str": (1, 2), "bytes": (2, 3), "words": (2, 2)}.get(node.function)
         if wanted is None:
-            raise self._error(
-                f"{node.function}: no such function; there is str(p[, max]), bytes(p, n[, max]), entry(x)", node.at
-            )
+            there = "str(p[, max]), bytes(p, n[, max]), words(p, max), entry(x)"
+            raise self._error(f"{node.function}: no such function; there is {there}", node.at)
         least, most = wanted
         if not least <= len(node.arguments) <= most:
             raise self._error(
@@ -265,6 +265,9 @@ class _Compiler:
         if node.function == "str":
             limit = self._limit(node.arguments[1]) if len(node.arguments) == 2 else DEFAULT_STRING_BYTES
             return self._add(_Op.STRING, CType(_Type.TEXT), address.number, immediate=limit)
+        if node.function == "words":
+            limit = self._limit(node.arguments[1], WORD_BYTES)
+            return self._add(_Op.WORDS, CType(_Type.TEXT), address.number, immediate=limit * WORD_BYTES)
         size = self._pointer(self._make(node.arguments[1]), node.at)
         constant = self.builder.instructions[size.number]
         limit = self._limit(node.arguments[2]) if len(node.arguments) == 3 else MAX_BYTES
@@ -272,10 +275,11 @@ class _Compiler:
             limit = min(constant.immediate, limit)
         return self._add(_Op.BYTES, CType(_Type.TEXT), address.number, size.number, max(limit, 1))
 
-    def _limit(self, node: Node) -> int:
-        if isinstance(node, Number) and isinstance(node.value, int) and 0 < node.value <= MAX_BYTES:
+    def _limit(self, node: Node, size: int = 1) -> int:
+        if isinstance(node, Number) and isinstance(node.value, int) and 0 < node.value <= MAX_BYTES // size:
             return node.value
-        raise self._error(f"the most bytes of a string are a number from 1 to {MAX_BYTES}", node.at)
+        what = "bytes of a string" if size == 1 else "words"
+        raise self._error(f"the most {what} are a number from 1 to {MAX_BYTES // size}", node.at)
 
     def _unary(self, node: Unary) -> Made:
         if node.operator == "cast":

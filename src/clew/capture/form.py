@@ -28,17 +28,29 @@ from clew.protocol._constants import (
 )
 from clew.protocol.layout import row_of
 
-__all__ = ["CONTEXT_TYPES", "MAX_BYTES", "MAX_INSTRUCTIONS", "CaptureRoom", "Form", "Instruction", "check_form"]
+__all__ = [
+    "CONTEXT_TYPES",
+    "MAX_BYTES",
+    "MAX_INSTRUCTIONS",
+    "WORD_BYTES",
+    "CaptureRoom",
+    "Form",
+    "Instruction",
+    "check_form",
+]
 
 MAX_INSTRUCTIONS: Final = MAX_CAPTURE_OPERATIONS
 MAX_BYTES: Final = MAX_CAPTURE_TEXT
 """Of one value that is bytes, and of the data."""
+WORD_BYTES: Final = 8
 
 CONTEXT_TYPES: Final = {
     CaptureContext.COMM: CaptureType.TEXT,
     CaptureContext.TIME: CaptureType.U64,
     CaptureContext.THREAD_POINTER: CaptureType.U64,
     CaptureContext.DURATION: CaptureType.U64,
+    CaptureContext.BEGAN: CaptureType.U64,
+    CaptureContext.FRAME: CaptureType.U64,
 }
 """Of what is known of a place: the types; of all else u32."""
 
@@ -191,7 +203,7 @@ def _find_fault(form: Form, number: int, one: Instruction) -> str:
         return "an operand is not there yet"
     types = [form.instructions[operand].result for operand in operands]
     is_text = kind == CaptureType.TEXT
-    if operation in (_Op.STRING, _Op.BYTES, _Op.LITERAL):
+    if operation in (_Op.STRING, _Op.BYTES, _Op.WORDS, _Op.LITERAL):
         if not is_text:
             return "bytes are of type text"
         if any(found != CaptureType.U64 for found in types):
@@ -199,6 +211,8 @@ def _find_fault(form: Form, number: int, one: Instruction) -> str:
         start, size = one.immediate & 0xFFFFFFFF, one.immediate >> 32
         if operation == _Op.LITERAL:
             return "" if start + size <= len(form.data) else "its bytes are not in the data"
+        if operation == _Op.WORDS and one.immediate % WORD_BYTES:
+            return "words are of eight bytes"
         return "" if 0 < one.immediate <= MAX_BYTES else f"from 1 to {MAX_BYTES} bytes are taken"
     if operation == _Op.TEXT_EQUAL:
         return "" if types == [CaptureType.TEXT] * 2 else "both operands are bytes"
@@ -240,13 +254,13 @@ def _find_fault_of_context(one: Instruction) -> str:
 def _count_operands(operation: CaptureOperation) -> int:
     if operation in (_Op.CONSTANT, _Op.REGISTER, _Op.VECTOR, _Op.CONTEXT, _Op.LITERAL, _Op.KEPT):
         return 0
-    if operation in (_Op.LOAD, _Op.STRING, _Op.CONVERT, _Op.NEGATE, _Op.COMPLEMENT, _Op.LOGICAL_NOT):
+    if operation in (_Op.LOAD, _Op.STRING, _Op.WORDS, _Op.CONVERT, _Op.NEGATE, _Op.COMPLEMENT, _Op.LOGICAL_NOT):
         return 1
     return 2
 
 
 def _count_text_bytes(one: Instruction) -> int:
-    if one.operation in (_Op.STRING, _Op.BYTES):
+    if one.operation in (_Op.STRING, _Op.BYTES, _Op.WORDS):
         return one.immediate + 7 & -8
     if one.operation == _Op.KEPT:
         return (one.immediate >> 32) + 7 & -8

@@ -11,7 +11,7 @@ import struct
 from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
-from clew.capture.form import Form, Instruction
+from clew.capture.form import WORD_BYTES, Form, Instruction
 from clew.capture.types import SIZES, is_float, is_signed
 from clew.protocol._constants import CaptureContext, CaptureOperation, CaptureType
 
@@ -89,6 +89,8 @@ def _do(form: Form, one: Instruction, values: Sequence[Value], place: Place) -> 
             return _load(place, a, kind)
         case _Op.STRING:
             return _read_string(place, a, one.immediate)
+        case _Op.WORDS:
+            return _read_words(place, a, one.immediate)
         case _Op.CONVERT:
             return _convert(a, kind)
         case _Op.NEGATE:
@@ -113,6 +115,18 @@ def _do(form: Form, one: Instruction, values: Sequence[Value], place: Place) -> 
         case _Op.LESS_EQUAL:
             return int(a <= b)
     return _float_arithmetic(operation, a, b, kind) if is_float(kind) else _arithmetic(operation, a, b, kind)
+
+
+def _read_words(place: Place, address: int, limit_bytes: int) -> bytes | None:
+    found = b""
+    while len(found) < limit_bytes:
+        word = place.read((address + len(found)) & (1 << 64) - 1, WORD_BYTES)
+        if len(word) < WORD_BYTES:
+            return None
+        if not any(word):
+            break
+        found += word
+    return found
 
 
 def _arithmetic(operation: CaptureOperation, a: int, b: int, kind: CaptureType) -> Value:

@@ -201,8 +201,8 @@ def _say_of(choice: FunctionChoice) -> None:
 def _tell_all(session: Session, log: ApiLog | None, teller: Teller | None, end: float | None, *, is_left: bool) -> int:
     """Tell all calls until the program has ended, or until `end` or Ctrl-C where it is left; the exit status."""
 
-    def tell() -> None:
-        calls = [] if log is None else log.read()
+    def tell(*, is_last: bool = False) -> None:
+        calls = [] if log is None else log.read(is_last=is_last)
         if teller is not None:
             teller.tell(calls)
 
@@ -215,5 +215,8 @@ def _tell_all(session: Session, log: ApiLog | None, teller: Teller | None, end: 
     except KeyboardInterrupt:
         if not is_left:
             raise
-        tell()
+    if is_left:
+        # Calls that threads are in are told as they are left.
+        session.detach()
+    tell(is_last=True)
     return status or 0

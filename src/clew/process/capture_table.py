@@ -34,6 +34,8 @@ class CaptureRow:
     form: bytes
     table: TableShape | None = None
     call_kind: int = 0
+    tells_left: bool = False
+    """Of calls, and they are recorded: those, too, that are over without having returned."""
 
 
 class CaptureTable:
@@ -105,6 +107,7 @@ class CaptureTable:
                 form_start=start,
                 form_bytes=len(row.form),
                 call_kind=row.call_kind,
+                tells_left=row.tells_left,
                 **table,
             )
         self._n_written = len(self.rows)

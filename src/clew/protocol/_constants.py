@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("ffa7ce076153dcbfa5705af22e50f01ffaf64c7cc4d0ac459cb1af1ac4a57b6f")
+SCHEMA_HASH: Final = bytes.fromhex("f7863db73d06bb9f5b4cee9b1fc5773eba7b03e32fb13281bbde7689b6c18b06")
 
 CONTAINER_MAGIC: Final = 3544686211845344323
 """what a container begins with: CLDATA11"""
@@ -86,10 +86,18 @@ MAX_CAPTURE_TEXT: Final = 4096
 """bytes of one value that is bytes, and of the data of all forms at one address"""
 MAX_CAPTURE_TEXTS: Final = 65536
 """bytes of the values that are bytes, of all forms at one address"""
-MAX_KEPT_VALUES: Final = 10
+MAX_KEPT_VALUES: Final = 26
 """fields of a capture that opens a call: what is kept until it returns"""
 CALL_PLACES: Final = 18442240474082181120
 """CapturePlace.pc: from here on it is taken at system calls, whose number is the rest; no code lies there"""
+CAPTURE_LEFT: Final = 1073741824
+"""CaptureRecord.number has this bit: of a call that is over and has not returned; of its fields only those are there
+that were kept, and when it began
+"""
+CAPTURE_EXECUTING: Final = 2147483648
+"""the same: of a call that is over if the process executes the program that it is about to execute; with capture_left:
+it has not, and the call goes on
+"""
 MAX_CALL_KINDS: Final = 65535
 """CapturePlace.call_kind: the greatest"""
 CAPTURE_NAME_BYTES: Final = 16
@@ -507,12 +515,13 @@ class CaptureOperation(IntEnum):
     missing: of memory that can't be read, of a division by 0, and of what is made of a missing one. constant:
     immediate. register, vector: number immediate of the architecture's; of a vector register the low half, or, for
     an f32, the lower half of that. context: CaptureContext. load: memory at a. string: bytes at a up to a zero byte,
-    immediate at most. bytes: b bytes at a, immediate at most. literal: bytes of the program's data, from the
-    immediate's lower half on, as many as its upper half says. convert: a, which is of type immediate. add to
-    complement: arithmetic of type, which both operands are of. equal to less_equal: 1 or 0, an i32, of operands of
-    type. logical_and, logical_or, logical_not: of i32; what the left one decides does not ask the right one.
-    text_equal: 1 or 0. kept: of a call that has returned, the field that was kept when it began, of the number that
-    the immediate's lower half is; of bytes as many as its upper half says, at most; missing elsewhere.
+    immediate at most. bytes: b bytes at a, immediate at most. words: words of 8 bytes at a up to one that is 0,
+    immediate bytes at most, a multiple of 8. literal: bytes of the program's data, from the immediate's lower half
+    on, as many as its upper half says. convert: a, which is of type immediate. add to complement: arithmetic of
+    type, which both operands are of. equal to less_equal: 1 or 0, an i32, of operands of type. logical_and,
+    logical_or, logical_not: of i32; what the left one decides does not ask the right one. text_equal: 1 or 0. kept:
+    of a call that has returned, the field that was kept when it began, of the number that the immediate's lower half
+    is; of bytes as many as its upper half says, at most; missing elsewhere.
     """
 
     CONSTANT = 0
@@ -545,6 +554,7 @@ class CaptureOperation(IntEnum):
     LOGICAL_NOT = 27
     TEXT_EQUAL = 28
     KEPT = 29
+    WORDS = 30
 
 
 class CaptureContext(IntEnum):
@@ -552,8 +562,9 @@ class CaptureContext(IntEnum):
     CLOCK_MONOTONIC, how many calls are open, the thread's name; and its thread pointer, from which its thread-local
     variables are found: the word that it points at, which by the ABI is itself. duration: of a call that has
     returned, nanoseconds since it began; missing elsewhere, and where a thread may be refused the time stamp
-    counter. behind: the mark of the instruction that the thread comes from (PieceKind), if it has one, or something
-    else.
+    counter. began: of such a call, and of one that is over otherwise, the time stamp counter when it began. frame:
+    of such calls, the stack pointer in front of the function, or 8 below that of the system call. behind: the mark
+    of the instruction that the thread comes from (PieceKind), if it has one, or something else.
     """
 
     TID = 0
@@ -565,6 +576,8 @@ class CaptureContext(IntEnum):
     THREAD_POINTER = 6
     DURATION = 7
     BEHIND = 8
+    BEGAN = 9
+    FRAME = 10
 
 
 class CaptureAction(IntEnum):
@@ -785,7 +798,7 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "table_has_values": (30, "<B"),
             "table_has_histograms": (31, "<B"),
             "call_kind": (32, "<I"),
-            "reserved": (36, "<I"),
+            "tells_left": (36, "<I"),
         },
     ),
     "AggregateHead": (

@@ -13,7 +13,8 @@ from clew.api.captures import CallCapture, capture_of
 from clew.api.description import Function
 from clew.api.pieces import Value
 from clew.dataclass import dataclass
-from clew.sessions.call_logs import read_together
+from clew.sessions.call_ends import CallEnds
+from clew.sessions.call_logs import CallEnd, read_together
 from clew.sessions.call_probes import LogWish
 from clew.sessions.where import Where
 
@@ -34,8 +35,9 @@ __all__ = ["ApiCall", "ApiLog"]
 class ApiCall:
     """A call of `function` by a thread, from the instruction at `pc`; of a library's, `pc` is where the function is.
 
-    It began at `time_ns`, since 1970, and took `duration_ns`; `values` are those of the arguments, `result` is as the
-    register had it. None: it does not return, or nobody knows.
+    It began at `time_ns`, since 1970, with the stack pointer at `frame`, and took `duration_ns`; `values` are those of
+    the arguments, `result` is as the register had it. None: it does not return, or has not, or nobody knows. Of what
+    has not returned `end_ns` is when it was found to be over.
     """
 
     time_ns: int
@@ -46,6 +48,8 @@ class ApiCall:
     values: tuple[Value, ...]
     result: int | None
     duration_ns: int | None
+    end_ns: int
+    frame: int | None
     library: str | None = None
     """The path of the image that has the function."""
 
@@ -73,11 +77,12 @@ class ApiLog:
         chosen = [] if filters is None else descriptions.system_calls_of(set(filters))
         captures = [capture_of(function, descriptions) for _, function in chosen]
         wishes = [
-            LogWish(f"syscall:{number}", capture.expressions, has_returned=capture.returns)
+            LogWish(f"syscall:{number}", capture.expressions, has_returned=capture.returns, tells_left=capture.returns)
             for (number, _), capture in zip(chosen, captures, strict=True)
         ]
         self._logs = [_Log(*one) for one in zip(captures, session.log_all(wishes), strict=True)]
         self._kept: list[list[tuple[int, pa.Table]]] | None = [] if keeps else None
+        self._ends = CallEnds(session.processes_begun)
         if functions is not None:
             self._log_functions(session, functions)
 
@@ -88,7 +93,8 @@ class ApiLog:
             for one in functions.of_image(image.path, elf):
                 name = one.capture.function.name
                 where = Where(f"{image.name}!{name}", None, image.path, name, 0, one.offset)
-                wish = LogWish(where, one.capture.expressions, has_returned=one.capture.returns)
+                returns = one.capture.returns
+                wish = LogWish(where, one.capture.expressions, has_returned=returns, tells_left=returns)
                 chosen[id(wish)] = one
                 yield wish
 
@@ -99,10 +105,11 @@ class ApiLog:
 
         session.log_in_images(choose, take)
 
-    def read(self) -> list[ApiCall]:
-        """The calls that have returned since this was asked last, in that order; or begun, of those that never return.
+    def read(self, *, is_last: bool = False) -> list[ApiCall]:
+        """The calls that are over since this was asked last, in that order; or begun, of those that never return.
 
-        Of what came while it is read one thread may be told more than another: the next reading has the rest.
+        Of what came while it is read one thread may be told more than another: the next reading has the rest, the last
+        one what may or may not be over.
         """
         tables = [
             (index, table)
@@ -111,30 +118,35 @@ class ApiLog:
         ]
         if self._kept is not None and tables:
             self._kept.append(tables)
-        return self._calls_of(tables)
+        return self._calls_of(tables, self._ends, is_last=is_last)
 
     def batches(self) -> Iterator[list[ApiCall]]:
-        """All that was read so far, in pieces, in the order in which calls returned, whosever they are."""
+        """All that was read so far, in pieces, in the order in which calls were over, whosever they are."""
         waiting: list[ApiCall] = []
-        for tables in self._kept or ():
-            calls = self._calls_of(tables)
+        ends, kept = self._ends.start_again(), self._kept or []
+        for index, tables in enumerate(kept):
+            calls = self._calls_of(tables, ends, is_last=index == len(kept) - 1)
+            if not calls:
+                continue
             # Of one thread more may have been read before than of another.
-            first_ns = _returned_ns(calls[0])
-            n = bisect_right(waiting, first_ns, key=_returned_ns)
+            first_ns = min(call.end_ns for call in calls)
+            n = bisect_right(waiting, first_ns, key=_end_ns)
             yield waiting[:n]
-            waiting = sorted([*waiting[n:], *calls], key=_returned_ns)
+            waiting = sorted([*waiting[n:], *calls], key=_end_ns)
         yield waiting
 
-    def _calls_of(self, tables: list[tuple[int, pa.Table]]) -> list[ApiCall]:
-        found: list[tuple[int, ApiCall]] = []
-        for index, table in tables:
-            found.extend(self._logs[index].calls_of(table))
-        found.sort(key=lambda item: item[0])
-        return [call for _, call in found]
+    def _calls_of(self, tables: list[tuple[int, pa.Table]], ends: CallEnds, *, is_last: bool) -> list[ApiCall]:
+        found = [one for index, table in tables for one in self._logs[index].calls_of(table)]
+        found.sort(key=_told_ns)
+        return ends.settle(found, is_last=is_last)
 
 
-def _returned_ns(call: ApiCall) -> int:
-    return call.time_ns + (call.duration_ns or 0)
+def _told_ns(one: tuple[CallEnd, ApiCall]) -> int:
+    return one[1].end_ns
+
+
+def _end_ns(call: ApiCall) -> int:
+    return call.end_ns
 
 
 @dataclass(frozen=True)
@@ -145,15 +157,18 @@ class _Log:
     log: CallLog
     library: str | None = None
 
-    def calls_of(self, table: pa.Table) -> Iterator[tuple[int, ApiCall]]:
-        """The calls of some rows, each with when it was told."""
-        if not table.num_rows:
-            return
+    def calls_of(self, table: pa.Table) -> Iterator[tuple[CallEnd, ApiCall]]:
+        """The calls of some rows, each with what has become of it."""
+        capture, function = self.capture, self.capture.function
         places: Sequence[list[int]] = [table.column(index).to_pylist() for index in range(4)]
-        columns = [table[text].to_pylist() for text in self.capture.expressions]
-        for row in range(table.num_rows):
-            values, result, duration_ns = self.capture.values_of([column[row] for column in columns])
+        columns = [table[text].to_pylist() for text in capture.expressions]
+        ends = table["end"].to_pylist() if capture.returns else [CallEnd.RETURNED] * table.num_rows
+        for row, end in enumerate(ends):
+            values, result, began_ns, frame = capture.values_of([column[row] for column in columns])
             told_ns, pid, tid, pc = (column[row] for column in places)
-            began_ns = told_ns - (duration_ns or 0)
-            call = ApiCall(began_ns, pid, tid, pc, self.capture.function, values, result, duration_ns, self.library)
-            yield told_ns, call
+            took_ns = None
+            if end == CallEnd.RETURNED and began_ns is not None:
+                took_ns = max(told_ns - began_ns, 0)
+            time_ns = told_ns if began_ns is None else min(began_ns, told_ns)
+            call = ApiCall(time_ns, pid, tid, pc, function, values, result, took_ns, told_ns, frame, self.library)
+            yield CallEnd(end), call

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from copy import copy
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from clew.capture.types import SIZES, is_float
-from clew.protocol._constants import CAPTURE_RECORD_VALUES, CaptureType
+from clew.protocol._constants import CAPTURE_EXECUTING, CAPTURE_LEFT, CAPTURE_RECORD_VALUES, CaptureType
 from clew.protocol._generated import CAPTURE_RECORD
 from clew.sessions.arrow_types import ARROW_TYPES
 
@@ -24,18 +25,35 @@ if TYPE_CHECKING:
     from clew.sessions.target import SessionTarget
     from clew.sessions.wanted import Wanted
 
-__all__ = ["CallLog", "read_together"]
+__all__ = ["CallEnd", "CallLog", "read_together"]
 
 Array = npt.NDArray[Any]
 
 _PLACE: Final = {"time_ns": pa.int64(), "pid": pa.uint32(), "tid": pa.uint32(), "pc": pa.uint64()}
 
 
+class CallEnd(IntEnum):
+    """What has become of a call. Of one that is `EXECUTING` that is told: it is over if the process executes the
+    program that it is about to; if it does not, `STAYS` follows, of the same thread, and the call goes on."""
+
+    RETURNED = 0
+    LEFT = CAPTURE_LEFT >> 30
+    EXECUTING = CAPTURE_EXECUTING >> 30
+    STAYS = LEFT | EXECUTING
+
+
+_END_SHIFT: Final = 30
+
+
 class CallLog:
     """Calls of a function, recorded where they are made. `where` is the function, as it was asked for.
 
     `schema` is of the rows: `time_ns` (i64, since 1970; null while no clock is known), `pid`, `tid` (u32), `pc` (u64),
-    and a column for each expression, null where that could not be had. Rows of one thread come in its order.
+    and a column for each expression, null where that could not be had. Rows of one thread come in its order. `began`,
+    when a call began, is as `time_ns`.
+
+    `tells_left`: there are rows of calls, too, that are over without having returned, with nothing but what they kept,
+    and `began`; their `time_ns` is when that was found out. A column `end` (u8) has `CallEnd`.
     """
 
     def __init__(
@@ -46,6 +64,7 @@ class CallLog:
         where: str,
         wanted: Wanted,
         remove: Callable[[], None],
+        tells_left: bool = False,
     ) -> None:
         self.where = where
         self._target, self._sink, self.number = target, sink, number
@@ -54,7 +73,10 @@ class CallLog:
         fields = [(text, ARROW_TYPES[kind]) for text, kind in zip(texts, self._kinds, strict=True)]
         # What has a column anyway, and what is asked for twice, gets no other.
         self._own = [n for n, (text, _) in enumerate(fields) if text not in _PLACE and text not in texts[:n]]
-        self.schema = pa.schema([*_PLACE.items(), *(fields[index] for index in self._own)])
+        end = [("end", pa.uint8())] if tells_left else []
+        self.schema = pa.schema([*_PLACE.items(), *end, *(fields[index] for index in self._own)])
+        self._times = [index for index in self._own if texts[index] == "began"]
+        self._tells_left = tells_left
 
     def read(self) -> pa.Table:
         """The calls that were not read yet, among them all that have been made by now. What is read is let go of."""
@@ -73,8 +95,18 @@ class CallLog:
         heads = captured.heads.view(CAPTURE_RECORD)[:, 0]
         pid = np.full(len(heads), captured.pid, np.uint32)
         places = [clock.to_time(heads["tsc"]), *(pa.array(values) for values in (pid, heads["tid"], heads["pc"]))]
+        if self._tells_left:
+            places.append(pa.array((heads["number"] >> _END_SHIFT).astype(np.uint8)))
         columns = read_fields(captured, self._kinds)
+        for index in self._times:
+            columns[index] = _to_times(columns[index], clock)
         return pa.RecordBatch.from_arrays([*places, *(columns[index] for index in self._own)], schema=self.schema)
+
+
+def _to_times(stamps: pa.Array, clock: LiveClock) -> pa.Array:
+    """Time stamps as times, in the same type; null where there are none."""
+    times = clock.to_ns(stamps.fill_null(0).to_numpy())
+    return pa.array(times.astype(np.uint64), mask=stamps.is_null().to_numpy(zero_copy_only=False))
 
 
 def read_together(logs: Sequence[CallLog]) -> list[pa.Table]:

@@ -68,12 +68,27 @@ class CallProbe:
 
 @dataclass(frozen=True)
 class LogWish:
-    """A log that is asked for: of calls of the function `where`, or of their returns; None: of what somebody says."""
+    """A log that is asked for: of calls of the function `where`, or of their returns; None: of what somebody says.
+
+    `tells_left`: of calls, too, that are over without having returned (`CallLog.tells_left`).
+    """
 
     where: str | int | Where | None
     capture: str | Iterable[str]
     condition: str | None = None
     has_returned: bool = False
+    tells_left: bool = False
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is to be done about a function."""
+
+    where: Where
+    wanted: Wanted
+    wish: Wish
+    table: AggregateTable | None = None
+    tells_left: bool = False
 
 
 class CallProbes:
@@ -99,7 +114,7 @@ class CallProbes:
                 self._by_number[number] = CallProbe(self, number, place.text, callback, wanted.texts)
                 return self._by_number[number]
 
-            return self._arm_all([(place, wanted, wish, None)], lambda _, number: note(number))[0]
+            return self._arm_all([_Asked(place, wanted, wish)], lambda _, number: note(number))[0]
 
         return make
 
@@ -158,6 +173,7 @@ class CallProbes:
         from clew.sessions.call_logs import CallLog
 
         read: list[tuple[Where, Wanted]] = []
+        wishes = list(wishes)
         for wish in wishes:
             capture = [wish.capture] if isinstance(wish.capture, str) else list(wish.capture)
             if len(capture) > MAX_CAPTURE_FIELDS:
@@ -165,12 +181,14 @@ class CallProbes:
             has_returned = wish.has_returned
             read.append(self._read(wish.where, capture, wish.condition, has_returned=has_returned, keeps_types=True))
 
-        def note(place: Where, wanted: Wanted, number: int) -> CallLog:
+        def note(index: int, number: int) -> CallLog:
+            place, wanted = read[index]
             sink.watch(number)
-            return CallLog(self._target, sink, number, place.text, wanted, lambda: self.remove(number))
+            tells_left = wishes[index].tells_left
+            return CallLog(self._target, sink, number, place.text, wanted, lambda: self.remove(number), tells_left)
 
-        wishes_of = [(place, wanted, Wish.LOG, None) for place, wanted in read]
-        return self._arm_all(wishes_of, lambda index, number: note(*read[index], number))
+        asked = [_Asked(*one, Wish.LOG, None, wish.tells_left) for one, wish in zip(read, wishes, strict=True)]
+        return self._arm_all(asked, note)
 
     def log_in_images(
         self,
@@ -196,13 +214,16 @@ class CallProbes:
                             wish.where, capture, wish.condition, has_returned=has_returned, keeps_types=True
                         )
                         try:
-                            number = places.add(place, wanted, mappings, followed.pid, Wish.LOG)
+                            number = places.add(
+                                place, wanted, mappings, followed.pid, Wish.LOG, tells_left=wish.tells_left
+                            )
                         except ControlError as error:
                             followed.warnings.append(f"{place.text}: {error.message}")
                             continue
                         sink.watch(number)
                         remove = partial(self.remove, number)
-                        take(wish, CallLog(self._target, sink, number, place.text, wanted, remove))
+                        log = CallLog(self._target, sink, number, place.text, wanted, remove, wish.tells_left)
+                        take(wish, log)
 
             yield from self._target.while_stopped(control, lambda: places.look_at_code(look))
             yield True
@@ -231,15 +252,15 @@ class CallProbes:
             place, _, wish, table = told[index]
             return Aggregate(self._target, table, place.text, wish, lambda: self.remove(number))
 
-        return self._arm_all([(place, wanted, Wish.AGGREGATE, table) for place, wanted, _, table in told], note)
+        return self._arm_all([_Asked(place, wanted, Wish.AGGREGATE, table) for place, wanted, _, table in told], note)
 
     def _arm_all(
         self,
-        wanted: Sequence[tuple[Where, Wanted, Wish, AggregateTable | None]],
+        asked: Sequence[_Asked],
         note: Callable[[int, int], T],
     ) -> list[T]:
         """Have things done about functions, for which the process is stopped once; what `note` makes of the place in
-        `wanted` and the number of each."""
+        `asked` and the number of each."""
 
         def steps(control: Control) -> Iterator[list[T] | None]:
             places = self.open_places(control)
@@ -248,9 +269,12 @@ class CallProbes:
             def change() -> None:
                 mappings, pid = self._target.read_maps(), self._target.pid
                 with places.together(pid):
-                    for index, (place, one, wish, table) in enumerate(wanted):
+                    for index, one in enumerate(asked):
+                        number = places.add(
+                            one.where, one.wanted, mappings, pid, one.wish, one.table, tells_left=one.tells_left
+                        )
                         # Before any thread goes on: it may come there at once.
-                        made.append(note(index, places.add(place, one, mappings, pid, wish, table)))
+                        made.append(note(index, number))
 
             yield from self._target.while_stopped(control, change)
             yield made

@@ -114,6 +114,8 @@ class Filling:
             "error": error,
             # A function was called from somewhere else.
             "pc": call.pc if is_system_call else 0,
+            "end_ns": call.end_ns,
+            "frame": call.frame,
         }
 
     def _arguments(self, parameters: Any, values: Sequence[Value]) -> Iterator[dict[str, Any]]:
@@ -144,7 +146,9 @@ class Filling:
         }
 
     def _pack(self) -> None:
-        schema = SCHEMAS["calls"].append(pa.field("pc", pa.uint64()))
+        schema = SCHEMAS["calls"]
+        for name, kind in _BESIDE.items():
+            schema = schema.append(pa.field(name, kind))
         self._calls.append(pa.Table.from_pylist(self._call_rows, schema))
         self._references.append(pa.Table.from_pylist(self._reference_rows, SCHEMAS["references"]))
         self._call_rows, self._reference_rows = [], []
@@ -156,7 +160,7 @@ class Filling:
         calls = pa.concat_tables(self._calls)
         order = [("process_id", "ascending"), ("tid", "ascending"), ("time_ns", "ascending"), ("call_id", "ascending")]
         calls = calls.sort_by(order)
-        calls = _with_places(_with_parents(calls), trace).drop_columns(["pc"])
+        calls = _with_places(_with_parents(calls), trace).drop_columns(list(_BESIDE))
         references = pa.concat_tables(self._references).sort_by([("process_id", "ascending"), ("call_id", "ascending")])
         return {"calls": calls, "references": references, "entities": self._entities()}
 
@@ -179,6 +183,10 @@ class Filling:
         return pa.Table.from_pylist(rows, SCHEMAS["entities"])
 
 
+_BESIDE: Final = {"pc": pa.uint64(), "end_ns": pa.int64(), "frame": pa.uint64()}
+"""What is known of calls besides, while their tables are made."""
+
+
 def _with_places(calls: pa.Table, trace: Trace) -> pa.Table:
     """Calls with the blocks that made them, and where those were in the order of execution."""
     for name, values in zip(("block_id", "position"), find_places(trace, calls), strict=True):
@@ -189,21 +197,29 @@ def _with_places(calls: pa.Table, trace: Trace) -> pa.Table:
 
 def _with_parents(calls: pa.Table) -> pa.Table:
     """Calls, thread by thread and by time, with those that they were made within."""
-    process, tid, time_ns, call_id = (calls[name].to_numpy() for name in ("process_id", "tid", "time_ns", "call_id"))
-    duration = calls["duration_ns"].fill_null(-1).to_numpy()
-    parents = np.full(len(time_ns), -1, np.int64)
-    stack: list[tuple[int, int]] = []
+    columns = [calls[name].to_pylist() for name in ("process_id", "tid", "time_ns", "end_ns", "call_id")]
+    columns += [calls["frame"].fill_null(0).to_pylist(), calls["duration_ns"].is_valid().to_pylist()]
+    parents = np.full(len(calls), -1, np.int64)
+    # Where an outer one ends, its number and frame, and whether it has returned.
+    stack: list[tuple[int, int, int, bool]] = []
     whose = None
-    rows = zip(process.tolist(), tid.tolist(), time_ns.tolist(), duration.tolist(), call_id.tolist(), strict=True)
-    for row, (process_id, thread, begin, took, number) in enumerate(rows):
+    for row, (process_id, thread, begin, end, number, frame, returns) in enumerate(zip(*columns, strict=True)):
         if (process_id, thread) != whose:
             whose, stack = (process_id, thread), []
-        end = begin + max(took, 0)
-        while stack and (stack[-1][0] < end or stack[-1][0] <= begin):
+        while stack and _is_over(stack[-1], begin, end, frame):
             stack.pop()
         if stack:
             parents[row] = stack[-1][1]
-        if took >= 0:
-            stack.append((end, number))
+        if frame:
+            stack.append((end, number, frame, returns))
     column = pa.array(parents, pa.int64(), mask=parents < 0)
     return calls.set_column(calls.column_names.index("parent_call_id"), "parent_call_id", column)
+
+
+def _is_over(outer: tuple[int, int, int, bool], begin: int, end: int, frame: int) -> bool:
+    """Whether a call from `begin` to `end` is not within another one; one that was left is known to be when a call
+    begins where its own frame was."""
+    outer_end, _, outer_frame, has_returned = outer
+    if outer_end <= begin or (has_returned and outer_end < end):
+        return True
+    return not has_returned and 0 < outer_frame <= frame

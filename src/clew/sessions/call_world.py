@@ -143,7 +143,7 @@ class LiveWorld:
         holder = self._calls.world.holder(call.pid, call.time_ns)
         found = {}
         for index, number in self.descriptors(call).items():
-            time_ns = call.time_ns + (call.duration_ns or 0) if index == RESULT else call.time_ns
+            time_ns = call.end_ns if index == RESULT else call.time_ns
             slot = holder.files.get(("fd", number), time_ns) or holder.files.last(("fd", number), time_ns)
             if number == CURRENT_DIRECTORY and holder.place.directory is not None:
                 found[index] = holder.place.directory
@@ -199,7 +199,7 @@ class CallWorld:
 
     def see(self, call: ApiCall) -> tuple[Process | None, list[Touch]]:
         """Whose call it is, and what it has to do with what. Calls come in the order in which they return."""
-        end_ns = call.time_ns + (call.duration_ns or 0)
+        end_ns = call.end_ns
         process = self.processes.find(call.pid, call.time_ns)
         made = self.processes.find(call.result or 0, end_ns) if _is_maker(call) else None
         # Who calls is there, whatever the clocks say, and who was made, although it may begin later.

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from clew.dataclass import dataclass
+from clew.protocol._constants import CAPTURE_EXECUTING, CAPTURE_LEFT
 from clew.protocol._generated import (
     CAPTURE_RECORD,
     CONTINUATION_PAYLOAD_BYTES,
@@ -30,6 +31,8 @@ __all__ = ["CaptureSink", "Captured"]
 Array = npt.NDArray[Any]
 
 _CONTINUATION_HEAD: Final = RECORD_BYTES - CONTINUATION_PAYLOAD_BYTES
+_ENDS: Final = np.uint32(CAPTURE_LEFT | CAPTURE_EXECUTING)
+"""What numbers have beside that which was asked for."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,7 @@ class CaptureSink(Sink):
     def keep(self, pid: int, records: Array) -> None:
         """Keep the captures among the records of a thread, of shape (n, RECORD_BYTES), which nobody changes."""
         for heads, payloads in self._find(records):
-            numbers = _column(heads, "number", "<u4")
+            numbers = _column(heads, "number", "<u4") & ~_ENDS
             if (numbers == numbers[0]).all():
                 self._add(int(numbers[0]), Captured(pid, heads, payloads))
                 continue

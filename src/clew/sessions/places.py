@@ -63,6 +63,7 @@ class _Probe:
     wanted: Wanted
     wish: Wish
     table: AggregateTable | None = None
+    tells_left: bool = False
     forms: dict[tuple[Pid, int, int], Form] = field(default_factory=dict)
     """By process, address and mark: what is taken there."""
     waiting: set[tuple[Pid, int, int]] = field(default_factory=set)
@@ -104,8 +105,8 @@ class _Probe:
         # Who begins such a call is to know what is taken when it returns.
         kind = find_kind(self.number, form)
         return [
-            CaptureRow(0, self.number, action, form.pack(), shape, kind),
-            CaptureRow(address, self.number, CaptureAction.CALL, form.entry.pack(), None, kind),
+            CaptureRow(0, self.number, action, form.pack(), shape, kind, self.tells_left),
+            CaptureRow(address, self.number, CaptureAction.CALL, form.entry.pack(), None, kind, self.tells_left),
         ]
 
 
@@ -145,14 +146,18 @@ class Places:
         pid: Pid,
         wish: Wish,
         table: AggregateTable | None = None,
+        *,
+        tells_left: bool = False,
     ) -> int:
         """Do something about a function, in what process `pid` has mapped and in what comes; the probe's number.
+
+        `tells_left`: calls that are over without having returned are recorded, too.
 
         Where the condition of `wanted` does not hold nothing is done. All threads are to be stopped. Raises
         ControlError where there is no room, CaptureError.
         """
         number = next(self._numbers)
-        probe = _Probe(number, where, wanted, wish, table)
+        probe = _Probe(number, where, wanted, wish, table, tells_left)
         with self._lock:
             if not where.is_system_call:
                 self.hear_code()

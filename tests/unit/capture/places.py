@@ -40,6 +40,8 @@ class MadeUpPlace:
             CaptureContext.TID: 7,
             CaptureContext.COMM: b"worker",
             CaptureContext.DURATION: 1500,
+            CaptureContext.BEGAN: 1 << 40,
+            CaptureContext.FRAME: MEMORY_START + 64,
         }
         return known.get(what)
 

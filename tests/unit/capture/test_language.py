@@ -156,7 +156,15 @@ def test_what_a_call_began_with_is_kept() -> None:
     assert Form.unpack(form.pack()).instructions == form.instructions
 
 
-@pytest.mark.parametrize(("text", "why"), [("entry(rsi)", "when a call began"), ("duration", "has returned")])
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("entry(rsi)", "when a call began"),
+        ("duration", "has returned"),
+        ("began", "has returned"),
+        ("frame + 8", "has returned"),
+    ],
+)
 def test_what_only_returns_have_is_refused_elsewhere(text: str, why: str) -> None:
     with pytest.raises(CaptureError, match=why):
         compile_capture([text], MACHINE)

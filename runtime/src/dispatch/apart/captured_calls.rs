@@ -5,6 +5,7 @@
 
 extern crate alloc;
 use super::captured_values::{Taken, Values};
+use super::left_calls::{self, Left};
 use crate::buffer::{RingWriter, Shared};
 use crate::context::addresses::AppPc;
 use crate::context::layout::{OPEN_CALLS_BYTES, OPEN_CALLS_OFFSET};
@@ -80,7 +81,10 @@ pub fn open(
     }
     call.texts = engine.captures.other_calls.keep_texts(table, texts);
     call.tsc = ticks();
-    engine.captures.other_calls.open(table, call);
+    for left in engine.captures.other_calls.open(table, call) {
+        let texts = engine.captures.other_calls.take_texts(table, left.texts);
+        left_calls::tell(engine, writer, context.tid, &left, &texts, Left::Over);
+    }
     note_others(engine, context, table);
 }
 

@@ -5,9 +5,9 @@
 //! open as a function's is (captured_calls.rs), by the stack pointer; a call that is made again, as behind a signal, begins again.
 
 extern crate alloc;
+use super::capture_records::{add, record, Heading};
 use super::captured_calls::{measure_ticks, note_others, open, table_of, to_ns};
-use super::captured_values::Taken;
-use super::captures::{add, record};
+use super::captured_values::{kept_of, Taken};
 use crate::buffer::RingWriter;
 use crate::context::addresses::AppPc;
 use crate::context::ThreadContext;
@@ -135,18 +135,12 @@ pub fn end(context: &mut ThreadContext, number: u64) {
 
 /// Works out what is captured, and writes it, or adds it up.
 fn note(writer: &RingWriter, pc: AppPc, program: &Program, thread: &Thread<'_>) {
-    let mut taken = Taken::default();
-    let is_wanted = evaluate(program, thread, |index, value| match value {
-        Value::Missing => taken.add_missing(index),
-        Value::Number(number) => taken.words.push(*number),
-        Value::Bytes(bytes) => taken.add_bytes(bytes),
-    });
-    if !is_wanted {
-        return;
-    }
+    let Some(taken) = Taken::evaluate(program, thread) else { return };
     match program.action {
         Action::Aggregate(table) => add(taken, program, &table, writer.shared.outlets().aggregates),
-        Action::Record => record(writer, pc, ticks(), program, taken),
+        Action::Record => {
+            record(writer, &Heading { tid: writer.tid, pc, tsc: ticks(), number: program.number }, taken);
+        }
         // Nobody stops in the midst of a call.
         Action::Stop | Action::Open(_) => {}
     }
@@ -190,6 +184,8 @@ impl Asked for Thread<'_> {
             capture_context::DURATION => {
                 self.call.map_or(Value::Missing, |call| Value::Number(to_ns(ticks().saturating_sub(call.tsc))))
             }
+            capture_context::BEGAN => self.call.map_or(Value::Missing, |call| Value::Number(call.tsc)),
+            capture_context::FRAME => self.call.map_or(Value::Missing, |call| Value::Number(call.stack_pointer)),
             capture_context::COMM => {
                 let name = thread_name();
                 Value::Bytes(name.iter().copied().take_while(|byte| *byte != 0).collect())
@@ -199,11 +195,6 @@ impl Asked for Thread<'_> {
     }
 
     fn kept(&self, field: usize, is_text: bool) -> Value {
-        let Some(call) = self.call.filter(|call| call.missing >> field & 1 == 0) else { return Value::Missing };
-        if !is_text {
-            return call.values.get(field).map_or(Value::Missing, |value| Value::Number(*value));
-        }
-        let found = self.texts.iter().find(|(own, _)| *own == field);
-        found.map_or(Value::Missing, |(_, bytes)| Value::Bytes(bytes.clone()))
+        self.call.map_or(Value::Missing, |call| kept_of(call, self.texts, field, is_text))
     }
 }

@@ -3,9 +3,11 @@
 extern crate alloc;
 use crate::context::layout::{CAPTURE_MISSING_OFFSET, CAPTURE_TEXTS_OFFSET, CAPTURE_VALUES_OFFSET};
 use crate::context::ThreadContext;
+use crate::instrument::captures::evaluate::{evaluate, Asked, Value};
 use crate::instrument::captures::few::Few;
 use crate::instrument::captures::form::Kind;
 use crate::instrument::captures::layout::Program;
+use crate::instrument::captures::open_calls::{KeptText, OpenCall};
 use crate::protocol::{capture_operation as op, MAX_CAPTURE_FIELDS};
 use alloc::vec::Vec;
 
@@ -91,6 +93,17 @@ pub struct Taken {
 }
 
 impl Taken {
+    /// What a capture comes to where no code is emitted for it; `None`: its condition does not hold.
+    pub fn evaluate(program: &Program, asked: &impl Asked) -> Option<Taken> {
+        let mut taken = Taken::default();
+        let is_wanted = evaluate(program, asked, |index, value| match value {
+            Value::Missing => taken.add_missing(index),
+            Value::Number(number) => taken.words.push(*number),
+            Value::Bytes(bytes) => taken.add_bytes(bytes),
+        });
+        is_wanted.then_some(taken)
+    }
+
     pub fn add_missing(&mut self, index: usize) {
         self.missing |= 1 << index;
         self.words.push(0);
@@ -100,4 +113,16 @@ impl Taken {
         self.words.push(bytes.len() as u64);
         self.bytes.extend(bytes);
     }
+}
+
+/// What a call keeps of a field.
+pub fn kept_of(call: &OpenCall, texts: &[KeptText], field: usize, is_text: bool) -> Value {
+    if call.missing >> field & 1 != 0 {
+        return Value::Missing;
+    }
+    if !is_text {
+        return call.values.get(field).map_or(Value::Missing, |value| Value::Number(*value));
+    }
+    let found = texts.iter().find(|(own, _)| *own == field);
+    found.map_or(Value::Missing, |(_, bytes)| Value::Bytes(bytes.clone()))
 }

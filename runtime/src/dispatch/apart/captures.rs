@@ -4,8 +4,6 @@
 //! as past the place, though it has not executed anything: a signal that comes is delivered behind the block, as if it had found the
 //! thread there, so that nothing is captured twice.
 
-extern crate alloc;
-use crate::buffer::RingWriter;
 use crate::cache::exit::{Exit, ExitType};
 use crate::context::addresses::{AppPc, CachePc};
 use crate::context::capture::{N_FRAMES, UNFETCHED, UNPREPARED};
@@ -13,25 +11,20 @@ use crate::context::numbers::{CounterId, ExitId, FragmentId};
 use crate::context::ThreadContext;
 use crate::cpu::signal::asynchronous::TAKEN_BACK;
 use crate::cpu::sys::clock::ticks;
+use crate::dispatch::apart::capture_records::{add, record, Heading};
 use crate::dispatch::apart::captured_calls;
-use crate::dispatch::apart::captured_values::{Taken, Values};
+use crate::dispatch::apart::captured_values::Values;
 use crate::dispatch::life::detach;
 use crate::dispatch::signals::masks;
-use crate::instrument::captures::aggregates::Table;
-use crate::instrument::captures::few::Few;
-use crate::instrument::captures::layout::{Action, Program};
+use crate::instrument::captures::layout::Action;
 use crate::instrument::captures::places::{are_any, Guarded, Place};
 use crate::instrument::indirect::pads::add_to_counter;
 use crate::instrument::{Engine, ENGINE};
-use crate::protocol::{
-    capture_context, record_kind, CaptureRecord, AGGREGATE_KEY_WORDS, CAPTURE_RECORD_VALUES,
-    CONTINUATION_PAYLOAD_BYTES, MAX_CAPTURES_AT_PLACE,
-};
+use crate::protocol::{capture_context, MAX_CAPTURES_AT_PLACE};
 use crate::sys::calls::{getpid, monotonic_ns, set_signal_mask};
 use crate::sys::kernel::SIGTRAP;
 use crate::sys::lock::Guard;
 use crate::thread::registry::{thread_name, writer_of};
-use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
 /// Deals with what the thread came for, if that is it and it goes on right away: where. `None`: there is more to be done, or nothing was done.
@@ -242,49 +235,16 @@ fn note(mut engine: Guard<Engine>, context: &mut ThreadContext, guarded: &Guarde
         match program.action {
             Action::Stop => context.capture.stops = 1,
             Action::Aggregate(table) => add(values.take(program), program, &table, writer.shared.outlets().aggregates),
-            Action::Record => record(&writer, functions[index], tsc, program, values.take(program)),
+            Action::Record => {
+                let heading = Heading { tid: writer.tid, pc: functions[index], tsc, number: program.number };
+                record(&writer, &heading, values.take(program));
+            }
             Action::Open(_) => {}
         }
     }
     writer.shared.stamp_now_and_then(tsc);
     context.capture.passed_pc = context.registers.pc;
     end_preparation(context);
-}
-
-/// Writes a capture's record.
-pub fn record(writer: &RingWriter, pc: AppPc, tsc: u64, program: &Program, taken: Taken) {
-    let Taken { missing, words, bytes } = taken;
-    let others = words.get(CAPTURE_RECORD_VALUES as usize..).unwrap_or_default();
-    let mut payload: Vec<u8> = others.iter().flat_map(|word| word.to_le_bytes()).collect();
-    payload.extend(bytes);
-    let record = CaptureRecord {
-        kind: record_kind::CAPTURE,
-        continuations: (payload.len() as u64).div_ceil(CONTINUATION_PAYLOAD_BYTES) as u16,
-        tid: writer.tid,
-        pc: pc.raw(),
-        tsc,
-        number: program.number,
-        missing,
-        values: core::array::from_fn(|index| words.get(index).copied().unwrap_or(0)),
-    };
-    writer.write(&record, &payload);
-}
-
-/// Adds a capture's fields to a row of its table, where all of these begin at `base`.
-pub fn add(taken: Taken, program: &Program, table: &Table, base: u64) {
-    let Taken { missing, words, bytes } = taken;
-    let fields = program.form.fields.iter().map(|field| usize::from(*field));
-    // A word for each key, then the bytes of those that are bytes, as far as there is room.
-    let mut keys = Few::<{ AGGREGATE_KEY_WORDS as usize }>::default();
-    words.iter().take(table.n_keys).for_each(|word| keys.push(*word));
-    for part in bytes.chunks(8) {
-        keys.push(u64::from_le_bytes(core::array::from_fn(|index| part.get(index).copied().unwrap_or(0))));
-    }
-    let is_missing = |index: usize| missing >> index & 1 != 0;
-    let value = fields.zip(words.iter()).nth(table.n_keys).filter(|_| table.has_values && !is_missing(table.n_keys));
-    let value = value.map(|(field, word)| (*word, program.form.kind_of(field)));
-    // SAFETY: the tables are a part of the shared memory, mapped as long as the runtime runs.
-    unsafe { table.add(base, &keys, u64::from(missing) & ((1 << table.n_keys) - 1), value) };
 }
 
 /// Does what translated code can't do by itself, which works everything out behind it, and leaves in any case.

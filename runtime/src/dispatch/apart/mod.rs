@@ -3,12 +3,15 @@
 pub mod ahead;
 pub mod away;
 pub mod breakpoints;
+pub mod capture_records;
 pub mod captured_calls;
 pub mod captured_system_calls;
 pub mod captured_values;
 pub mod captures;
+pub mod ended_calls;
 pub mod hardware;
 pub mod hold;
+pub mod left_calls;
 pub mod probe_ends;
 pub mod probe_returns;
 pub mod transforms;

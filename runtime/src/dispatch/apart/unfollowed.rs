@@ -20,7 +20,7 @@ use crate::cpu::signal::image::image_range;
 use crate::cpu::signal::unfollowed;
 use crate::cpu::sys::calls::CALL_BYTES;
 use crate::cpu::sys::number;
-use crate::dispatch::apart::{captured_calls, captures, hold, probe_returns};
+use crate::dispatch::apart::{captures, ended_calls, hold, probe_returns};
 use crate::dispatch::calls::syscalls::{self, Outcome};
 use crate::dispatch::flow::{linking, rseq};
 use crate::dispatch::signals::masks;
@@ -96,9 +96,9 @@ fn can_run(context: &ThreadContext, shared: Shared) -> bool {
 /// Nothing is recorded of the thread from the context's pc on.
 fn leave(context: &mut ThreadContext, shared: Shared) {
     context.native.is_away = 1;
-    captured_calls::forget_all(context);
     shared.add(crate::status_field!(native_runs), 1);
     let writer = writer_of(context, shared);
+    ended_calls::end_thread(context, &writer);
     write_event(&writer, event_kind::RECORDING_CHANGED, context.registers.pc, [1, 0, 0]);
     let _engine = ENGINE.lock();
     if context.path.is_on {

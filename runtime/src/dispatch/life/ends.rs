@@ -5,6 +5,8 @@ use crate::context::process::Sharing;
 use crate::context::ThreadContext;
 use crate::cpu::signal::deliver;
 use crate::cpu::sys::number;
+use crate::dispatch::apart::ended_calls;
+use crate::dispatch::apart::left_calls::Left;
 use crate::dispatch::calls::results::{finish, is_trapped};
 use crate::instrument::ENGINE;
 use crate::protocol::{end_kind, event_kind};
@@ -26,6 +28,7 @@ pub fn exit_thread(context: &mut ThreadContext, arguments: [u64; 6]) {
         return;
     }
     let writer = writer_of(context, shared);
+    ended_calls::end_thread(context, &writer);
     write_event(&writer, event_kind::THREAD_END, context.registers.pc, [u64::from(end_kind::EXIT), 0, 0]);
     release::end_path(&ENGINE.lock(), &writer, context);
     describe_end(context, shared, end_kind::EXIT);
@@ -56,6 +59,7 @@ pub fn exit_group(context: &mut ThreadContext, arguments: [u64; 6]) -> i64 {
         engine.shared
     };
     let writer = writer_of(context, shared);
+    ended_calls::end_process(context, &writer, Left::Over);
     write_event(&writer, event_kind::EXIT_GROUP, context.registers.pc, [arguments[0], 0, 0]);
     THREADS.lock().tell_misses(shared);
     release::end_path(&ENGINE.lock(), &writer, context);

@@ -8,6 +8,8 @@ use crate::context::ThreadContext;
 use crate::cpu::signal::deliver;
 use crate::cpu::sys::number;
 use crate::cpu::thread::create;
+use crate::dispatch::apart::ended_calls;
+use crate::dispatch::apart::left_calls::Left;
 use crate::instrument::ENGINE;
 use crate::protocol::{end_kind, event_kind, request_kind};
 use crate::signal::table::table_of;
@@ -26,6 +28,7 @@ pub fn execute(context: &mut ThreadContext, call: u64, arguments: [u64; 6]) -> i
             if call == number::EXECVEAT { (first, second, fifth) } else { (AT_FDCWD, first, 0) };
         while_shown(|| writer.request(request_kind::EXECVE, [path, directory, flags, 0])) == Some(1)
     };
+    ended_calls::end_process(context, &writer, Left::Executing);
     write_event(&writer, event_kind::EXECVE, context.registers.pc, [u64::from(is_followed), 0, 0]);
     release::end_path(&ENGINE.lock(), &writer, context);
     describe_end(context, shared, end_kind::EXECVE);
@@ -36,6 +39,7 @@ pub fn execute(context: &mut ThreadContext, call: u64, arguments: [u64; 6]) -> i
         writer.request(request_kind::EXECVE_FAILED, [0; 4]);
     }
     begin_slot_again(context);
+    ended_calls::end_process(context, &writer, Left::Stays);
     write_event(&writer, event_kind::EXECVE_FAILED, context.registers.pc, [-result as u64, 0, 0]);
     result
 }
@@ -44,6 +48,7 @@ pub fn execute(context: &mut ThreadContext, call: u64, arguments: [u64; 6]) -> i
 pub fn give_up(context: &ThreadContext) {
     let shared = ENGINE.lock().shared;
     begin_slot_again(context);
+    ended_calls::end_process(context, &writer_of(context, shared), Left::Stays);
     if shared.header().follows != 0 {
         writer_of(context, shared).request(request_kind::EXECVE_FAILED, [0; 4]);
     }

@@ -8,7 +8,7 @@ use crate::context::ThreadContext;
 use crate::cpu::call_dispatch;
 use crate::cpu::signal::deliver;
 use crate::decode::places::name_of;
-use crate::dispatch::apart::away;
+use crate::dispatch::apart::{away, ended_calls};
 use crate::dispatch::signals::masks::take_mask;
 use crate::instrument::{Engine, ENGINE};
 use crate::protocol::{end_kind, event_kind, path_event_kind, release_reason};
@@ -106,8 +106,9 @@ pub fn end_path(engine: &Engine, writer: &RingWriter, context: &mut ThreadContex
 pub fn note_end(context: &mut ThreadContext, reason: u16, end: u32) {
     let went_on_at = context.registers.pc;
     context.registers.pc = away::abandon(context).unwrap_or(went_on_at);
+    let writer = writer_of(context, ENGINE.lock().shared);
+    ended_calls::end_thread(context, &writer);
     let engine = ENGINE.lock();
-    let writer = writer_of(context, engine.shared);
     write_event(&writer, event_kind::RELEASED, name_of(context.registers.pc), [u64::from(reason), 0, 0]);
     end_path(&engine, &writer, context);
     describe_end(context, engine.shared, end);

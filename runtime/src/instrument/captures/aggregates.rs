@@ -321,7 +321,7 @@ mod tests {
             table_has_values: 1,
             table_has_histograms: 1,
             call_kind: 0,
-            reserved: 0,
+            tells_left: 0,
         };
         assert!(Table::of(&place).is_some_and(|table| table.n_keys == 2));
         assert!(Table::of(&CapturePlace { table_start: 129, ..place }).is_none());

@@ -58,7 +58,7 @@ fn evaluate_one(program: &Program, one: &Operation, values: &[Value], asked: &im
         Value::Number(value) => Some(value),
         _ => None,
     };
-    if one.kind.is_float() {
+    if one.kind.is_float() && one.code != op::KEPT {
         return Value::Missing;
     }
     match one.code {
@@ -69,6 +69,7 @@ fn evaluate_one(program: &Program, one: &Operation, values: &[Value], asked: &im
             Value::Bytes(program.form.data[start..start + size].to_vec())
         }
         op::STRING => number(one.a).map_or(Value::Missing, |address| string(asked, address, one.immediate as usize)),
+        op::WORDS => number(one.a).map_or(Value::Missing, |address| words(asked, address, one.immediate as usize)),
         op::BYTES => match (number(one.a), number(one.b)) {
             (Some(address), Some(size)) => bytes(asked, address, size.min(one.immediate) as usize),
             _ => Value::Missing,
@@ -153,6 +154,21 @@ fn string(asked: &impl Asked, address: u64, limit: usize) -> Value {
         }
     }
     Value::Bytes(text)
+}
+
+fn words(asked: &impl Asked, address: u64, limit: usize) -> Value {
+    let mut found = Vec::new();
+    while found.len() < limit {
+        let mut word = [0; 8];
+        if asked.read(address.wrapping_add(found.len() as u64), &mut word) < word.len() {
+            return Value::Missing;
+        }
+        if word == [0; 8] {
+            break;
+        }
+        found.extend(word);
+    }
+    Value::Bytes(found)
 }
 
 fn bytes(asked: &impl Asked, address: u64, size: usize) -> Value {

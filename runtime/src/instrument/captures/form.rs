@@ -87,7 +87,7 @@ impl Operation {
     pub fn n_operands(&self) -> usize {
         match self.code {
             op::CONSTANT | op::REGISTER | op::VECTOR | op::CONTEXT | op::LITERAL | op::KEPT => 0,
-            op::LOAD | op::STRING | op::CONVERT | op::NEGATE | op::COMPLEMENT | op::LOGICAL_NOT => 1,
+            op::LOAD | op::STRING | op::WORDS | op::CONVERT | op::NEGATE | op::COMPLEMENT | op::LOGICAL_NOT => 1,
             _ => 2,
         }
     }
@@ -182,6 +182,10 @@ impl Form {
             op::STRING | op::BYTES => {
                 kind == Kind::TEXT && are(Kind::U64) && (1..=MAX_CAPTURE_TEXT).contains(&one.immediate)
             }
+            op::WORDS => {
+                let is_size_sound = one.immediate.is_multiple_of(8) && (8..=MAX_CAPTURE_TEXT).contains(&one.immediate);
+                kind == Kind::TEXT && are(Kind::U64) && is_size_sound
+            }
             op::TEXT_EQUAL => are(Kind::TEXT),
             op::KEPT => {
                 let (field, size) = one.kept();
@@ -196,6 +200,8 @@ impl Form {
                 what if what == u64::from(capture_context::TIME) => kind == Kind::U64,
                 what if what == u64::from(capture_context::THREAD_POINTER) => kind == Kind::U64,
                 what if what == u64::from(capture_context::DURATION) => kind == Kind::U64,
+                what if what == u64::from(capture_context::BEGAN) => kind == Kind::U64,
+                what if what == u64::from(capture_context::FRAME) => kind == Kind::U64,
                 what if what == u64::from(capture_context::BEHIND) => kind == Kind::U32,
                 what => what < u64::from(capture_context::COMM) && kind == Kind::U32,
             },

@@ -55,6 +55,8 @@ pub struct Program {
     pub action: Action,
     /// Of which kind the calls are behind which it is taken; 0: it is taken in front of an instruction.
     pub returned: u32,
+    /// Whether calls that are over without having returned are told, too.
+    pub tells_left: bool,
     pub form: Form,
     /// The slot of its first operation.
     pub first_slot: u32,
@@ -98,7 +100,18 @@ impl Program {
         }
         *room = end;
         let returned = if matches!(action, Action::Open(_)) { 0 } else { asked.call_kind };
-        Some(Program { number: asked.number, action, returned, form, first_slot, texts, is_needed, may_miss })
+        let tells_left = asked.tells_left != 0;
+        Some(Program {
+            number: asked.number,
+            action,
+            returned,
+            tells_left,
+            form,
+            first_slot,
+            texts,
+            is_needed,
+            may_miss,
+        })
     }
 
     /// The slot of an operation's value.
@@ -123,7 +136,8 @@ impl Program {
 
     /// Whether it reads the program's memory.
     pub fn reads_memory(&self) -> bool {
-        self.needed().any(|(_, one)| matches!(one.code, op::LOAD | op::STRING | op::BYTES) || is_thread_pointer(one))
+        self.needed()
+            .any(|(_, one)| matches!(one.code, op::LOAD | op::STRING | op::BYTES | op::WORDS) || is_thread_pointer(one))
     }
 
     /// The operations that the dispatcher does before the others are done.
@@ -148,6 +162,12 @@ pub fn is_duration(one: &Operation) -> bool {
     one.code == op::CONTEXT && one.immediate == u64::from(capture_context::DURATION)
 }
 
+/// Whether an operation is when a call began, or where the stack was then.
+pub fn is_of_call(one: &Operation) -> bool {
+    let what = [capture_context::BEGAN, capture_context::FRAME];
+    one.code == op::CONTEXT && what.map(u64::from).contains(&one.immediate)
+}
+
 /// Whether an operation is the thread pointer, which is read out of the program's memory.
 pub fn is_thread_pointer(one: &Operation) -> bool {
     one.code == op::CONTEXT && one.immediate == u64::from(capture_context::THREAD_POINTER)
@@ -157,7 +177,7 @@ pub fn is_thread_pointer(one: &Operation) -> bool {
 fn text_bytes(one: &Operation) -> u32 {
     match one.code {
         // Words of it are compared, and the program may have alignment checks on.
-        op::STRING | op::BYTES => (one.immediate as u32).next_multiple_of(8),
+        op::STRING | op::BYTES | op::WORDS => (one.immediate as u32).next_multiple_of(8),
         op::CONTEXT if one.kind == Kind::TEXT => CAPTURE_NAME_BYTES as u32,
         op::KEPT => (one.kept().1 as u32).next_multiple_of(8),
         _ => 0,
@@ -186,12 +206,13 @@ fn find_missing(form: &Form) -> Vec<bool> {
     for one in &form.operations {
         let is_of_missing = one.operands().any(|operand| may_miss[operand]);
         let is_itself = match one.code {
-            op::LOAD | op::STRING | op::BYTES | op::KEPT => true,
+            op::LOAD | op::STRING | op::BYTES | op::WORDS | op::KEPT => true,
             op::REGISTER => one.immediate >= u64::from(N_REGISTERS),
             op::VECTOR => one.immediate >= u64::from(N_VECTORS),
             op::DIVIDE | op::REMAINDER => !one.kind.is_float(),
             op::CONTEXT => {
-                one.immediate == u64::from(capture_context::DEPTH) || is_thread_pointer(one) || is_duration(one)
+                let is_unknown = one.immediate == u64::from(capture_context::DEPTH);
+                is_unknown || is_thread_pointer(one) || is_duration(one) || is_of_call(one)
             }
             _ => false,
         };

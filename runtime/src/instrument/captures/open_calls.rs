@@ -36,9 +36,10 @@ pub struct OpenCall {
     pub kind: u32,
     /// A bit for each value: it is missing.
     pub missing: u32,
-    /// What is kept: of bytes how many there are, the bytes elsewhere (`OtherCalls::texts`) by a number; 0: there are none.
-    pub values: [u64; MAX_KEPT_VALUES as usize],
+    /// The number of the bytes that are kept (`OtherCalls::texts`); 0: there are none.
     pub texts: u64,
+    /// What is kept: of bytes how many there are.
+    pub values: [u64; MAX_KEPT_VALUES as usize],
 }
 
 impl OpenCall {
@@ -120,6 +121,12 @@ impl OpenCalls {
         places_of(below).find(is_it)
     }
 
+    /// The calls that are in the table.
+    fn all(self) -> impl Iterator<Item = OpenCall> {
+        let places = (0..SETS * WAYS).map(|index| OPEN_CALLS_OFFSET + index * OPEN_CALL_BYTES);
+        places.filter(move |place| self.stack_pointer(*place) != 0).map(move |place| self.read(place))
+    }
+
     /// The call there is open no more.
     pub fn close(self, place: u64) {
         // SAFETY: as above.
@@ -145,22 +152,30 @@ impl OtherCalls {
         OtherCalls { calls: BTreeMap::new(), texts: BTreeMap::new(), n_texts: 0 }
     }
 
-    /// Has a call open in a thread's table, or beside it.
-    pub fn open(&mut self, table: OpenCalls, call: OpenCall) {
+    /// Has a call open in a thread's table, or beside it; those that are open no more, since it begins where they did.
+    pub fn open(&mut self, table: OpenCalls, call: OpenCall) -> Vec<OpenCall> {
         let key = (table.block, call.stack_pointer);
+        let mut left = Vec::new();
         if let Some(others) = self.calls.get_mut(&key) {
-            others.retain(|other| !other.is_same(&call));
+            left.extend(others.extract_if(.., |other| other.is_same(&call)));
             if others.is_empty() {
                 self.calls.remove(&key);
             }
         }
-        if let Some(before) = table.open(call) {
-            if before.is_same(&call) {
-                self.drop_texts(table, before.texts);
-            } else {
-                self.calls.entry((table.block, before.stack_pointer)).or_default().push(before);
-            }
+        match table.open(call) {
+            Some(before) if before.is_same(&call) => left.push(before),
+            Some(before) => self.calls.entry((table.block, before.stack_pointer)).or_default().push(before),
+            None => {}
         }
+        left
+    }
+
+    /// All calls of a thread that are open, the latest first.
+    pub fn all(&self, table: OpenCalls) -> Vec<OpenCall> {
+        let others = self.calls.range((table.block, 0)..=(table.block, u64::MAX)).flat_map(|(_, calls)| calls);
+        let mut all: Vec<OpenCall> = table.all().chain(others.copied()).collect();
+        all.sort_unstable_by_key(|call| core::cmp::Reverse(call.tsc));
+        all
     }
 
     /// Has those calls in the thread's table that return to `pc` with that stack pointer.
@@ -171,7 +186,11 @@ impl OtherCalls {
         if !others.is_empty() {
             self.calls.insert(key, others);
         }
-        wanted.into_iter().for_each(|call| self.open(table, call));
+        for call in wanted {
+            for left in self.open(table, call) {
+                self.drop_texts(table, left.texts);
+            }
+        }
     }
 
     /// How many of a thread's are beside its table.
@@ -196,6 +215,11 @@ impl OtherCalls {
     pub fn text(&self, table: OpenCalls, call: &OpenCall, field: usize) -> Option<&[u8]> {
         let texts = self.texts.get(&(table.block, call.texts))?;
         texts.iter().find(|(own, _)| *own == field).map(|(_, bytes)| &bytes[..])
+    }
+
+    /// The bytes that a call keeps, by their number.
+    pub fn texts_of(&self, table: OpenCalls, texts: u64) -> &[KeptText] {
+        self.texts.get(&(table.block, texts)).map_or(&[], |texts| &texts[..])
     }
 
     /// The bytes that a call kept, which is open no more.
@@ -256,7 +280,7 @@ pub fn forget_armed() {
 /// Nanoseconds of a tick of the time stamp counter, times 2 to the 32nd; 0: not known yet.
 pub static TICK_NS: AtomicU64 = AtomicU64::new(0);
 
-const _: () = assert!(OPEN_CALL_BYTES == 128 && SETS.is_power_of_two());
+const _: () = assert!(OPEN_CALL_BYTES == 256 && SETS.is_power_of_two());
 
 #[cfg(test)]
 mod tests {

@@ -28,7 +28,10 @@ RESULT_NAME: Final = "result"
 RESULT_INDEX: Final = -1
 SCHEMA: Final = "schema.json"
 REQUESTS_TABLE: Final = "requests"
-CALL_KEYS: Final = ("Variants",)
+CALL_KEYS: Final = (
+    "Unreturned",
+    "Variants",
+)
 """What hints of a call may have beside arguments' names."""
 
 _INDEX_KEYS: Final = ("Count", "Bytes", "Total", "Coded")
@@ -134,6 +137,8 @@ class _Maker:
         for key, change in said:
             if key == "Variants":
                 made["Variants"] = self._variants(change, by_name)
+            elif key == "Unreturned":
+                made["Unreturned"] = change
         made["Parameters"] = parameters
         self._effects.add(made)
         return made

@@ -14,10 +14,12 @@ use crate::context::capture::UNFETCHED;
 use crate::context::layout::OPEN_CALLS_OFFSET;
 use crate::cpu::sys::clock::may_be_refused;
 use crate::instrument::captures::form::Operation;
+use crate::instrument::captures::layout::Program;
 use crate::instrument::captures::open_calls::{
     OpenCall, KIND_SHIFT, OPEN_CALL_BYTES, RETURN_ADDRESS_BYTES, SETS, SET_SHIFTS, WAYS,
 };
 use crate::instrument::captures::places::Place;
+use crate::protocol::capture_context;
 use alloc::vec::Vec;
 use core::mem::offset_of;
 
@@ -164,6 +166,18 @@ pub fn emit_duration(code: &mut Code) -> bool {
     true
 }
 
+/// Emits when the call began that a capture is taken for, by the time stamp counter, or where the stack was then, to rax; `false`:
+/// nobody knows.
+pub fn emit_of_call(code: &mut Code, what: u64) -> bool {
+    let is_time = what == u64::from(capture_context::BEGAN);
+    if code.program.returned == 0 || is_time && may_be_refused() {
+        return false;
+    }
+    code.emitter.load_gs(RCX, matched(code.number));
+    code.emitter.load_from_call(RAX, if is_time { offset_of!(OpenCall, tsc) } else { STACK_POINTER });
+    true
+}
+
 /// Emits the function of the call that capture `index` is taken for to rdx.
 pub fn emit_function(emitter: &mut Emitter, index: usize) {
     emitter.load_gs(RDX, matched(index));
@@ -189,7 +203,7 @@ pub fn emit_open(code: &mut Code, kind: u32, leaving: &mut Vec<CachePc>) {
     emitter.store_gs(spilled(RETURN_PC), RDX);
     emitter.copy_register(RAX, RSP);
     emit_set(emitter);
-    emit_place_to_open(emitter, kind, pc, leaving);
+    emit_place_to_open(emitter, (program, kind), pc, leaving);
     emitter.store_in_call(STACK_POINTER, RAX);
     emitter.load_gs(RDX, spilled(RETURN_PC));
     emitter.store_in_call(offset_of!(OpenCall, return_pc), RDX);
@@ -231,8 +245,8 @@ fn emit_armed(emitter: &mut Emitter, kind: u32, armed: u64) {
 }
 
 /// Emits that rcx is where a call begins with a stack pointer of rax, its set being at rcx.
-fn emit_place_to_open(emitter: &mut Emitter, kind: u32, pc: AppPc, leaving: &mut Vec<CachePc>) {
-    let mut found = Vec::new();
+fn emit_place_to_open(emitter: &mut Emitter, (program, kind): (&Program, u32), pc: AppPc, leaving: &mut Vec<CachePc>) {
+    let (mut same, mut found) = (Vec::new(), Vec::new());
     emitter.load_immediate(RDX, pc.raw());
     for _ in 0..WAYS {
         emitter.compare_with_call(RAX, STACK_POINTER);
@@ -240,7 +254,7 @@ fn emit_place_to_open(emitter: &mut Emitter, kind: u32, pc: AppPc, leaving: &mut
         emitter.compare_with_call(RDX, offset_of!(OpenCall, function));
         let is_of_other = emitter.jump_condition(NOT_ZERO);
         emitter.compare_call_kind(kind);
-        found.push(emitter.jump_condition(ZERO));
+        same.push(emitter.jump_condition(ZERO));
         emitter.bind(is_other);
         emitter.bind(is_of_other);
         emitter.add_immediate(RCX, OPEN_CALL_BYTES as i32);
@@ -252,7 +266,11 @@ fn emit_place_to_open(emitter: &mut Emitter, kind: u32, pc: AppPc, leaving: &mut
         found.push(emitter.jump_condition(ZERO));
     }
     leaving.push(emitter.jump());
-    for place in found {
+    if program.tells_left {
+        // The dispatcher tells of the one whose place this is.
+        leaving.append(&mut same);
+    }
+    for place in found.into_iter().chain(same) {
         emitter.bind(place);
     }
 }

@@ -34,7 +34,7 @@ use crate::context::capture::UNPREPARED;
 use crate::context::numbers::ExitId;
 use crate::cpu::sys::clock::may_be_refused;
 use crate::instrument::captures::form::{Kind, Operation};
-use crate::instrument::captures::layout::{is_duration, is_thread_pointer, is_told, Program};
+use crate::instrument::captures::layout::{is_duration, is_of_call, is_thread_pointer, is_told, Program};
 use crate::instrument::captures::places::{Outlets, Place};
 use crate::instrument::exits::ExitList;
 use crate::protocol::{capture_context, capture_operation as op};
@@ -233,6 +233,7 @@ fn emit_operation(code: &mut Code, index: usize, one: &Operation, mut ends: Vec<
             true
         }
         op::CONTEXT if is_duration(one) => calls::emit_duration(code),
+        op::CONTEXT if is_of_call(one) => calls::emit_of_call(code, one.immediate),
         op::CONTEXT => emit_context(code, one.immediate),
         _ => {
             emit_value(code, index, one, &mut ends);
@@ -259,6 +260,7 @@ fn emit_value(code: &mut Code, index: usize, one: &Operation, ends: &mut Vec<Cac
         op::CONSTANT => code.emitter.load_immediate(RAX, one.kind.widen(one.immediate)),
         op::LOAD => integers::emit_load(code, a, one.kind, ends),
         op::STRING => texts::emit_string(code, index, one, ends),
+        op::WORDS => texts::emit_words(code, index, one, ends),
         op::BYTES => texts::emit_bytes(code, index, one, ends),
         op::TEXT_EQUAL => texts::emit_equal(code, a, b),
         op::CONVERT => floats::emit_conversion(code, a, Kind(one.immediate as u8), one.kind),

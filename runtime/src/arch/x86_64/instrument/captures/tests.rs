@@ -168,10 +168,27 @@ fn memory_is_read_or_missing() {
     assert_eq!(reading(op::STRING, Kind::TEXT, start + 10, 6), Value::Bytes(Vec::new()));
     assert_eq!(reading(op::BYTES, Kind::TEXT, start, 100), Value::Bytes(memory[..5].to_vec()));
     assert_eq!(reading(op::BYTES, Kind::TEXT, start, 2), Value::Bytes(memory[..2].to_vec()));
-    for (code, kind) in [(op::LOAD, Kind::U64), (op::STRING, Kind::TEXT), (op::BYTES, Kind::TEXT)] {
-        assert_eq!(reading(code, kind, 8, 100), Value::Missing);
-        assert_eq!(reading(code, kind, 1 << 62, 100), Value::Missing, "which no address is");
+    for (code, kind) in
+        [(op::LOAD, Kind::U64), (op::STRING, Kind::TEXT), (op::BYTES, Kind::TEXT), (op::WORDS, Kind::TEXT)]
+    {
+        assert_eq!(reading(code, kind, 8, 96), Value::Missing);
+        assert_eq!(reading(code, kind, 1 << 62, 96), Value::Missing, "which no address is");
     }
+}
+
+#[test]
+fn words_end_with_one_that_is_zero() {
+    // Words of which each has a byte that is zero, at an odd address.
+    let mut memory = [0u8; 41];
+    for word in 0..3 {
+        memory[1 + 8 * word] = 0xff;
+        memory[8 * word + 8] = 1;
+    }
+    let words = |limit| reading(op::WORDS, Kind::TEXT, memory.as_ptr() as u64 + 1, limit);
+    assert_eq!(words(64), Value::Bytes(memory[1..25].to_vec()));
+    assert_eq!(words(24), Value::Bytes(memory[1..25].to_vec()));
+    assert_eq!(words(16), Value::Bytes(memory[1..17].to_vec()));
+    assert_eq!(reading(op::WORDS, Kind::TEXT, memory.as_ptr() as u64 + 25, 64), Value::Bytes(Vec::new()));
 }
 
 #[test]

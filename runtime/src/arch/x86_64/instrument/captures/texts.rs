@@ -31,6 +31,37 @@ pub fn emit_string(code: &mut Code, index: usize, one: &Operation, ends: &mut Ve
     code.end_reading();
 }
 
+/// Emits the words at a value up to one that is zero, how many bytes they are to rax; `ends` get where it goes on if memory ends before.
+pub fn emit_words(code: &mut Code, index: usize, one: &Operation, ends: &mut Vec<CachePc>) {
+    const WORD_BYTES: u32 = 8;
+    code.load(RAX, usize::from(one.a));
+    ends.push(code.begin_reading());
+    let emitter = &mut *code.emitter;
+    emitter.clear(RCX);
+    let again = emitter.address();
+    // Byte by byte: the program may have alignment checks on.
+    emitter.load_byte_at();
+    emitter.store_gs_byte_at_rcx(text(code.program, index));
+    emitter.add_immediate(RCX, 1);
+    // test cl, 7
+    emitter.bytes(&[0xf6, 0xc1, 7]);
+    let is_within = emitter.jump_condition(NOT_ZERO);
+    // cmp qword gs:[rcx + the word behind which it is], 0
+    emitter.bytes(&[0x65, 0x48, 0x83, 0xb9]);
+    emitter.dword(text(code.program, index).wrapping_sub(WORD_BYTES));
+    emitter.bytes(&[0]);
+    let is_zero = emitter.jump_condition(ZERO);
+    emitter.compare_immediate(RCX, one.immediate as i32);
+    let is_full = emitter.jump_condition(ZERO);
+    emitter.bind(is_within);
+    emitter.jump_to(again);
+    emitter.bind(is_zero);
+    emitter.add_immediate(RCX, -(WORD_BYTES as i32));
+    emitter.bind(is_full);
+    emitter.copy_register(RAX, RCX);
+    code.end_reading();
+}
+
 /// Emits so many bytes at a value as another one says, within a limit; their number to rax.
 pub fn emit_bytes(code: &mut Code, index: usize, one: &Operation, ends: &mut Vec<CachePc>) {
     code.load(RDX, usize::from(one.b));
