@@ -5,12 +5,11 @@ Runs in the controller.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from clew.binary.variable_places import Constant, Operation, Register, Stored, Term, ThreadPointer, Vector
 from clew.capture.form import Instruction
 from clew.capture.types import CType, is_float
-from clew.dataclass import dataclass
 from clew.errors import CaptureError
 from clew.protocol._constants import CaptureContext, CaptureOperation, CaptureType
 
@@ -36,8 +35,7 @@ _OPERATIONS: Final = {
 _UNSIGNED: Final = {1: _Type.U8, 2: _Type.U16, 4: _Type.U32, 8: _Type.U64}
 
 
-@dataclass(frozen=True)
-class Made:
+class Made(NamedTuple):
     """The value of an instruction."""
 
     number: int

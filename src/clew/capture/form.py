@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple
 
 from clew.capture.types import is_float
 from clew.dataclass import dataclass
@@ -57,8 +57,7 @@ CONTEXT_TYPES: Final = {
 _HEAD, _PACKED = row_of("CaptureForm"), row_of("CaptureInstruction")
 
 _Op = CaptureOperation
-_ARITHMETIC: Final = range(_Op.ADD, _Op.SHIFT_RIGHT + 1)
-_ANSWERS: Final = range(_Op.EQUAL, _Op.TEXT_EQUAL + 1)
+_ANSWERS: Final = frozenset(one for one in _Op if _Op.EQUAL <= one <= _Op.TEXT_EQUAL)
 _INTEGERS_ONLY: Final = (
     _Op.REMAINDER,
     _Op.BIT_AND,
@@ -70,8 +69,7 @@ _INTEGERS_ONLY: Final = (
 )
 
 
-@dataclass(frozen=True)
-class Instruction:
+class Instruction(NamedTuple):
     """One operation: `kind` is the type that it works on, `a` and `b` are numbers of instructions before it."""
 
     operation: CaptureOperation
@@ -83,8 +81,7 @@ class Instruction:
     @property
     def result(self) -> CaptureType:
         """The type of its value."""
-        is_answer = self.operation in _ANSWERS
-        return CaptureType.I32 if is_answer else self.kind
+        return CaptureType.I32 if self.operation in _ANSWERS else self.kind
 
 
 @dataclass(frozen=True)

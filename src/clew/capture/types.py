@@ -5,11 +5,10 @@ Runs in the controller. As the System V ABI has it: `long` and pointers have 64 
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from clew.binary.debug_types import DebugType, TypeKind
 from clew.capture.syntax import TypeName
-from clew.dataclass import dataclass
 from clew.protocol._constants import CaptureType
 
 __all__ = ["SIZES", "CType", "common_type", "data_type", "find_type", "is_float", "is_plain", "is_signed", "promote"]
@@ -50,8 +49,7 @@ _NAMES: Final = {
 _C_WORDS: Final = {"char": 8, "short": 16, "int": 32, "long": 64}
 
 
-@dataclass(frozen=True)
-class CType:
+class CType(NamedTuple):
     """A type: how a value of it is kept, and, of a pointer, what it points at, `data` where debugging information tells
     that."""
 
