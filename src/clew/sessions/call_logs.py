@@ -8,16 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from clew.capture.types import SIZES, is_float
-from clew.protocol._constants import CAPTURE_EXECUTING, CAPTURE_LEFT, CAPTURE_RECORD_VALUES, CaptureType
+from clew.protocol._constants import CAPTURE_EXECUTING, CAPTURE_LEFT
 from clew.protocol._generated import CAPTURE_RECORD
 from clew.sessions.arrow_types import ARROW_TYPES
+from clew.sessions.capture_fields import read_fields
 
 if TYPE_CHECKING:
     from clew.sessions.capture_sink import Captured, CaptureSink
@@ -25,9 +24,7 @@ if TYPE_CHECKING:
     from clew.sessions.target import SessionTarget
     from clew.sessions.wanted import Wanted
 
-__all__ = ["CallEnd", "CallLog", "read_together"]
-
-Array = npt.NDArray[Any]
+__all__ = ["CallEnd", "CallLog", "read_together", "take_together"]
 
 _PLACE: Final = {"time_ns": pa.int64(), "pid": pa.uint32(), "tid": pa.uint32(), "pc": pa.uint64()}
 
@@ -113,57 +110,17 @@ def read_together(logs: Sequence[CallLog]) -> list[pa.Table]:
     """What `read` gives of logs of one session, up to one moment: each thread's calls are there up to one of them."""
     if not logs:
         return []
+    clock, taken = take_together(logs)
+    batches: list[list[pa.RecordBatch]] = [[] for _ in logs]
+    for index, captured in taken:
+        batches[index].append(logs[index]._to_batch(captured, clock))
+    return [pa.Table.from_batches(own, log.schema) for log, own in zip(logs, batches, strict=True)]
+
+
+def take_together(logs: Sequence[CallLog]) -> tuple[LiveClock, list[tuple[int, Captured]]]:
+    """The same as records, each with the index of its log; and the clock for their times."""
     target, sink = logs[0]._target, logs[0]._sink
     target.flush(sink.clock)
     taken = sink.take_together([log.number for log in logs])
     # One clock for all: it becomes better while the program runs, and order is to hold.
-    clock = copy(sink.clock)
-    return [
-        pa.Table.from_batches([log._to_batch(one, clock) for one in captured], log.schema)
-        for log, captured in zip(logs, taken, strict=True)
-    ]
-
-
-def read_fields(captured: Captured, kinds: Sequence[CaptureType]) -> list[pa.Array]:
-    """A column of each field, null where it is missing, or cut off by who made the record up."""
-    heads, payloads = captured.heads.view(CAPTURE_RECORD)[:, 0], captured.payloads
-    n_others = max(len(kinds) - CAPTURE_RECORD_VALUES, 0)
-    n_there = min(n_others, payloads.shape[1] // 8)
-    others = np.ascontiguousarray(payloads[:, : 8 * n_there]).view("<u8").reshape(len(heads), n_there)
-    words = np.zeros((len(heads), len(kinds)), "<u8")
-    n_first = len(kinds) - n_others
-    words[:, :n_first] = heads["values"][:, :n_first]
-    words[:, n_first : n_first + n_there] = others
-    is_missing = heads["missing"][:, None] >> np.arange(len(kinds), dtype="<u4") & 1 != 0
-    is_missing[:, n_first + n_there :] = True
-    texts = _read_texts(payloads[:, 8 * n_others :], words, is_missing, kinds)
-    return [
-        texts[index] if kind == CaptureType.TEXT else _to_arrow(words[:, index], is_missing[:, index], kind)
-        for index, kind in enumerate(kinds)
-    ]
-
-
-def _read_texts(payloads: Array, words: Array, is_missing: Array, kinds: Sequence[CaptureType]) -> dict[int, pa.Array]:
-    """The columns of bytes, by field. Those of a record lie one behind the other."""
-    columns: dict[int, pa.Array] = {}
-    at = np.zeros(len(words), np.int64)
-    rows = [payload.tobytes() for payload in payloads] if CaptureType.TEXT in kinds else []
-    for index, kind in enumerate(kinds):
-        if kind != CaptureType.TEXT:
-            continue
-        is_there = ~is_missing[:, index]
-        sizes = np.where(is_there, np.minimum(words[:, index], payloads.shape[1]), 0).astype(np.int64)
-        ends = at + sizes
-        is_there &= ends <= payloads.shape[1]
-        spans = zip(rows, at.tolist(), ends.tolist(), is_there.tolist(), strict=True)
-        columns[index] = pa.array([row[start:end] if there else None for row, start, end, there in spans], pa.binary())
-        at = ends
-    return columns
-
-
-def _to_arrow(words: Array, is_missing: Array, kind: CaptureType) -> pa.Array:
-    """Values out of the words that they are kept in."""
-    kept = ARROW_TYPES[kind].to_pandas_dtype()
-    if is_float(kind):
-        words = words.astype(f"<u{SIZES[kind]}").view(kept)
-    return pa.array(words.astype(kept), ARROW_TYPES[kind], mask=is_missing)
+    return copy(sink.clock), [(index, one) for index, captured in enumerate(taken) for one in captured]
