@@ -15,6 +15,7 @@ from clew.api.capture_plan import ENDED_ELEMENTS, MAX_ARGUMENTS, Words, inner_pi
 from clew.api.description import RESULT, Function, Parameter
 from clew.api.descriptions import Descriptions
 from clew.api.pieces import Path, Pointed, Value
+from clew.api.ring_entries import is_answered, word_of
 from clew.api.variant_plan import variant_pieces
 from clew.dataclass import dataclass
 from clew.protocol._constants import MAX_CAPTURE_FIELDS, MAX_CAPTURE_TEXT, MAX_KEPT_VALUES
@@ -131,9 +132,16 @@ def capture_of(function: Function, descriptions: Descriptions) -> CallCapture:
     """What is to be captured of the calls of a function."""
     returns = function.parameters is None or function.result is not None
     n_arguments = MAX_ARGUMENTS if function.parameters is None else min(len(function.arguments), MAX_ARGUMENTS)
-    plan = _Plan(returns, n_arguments)
+    fields: tuple[str, ...] = ()
+    if function.opcode is not None:
+        fields = tuple(one.field for one in function.arguments if one.field is not None)
+        n_arguments = len(fields)
+    begun, returned = Words(False, fields), Words(True, fields)
+    words = returned if returns else begun
+    # What lies in one word is kept once.
+    n_kept = len({word_of(field) for field in fields if not is_answered(field)}) if fields else n_arguments
+    plan = _Plan(returns, [words.argument(index) for index in range(n_arguments)], n_kept)
     arguments = [one for one in function.arguments if one.index < n_arguments]
-    begun, returned = Words(False), Words(True)
     for parameter in arguments:
         if not parameter.is_pointer:
             continue
@@ -144,7 +152,8 @@ def capture_of(function: Function, descriptions: Descriptions) -> CallCapture:
             plan.add_begun(parameter.index, (), early, None if is_both else late)
         if is_both or _is_answer(parameter):
             plan.add_returned(parameter.index, (), late)
-    for index, text, is_answer in variant_pieces(function, descriptions):
+    # Cases of operations say what descriptors are, and nothing of memory.
+    for index, text, is_answer in () if fields else variant_pieces(function, descriptions):
         (plan.add_returned if is_answer else plan.add_begun)(index, (), text, is_sure=False)
     for parameter in arguments:
         words = returned if _is_answer(parameter) else begun
@@ -172,11 +181,11 @@ def _is_answer(parameter: Parameter) -> bool:
 class _Plan:
     """The expressions so far, and what each of them takes."""
 
-    def __init__(self, returns: bool, n_arguments: int) -> None:
+    def __init__(self, returns: bool, arguments: list[str], n_kept: int) -> None:
         self._returns = returns
-        self.expressions = [f"entry(arg{index + 1})" if returns else f"arg{index + 1}" for index in range(n_arguments)]
+        self.expressions = arguments
         self.taken: list[_Taken] = []
-        self._n_kept = n_arguments
+        self._n_kept = n_kept
 
     def add_begun(
         self, index: int, path: Path, text: str | None, late: str | None = None, *, is_sure: bool = True

@@ -133,7 +133,8 @@ class Parameter:
     is 0) tell how many, an array. `total_index` is that of the parameter that says how many bytes were moved, of all
     that the structures lead to. `coded_index` is that of an argument that has how many bytes it leads to in its bits 16
     to 29. `behind`: what it leads to afterwards is told behind the result, under that name, which may be empty.
-    `written`: it is written to only where the call fails (failed), or gives a number above 0 (positive).
+    `written`: it is written to only where the call fails (failed), or gives a number above 0 (positive). `field`: of an
+    operation of io_uring, which field of its entry it is. `is_named`: told as NAME=VALUE, where it is not 0.
     """
 
     index: int
@@ -156,6 +157,8 @@ class Parameter:
     coded_index: int | None = None
     behind: str | None = None
     written: str | None = None
+    field: str | None = None
+    is_named: bool = False
 
     @property
     def is_pointer(self) -> bool:
@@ -287,7 +290,7 @@ class Variants:
 
 @dataclass(frozen=True)
 class Function:
-    """A function, or a system call where `numbers`, by architecture, has any.
+    """A function; a system call where `numbers`, by architecture, has any; or an operation of io_uring (`opcode`).
 
     `parameters` are in the order of their indexes, the result last; None: nobody knows them. `since` is the version
     of the kernel or library that has it first. `unreturned` is the result of a call that does not return since the
@@ -304,6 +307,7 @@ class Function:
     variants: Variants | None = None
     effects: tuple[Effect, ...] = ()
     unreturned: int | None = None
+    opcode: int | None = None
 
     def has_failed(self, result: int | None) -> bool:
         """Whether a result, with its sign, says by itself that the call failed: only those of system calls do."""
@@ -337,3 +341,4 @@ class Description:
     flag_tables: tuple[FlagTable, ...] = ()
     source: str | None = None
     structs: tuple[Struct, ...] = ()
+    ring_operations: tuple[Function, ...] = ()

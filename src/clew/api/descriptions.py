@@ -18,12 +18,14 @@ __all__ = ["Descriptions"]
 class Descriptions:
     """What description files say, later ones over earlier ones.
 
-    `system_calls`: by number. `functions`: by the library's pattern and the function's name. `flag_tables` and
+    `system_calls`: by number. `ring_operations`, of io_uring: by opcode.
+    `functions`: by the library's pattern and the function's name. `flag_tables` and
     `structs`: by name.
     """
 
     def __init__(self) -> None:
         self.system_calls: dict[int, Function] = {}
+        self.ring_operations: dict[int, Function] = {}
         self.functions: dict[tuple[str, str], Function] = {}
         self.flag_tables: dict[str, FlagTable] = {}
         self.structs: dict[str, Struct] = {}
@@ -45,6 +47,9 @@ class Descriptions:
                 if call.name in places:
                     self.system_calls.pop(places[call.name], None)
                 self.system_calls[number] = call
+        for operation in description.ring_operations:
+            if operation.opcode is not None:
+                self.ring_operations[operation.opcode] = operation
         for library in description.libraries:
             for function in library.functions:
                 # Anew, so that what was added last is last.
@@ -63,6 +68,11 @@ class Descriptions:
         """All system calls, or those of some filters, by number."""
         told = sorted(self.system_calls.items())
         return [(number, function) for number, function in told if not filters or function.filter in filters]
+
+    def ring_operations_of(self, filters: Collection[str] = ()) -> list[tuple[int, Function]]:
+        """All operations of io_uring, or those of some filters, by opcode."""
+        told = sorted(self.ring_operations.items())
+        return [(opcode, function) for opcode, function in told if not filters or function.filter in filters]
 
     def find_system_call(self, name: str) -> Function | None:
         """The system call of that name."""

@@ -35,7 +35,8 @@ __all__ = ["BUILT_IN", "check", "load", "load_built_in", "parse_description"]
 _HERE: Final = Path(__file__).resolve().parent
 
 BUILT_IN: Final = tuple(
-    _HERE / name for name in ("flag_tables.json", "structs.json", "system_calls.json", "libraries.json")
+    _HERE / name
+    for name in ("flag_tables.json", "structs.json", "system_calls.json", "ring_operations.json", "libraries.json")
 )
 """Clew's own files; `clew.api.generate` makes them, and tests hold them against the rules."""
 
@@ -137,6 +138,7 @@ def parse_description(content: Any) -> Description:
         ),
         content.get("Source"),
         tuple(_struct(name, struct) for name, struct in content.get("Structs", {}).items()),
+        tuple(_function(operation) for operation in content.get("RingOperations", ())),
     )
 
 
@@ -177,7 +179,7 @@ def _member(said: dict[str, Any]) -> Member:
 
 
 def _function(said: dict[str, Any]) -> Function:
-    is_call = "Number" in said
+    is_call = "Number" in said or "Opcode" in said
     return Function(
         said["Name"],
         said["Filter"],
@@ -189,6 +191,7 @@ def _function(said: dict[str, Any]) -> Function:
         _variants(said["Variants"]) if "Variants" in said else None,
         tuple(_effect(effect) for effect in said.get("Effects", ())),
         said.get("Unreturned"),
+        said.get("Opcode"),
     )
 
 
@@ -247,6 +250,8 @@ def _parameter(said: dict[str, Any]) -> Parameter:
         said.get("Coded"),
         said.get("Behind"),
         said.get("Written"),
+        said.get("Field"),
+        said.get("Named", False),
     )
 
 

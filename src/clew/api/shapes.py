@@ -24,6 +24,7 @@ from clew.api.description import (
     TABLE_KINDS,
     WRITTEN,
 )
+from clew.api.ring_entries import FIELDS
 from clew.dataclass import dataclass
 
 __all__ = [
@@ -77,6 +78,7 @@ DOCUMENT: Final = {
     "FlagTables": Key(dict),
     "Structs": Key(dict),
     "SystemCalls": Key(list),
+    "RingOperations": Key(list),
     "Libraries": Key(list),
 }
 FLAG_TABLE: Final = {"Kind": Key(str, is_needed=True, words=TABLE_KINDS), "Values": Key(list, is_needed=True)}
@@ -120,6 +122,7 @@ FUNCTION: Final = {
     "Effects": Key(list),
 }
 SYSTEM_CALL: Final = FUNCTION | {"Number": Key(dict, is_needed=True)}
+RING_OPERATION: Final = FUNCTION | {"Opcode": Key(int, is_needed=True, least=0, most=255)}
 PARAMETER: Final = {
     "Index": Key(int, is_needed=True, least=RESULT, most=MAX_ARGUMENTS - 1),
     "Name": _NAME,
@@ -140,6 +143,8 @@ PARAMETER: Final = {
     "Coded": Key(int, least=0, most=MAX_ARGUMENTS - 1),
     "Behind": Key(str, may_be_empty=True),
     "Written": Key(str, words=WRITTEN),
+    "Field": Key(str, words=tuple(sorted(FIELDS))),
+    "Named": Key(bool),
     "Conditional": Key(dict),
 }
 CONDITION: Final = {"Index": _ARGUMENT, "Member": _TEXT, "Flags": Key(list, is_needed=True)}

@@ -151,6 +151,7 @@ def command(
             tables.write(session.trace, log.batches)
         if counts:
             _print_counts(out, counted, session, failed=failed)
+        _say_unseen(session.statistics)
     if choice is not None:
         _say_of(choice)
     if pid is not None:
@@ -185,6 +186,16 @@ def _print_counts(out: TextIO, counted: ApiCounts | None, session: Session, *, f
     from clew.sessions.api_counts import count_calls
 
     print_counts(out, count_calls(session.trace) if counted is None else counted.read(), failed=failed)
+
+
+def _say_unseen(numbers: dict[str, int]) -> None:
+    """What a program did by io_uring where nobody could look."""
+    for name, what in (
+        ("ring_submissions_unseen", "operations of io_uring were submitted unseen"),
+        ("ring_completions_unseen", "results of io_uring were overwritten unseen"),
+    ):
+        if numbers.get(name):
+            say(f"{numbers[name]} {what}")
 
 
 def _say_of(choice: FunctionChoice) -> None:

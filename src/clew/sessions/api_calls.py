@@ -16,7 +16,7 @@ from clew.dataclass import dataclass
 from clew.sessions.call_ends import CallEnds
 from clew.sessions.call_logs import CallEnd, read_together
 from clew.sessions.call_probes import LogWish
-from clew.sessions.where import Where
+from clew.sessions.where import Where, ring_operation
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -75,10 +75,15 @@ class ApiLog:
         read can be read again, all of it (`batches`). Raises CaptureError, UsageError."""
         self.descriptions = descriptions
         chosen = [] if filters is None else descriptions.system_calls_of(set(filters))
-        captures = [capture_of(function, descriptions) for _, function in chosen]
+        operations = [] if filters is None else descriptions.ring_operations_of(set(filters))
+        captures = [capture_of(function, descriptions) for _, function in (*chosen, *operations)]
+        places: list[str | Where] = [
+            *(f"syscall:{number}" for number, _ in chosen),
+            *(ring_operation(opcode) for opcode, _ in operations),
+        ]
         wishes = [
-            LogWish(f"syscall:{number}", capture.expressions, has_returned=capture.returns, tells_left=capture.returns)
-            for (number, _), capture in zip(chosen, captures, strict=True)
+            LogWish(place, capture.expressions, has_returned=capture.returns, tells_left=capture.returns)
+            for place, capture in zip(places, captures, strict=True)
         ]
         self._logs = [_Log(*one) for one in zip(captures, session.log_all(wishes), strict=True)]
         self._kept: list[list[tuple[int, pa.Table]]] | None = [] if keeps else None

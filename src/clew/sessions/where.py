@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from clew.binary.thread_locals import find_data_symbol
 from clew.dataclass import dataclass
 from clew.errors import BinaryError, ControlError, UsageError
-from clew.protocol._constants import CALL_PLACES
+from clew.protocol._constants import CALL_PLACES, RING_OPERATIONS
 from clew.recording.control.places import parse_place
 from clew.sessions.memory import bias_of
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from clew.process.maps import Mapping
     from clew.sessions.memory import Images
 
-__all__ = ["NOWHERE", "Where", "parse_where"]
+__all__ = ["NOWHERE", "Where", "parse_where", "ring_operation"]
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,11 @@ class Where:
     def is_system_call(self) -> bool:
         """Whether it is a system call, which is made from anywhere."""
         return self.address is not None and self.address >= CALL_PLACES
+
+    @property
+    def is_ring_operation(self) -> bool:
+        """Whether it is an operation of io_uring, which is a system call of its own here."""
+        return self.address is not None and self.address >= CALL_PLACES + RING_OPERATIONS
 
     def find_in(self, images: Images, mappings: list[Mapping]) -> set[int]:
         """The addresses of it that lie in some mappings."""
@@ -87,6 +92,11 @@ def _number_of(name: str) -> int:
     if number is None or number >= MAX_SYSTEM_CALLS:
         raise UsageError(f"{name!r}: no system call is called so")
     return number
+
+
+def ring_operation(opcode: int) -> Where:
+    """The operations of io_uring of an opcode."""
+    return Where(f"io_uring:{opcode}", CALL_PLACES + RING_OPERATIONS + opcode, "", "", 0)
 
 
 def parse_where(where: str | int) -> Where:

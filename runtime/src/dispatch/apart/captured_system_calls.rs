@@ -7,6 +7,7 @@
 extern crate alloc;
 use super::capture_records::{add, record, Heading};
 use super::captured_calls::{measure_ticks, note_others, open, table_of, to_ns};
+use super::captured_rings;
 use super::captured_values::{kept_of, Taken};
 use crate::buffer::RingWriter;
 use crate::context::addresses::AppPc;
@@ -36,18 +37,21 @@ pub fn begin(context: &mut ThreadContext, number: u64, next: AppPc) {
         let engine = ENGINE.lock();
         (engine.captures.at_call(number).cloned(), writer_of(context, engine.shared))
     };
-    let Some(place) = place else { return };
     let pc = AppPc::from_raw(next.raw().wrapping_sub(CALL_BYTES));
-    measure_ticks_once(&writer);
-    let is_again = !note_begun(context, pc);
-    let thread = Thread::of(context, None, &[]);
-    for program in &place.programs {
-        match program.action {
-            Action::Open(kind) => begin_call(context, &writer, number, pc, (kind, program), &thread),
-            _ if is_again => {}
-            _ => note(&writer, pc, program, &thread),
+    captured_rings::begin(&writer, number);
+    if let Some(place) = place {
+        measure_ticks_once(&writer);
+        let is_again = !note_begun(context, pc);
+        let thread = Thread::of(context, None, &[]);
+        for program in &place.programs {
+            match program.action {
+                Action::Open(kind) => begin_call(context, &writer, number, pc, (kind, program), &thread),
+                _ if is_again => {}
+                _ => note(&writer, pc, program, &thread),
+            }
         }
     }
+    captured_rings::submit(context, &writer, number, pc);
 }
 
 /// Takes note that the call at `pc` was captured as it begins. Whether it was not before.
@@ -111,6 +115,7 @@ pub fn end(context: &mut ThreadContext, number: u64) {
         return;
     }
     forget_begun(context);
+    captured_rings::end(context, number);
     let Some(table) = table_of(context) else { return };
     loop {
         let place = call_place(number);

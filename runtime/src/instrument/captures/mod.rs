@@ -7,3 +7,4 @@ pub mod form;
 pub mod layout;
 pub mod open_calls;
 pub mod places;
+pub mod rings;

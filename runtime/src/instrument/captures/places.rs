@@ -7,11 +7,14 @@ use super::aggregates::Table;
 use super::form::{Form, Kind};
 use super::layout::{is_behind, Action, Program, Room};
 use super::open_calls::{forget_armed, OtherCalls, ARMED, TICK_NS};
+use super::rings::Rings;
 use crate::buffer::Shared;
 use crate::context::addresses::{AppPc, CachePc};
 use crate::context::numbers::FragmentId;
 use crate::instrument::Engine;
-use crate::protocol::{CapturePlace, StatusPage, CALL_PLACES, MAX_CAPTURES, MAX_CAPTURES_AT_PLACE, MAX_CAPTURE_BYTES};
+use crate::protocol::{
+    CapturePlace, StatusPage, CALL_PLACES, MAX_CAPTURES, MAX_CAPTURES_AT_PLACE, MAX_CAPTURE_BYTES, RING_OPERATIONS,
+};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -161,6 +164,7 @@ pub struct Captures {
     by_kind: BTreeMap<u32, Arc<Place>>,
     /// Open calls, as far as they are not in threads' tables.
     pub other_calls: OtherCalls,
+    pub rings: Rings,
 }
 
 impl Captures {
@@ -175,6 +179,7 @@ impl Captures {
             shared: BTreeMap::new(),
             by_kind: BTreeMap::new(),
             other_calls: OtherCalls::new(),
+            rings: Rings::new(),
         }
     }
 
@@ -251,6 +256,11 @@ impl Captures {
     /// Whether anything is captured at the system calls of a number.
     pub fn takes_call(&self, number: u64) -> bool {
         self.by_pc.contains_key(&call_place(number))
+    }
+
+    /// Whether anything is captured of operations of io_uring, which are places as calls are.
+    pub fn takes_rings(&self) -> bool {
+        self.by_call.iter().skip(RING_OPERATIONS as usize).any(Option::is_some)
     }
 
     /// What is taken where calls of a kind return, wherever that is.

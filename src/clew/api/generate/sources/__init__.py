@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -48,6 +48,7 @@ STRUCTS: Final = "structs.json"
 REQUEST_HEADERS: Final = "request_headers.toml"
 REQUESTS: Final = "requests.txt"
 EFFECTS: Final = "effects.json"
+RING_OPERATIONS: Final = "ring_operations.json"
 LIBRARY_FUNCTIONS: Final = "library_functions.txt"
 
 _PROTOTYPE: Final = re.compile(r"(?P<name>\w+)\((?P<arguments>.*)\)")
@@ -87,7 +88,8 @@ class Sources:
     what `flag_headers.toml` says of each table. `flag_values`: names and values by table. `hints` and `effects`: the
     files' contents. `library_lines`: functions of libraries, and what they do. `layouts`: structures by name.
     `structs`: which members of them are told, and how. `origin`: the first line of the prototypes, which says which
-    kernel they are of. `requests`: name, number and C type of ioctl's.
+    kernel they are of. `requests`: name, number and C type of ioctl's. `ring_operations`: which calls those of io_uring
+    are.
     """
 
     prototypes: dict[str, list[Argument]]
@@ -101,6 +103,7 @@ class Sources:
     structs: dict[str, Any]
     origin: str
     requests: tuple[tuple[str, int, str], ...] = ()
+    ring_operations: dict[str, Any] = field(default_factory=dict)
 
 
 def _lines(text: str) -> list[str]:
@@ -198,4 +201,5 @@ def read_sources(folder: Path = SOURCES) -> Sources:
         _read_json(folder / STRUCTS),
         texts[PROTOTYPES].splitlines()[0].removeprefix("# "),
         parse_requests(_lines(texts[REQUESTS])),
+        _read_json(folder / RING_OPERATIONS),
     )
