@@ -326,10 +326,14 @@ class Function:
 
 @dataclass(frozen=True)
 class Library:
-    """Functions of the libraries whose file's name `name` matches: a pattern with *, ? and []."""
+    """Functions of the libraries whose file's name `name` matches: a pattern with *, ? and [].
+
+    `prefix`: what is called so, and behind that as a system call, stands for that call.
+    """
 
     name: str
     functions: tuple[Function, ...]
+    prefix: str | None = None
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ class Descriptions:
         self.system_calls: dict[int, Function] = {}
         self.ring_operations: dict[int, Function] = {}
         self.functions: dict[tuple[str, str], Function] = {}
+        self._prefixes: dict[str, str] = {}
         self.flag_tables: dict[str, FlagTable] = {}
         self.structs: dict[str, Struct] = {}
         self._cases: dict[int, tuple[Variants, dict[int, Case]]] = {}
@@ -51,6 +52,8 @@ class Descriptions:
             if operation.opcode is not None:
                 self.ring_operations[operation.opcode] = operation
         for library in description.libraries:
+            if library.prefix is not None:
+                self._prefixes[library.name] = library.prefix
             for function in library.functions:
                 # Anew, so that what was added last is last.
                 self.functions.pop((library.name, function.name), None)
@@ -85,7 +88,15 @@ class Descriptions:
             for (pattern, own_name), function in reversed(self.functions.items())
             if own_name == name and fnmatchcase(library, pattern)
         )
-        return next(found, None)
+        return next(found, None) or self._standing_for_call(library, name)
+
+    def _standing_for_call(self, library: str, name: str) -> Function | None:
+        """The system call that a function stands for by its name, as a function."""
+        for pattern, prefix in self._prefixes.items():
+            call = self.find_system_call(name.removeprefix(prefix))
+            if name.startswith(prefix) and fnmatchcase(library, pattern) and call is not None:
+                return replace(call, numbers={})
+        return None
 
     def with_values(self, function: Function, values: Sequence[int | None]) -> Function:
         """A function as it looks when it is called with `values`, by its variants and conditions.

@@ -129,7 +129,11 @@ def parse_description(content: Any) -> Description:
     return Description(
         tuple(_function(call) for call in content.get("SystemCalls", ())),
         tuple(
-            Library(library["Name"], tuple(_function(function) for function in library["Functions"]))
+            Library(
+                library["Name"],
+                tuple(_function(function) for function in library["Functions"]),
+                library.get("Prefix"),
+            )
             for library in content.get("Libraries", ())
         ),
         tuple(

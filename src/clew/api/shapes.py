@@ -109,7 +109,7 @@ MEMBER: Final = {
     "Total": _TEXT,
 }
 MEMBER_CONDITION: Final = {"Member": _NAME, "Values": Key(list, is_needed=True), "Mask": _MASK, "Not": Key(bool)}
-LIBRARY: Final = {"Name": _NAME, "Functions": Key(list, is_needed=True)}
+LIBRARY: Final = {"Name": _NAME, "Functions": Key(list, is_needed=True), "Prefix": _TEXT}
 FUNCTION: Final = {
     "Name": _NAME,
     "Filter": Key(str, is_needed=True, words=FILTERS),

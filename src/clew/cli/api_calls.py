@@ -49,6 +49,9 @@ _MOST_NAMED: Final = 5
     help="Calls of functions, too, or only: libssl*:SSL_*, malloc; may be given again.",
 )
 @click.option(
+    "--vdso", "has_vdso", is_flag=True, help="Calls that the vDSO answers, too, without the kernel: clock_gettime."
+)
+@click.option(
     "--api-file",
     "files",
     multiple=True,
@@ -96,6 +99,7 @@ def command(
     duration: float | None,
     filters: tuple[str, ...],
     patterns: tuple[str, ...],
+    has_vdso: bool,
     files: tuple[Path, ...],
     has_names: bool,
     paths: tuple[str, ...],
@@ -118,10 +122,11 @@ def command(
     from clew.api.reading import load_built_in
     from clew.cli.api_teller import Teller, Telling
     from clew.sessions.api_calls import ApiLog
-    from clew.sessions.api_functions import FunctionChoice, parse_pattern
+    from clew.sessions.api_functions import VDSO, FunctionChoice, parse_pattern
 
     descriptions = load_built_in(files)
-    choice = FunctionChoice([parse_pattern(text) for text in patterns], descriptions) if patterns else None
+    asked = [*(parse_pattern(text) for text in patterns), *([VDSO] if has_vdso else [])]
+    choice = FunctionChoice(asked, descriptions, filters) if asked else None
     with ExitStack() as stack:
         out = sys.stderr if output is None else stack.enter_context(output.open("w", encoding="utf-8"))
         mode = "coverage" if trace is None else mode

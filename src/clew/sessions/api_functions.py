@@ -6,7 +6,7 @@ Runs in the controller; images are looked at in the thread that owns the target,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +14,7 @@ from clew.api.captures import CallCapture, capture_of
 from clew.api.description import Function
 from clew.api.prototypes import Prototypes
 from clew.binary.function_names import FunctionName, list_functions
+from clew.binary.vdso import VDSO_NAME
 from clew.dataclass import dataclass
 from clew.errors import BinaryError, UsageError
 
@@ -21,20 +22,24 @@ if TYPE_CHECKING:
     from clew.api.descriptions import Descriptions
     from clew.binary.elf import ElfFile
 
-__all__ = ["ChosenFunction", "FunctionChoice", "FunctionPattern", "parse_pattern"]
+__all__ = ["VDSO", "ChosenFunction", "FunctionChoice", "FunctionPattern", "parse_pattern"]
 
 _PATTERN: Final = re.compile(r"(?:(?P<image>[^:!]+)[:!](?!:))?(?P<name>.+)", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class FunctionPattern:
-    """Names of functions, in images whose file's name or path fits; both have *, ? and []."""
+    """Names of functions, in images whose file's name or path fits; both have *, ? and []. `is_of_vdso`: those of the
+    vDSO that are described, which nothing else is meant by."""
 
     image: str
     name: str
+    is_of_vdso: bool = False
 
     def fits_image(self, path: str) -> bool:
         """Whether it is about an image."""
+        if self.is_of_vdso or path == VDSO_NAME:
+            return self.is_of_vdso and path == VDSO_NAME
         return fnmatchcase(path.rpartition("/")[2], self.image) or fnmatchcase(path, self.image)
 
 
@@ -44,6 +49,9 @@ def parse_pattern(text: str) -> FunctionPattern:
     if found is None:
         raise UsageError(f"{text!r}: which functions? Say IMAGE:NAME, as in libz*:deflate*")
     return FunctionPattern(found["image"] or "*", found["name"])
+
+
+VDSO: Final = FunctionPattern(VDSO_NAME, "*", is_of_vdso=True)
 
 
 @dataclass(frozen=True)
@@ -58,8 +66,11 @@ class ChosenFunction:
 class FunctionChoice:
     """The functions that some patterns mean, image by image."""
 
-    def __init__(self, patterns: Sequence[FunctionPattern], descriptions: Descriptions) -> None:
-        self._patterns, self._descriptions = patterns, descriptions
+    def __init__(
+        self, patterns: Sequence[FunctionPattern], descriptions: Descriptions, filters: Collection[str] = ()
+    ) -> None:
+        """`filters`: only those of the vDSO that are of these kinds."""
+        self._patterns, self._descriptions, self._filters = patterns, descriptions, filters
         self._seen: set[str] = set()
         self._prototypes = Prototypes()
         self.undescribed: set[str] = set()
@@ -89,9 +100,12 @@ class FunctionChoice:
                 self.indirect.add(chosen.name)
                 continue
             described = self._describe(library, [one.name for one in names], chosen.name)
+            if path == VDSO_NAME and (described is None or (self._filters and described.filter not in self._filters)):
+                continue
+            described = described or self._note_undescribed(chosen.name)
             yield ChosenFunction(path, offset, capture_of(described, self._descriptions))
 
-    def _describe(self, library: str, names: Sequence[str], plainest: str) -> Function:
+    def _describe(self, library: str, names: Sequence[str], plainest: str) -> Function | None:
         for name in (plainest, *names):
             found = self._descriptions.find_function(library, name)
             if found is not None:
@@ -100,5 +114,8 @@ class FunctionChoice:
             found = self._prototypes.find(library, name)
             if found is not None:
                 return found
-        self.undescribed.add(plainest)
-        return Function(plainest, "Other", None)
+        return None
+
+    def _note_undescribed(self, name: str) -> Function:
+        self.undescribed.add(name)
+        return Function(name, "Other", None)

@@ -206,7 +206,7 @@ class CallProbes:
             places, images = self.open_places(control), self._target.images
 
             def look(followed: FollowedProcess, mappings: list[Mapping]) -> None:
-                for image in images.in_mappings(mappings):
+                for image in images.in_mappings(mappings, has_vdso=True):
                     elf = images.elf(image)
                     for wish in [] if elf is None else choose(image, elf):
                         capture, has_returned = list(wish.capture), wish.has_returned

@@ -53,7 +53,7 @@ class Where:
         if self.address is not None:
             return {self.address} if any(one.start <= self.address < one.end for one in mappings) else set()
         found = set()
-        for image in images.in_mappings(mappings):
+        for image in images.in_mappings(mappings, has_vdso=self.image_offset is not None):
             if self.image_offset is not None:
                 place = image.base + self.image_offset
                 found |= {place} if self.image == image.path and image.start <= place < image.end else set()

@@ -3,7 +3,7 @@
 Runs on a developer's machine. `sources/library_functions.txt` has sections `[PATTERN FILTER]`; in each a line a
 function, `TYPE name(TYPE name, ...) ! ERROR`, and below it its effects, indented (`effects.py`). A pointer to what is
 no text is a reference to what its type is called; `void * name:kind` is one of that kind, and `TYPE ** name` is where
-one is written.
+one is written. `[PATTERN FILTER PREFIX]`: what is called so, and behind that as a system call, stands for that.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from clew.api.generate.sources import Argument
 
 __all__ = ["libraries_content"]
 
-_SECTION: Final = re.compile(r"\[(?P<pattern>\S+) (?P<filter>\w+)\]")
+_SECTION: Final = re.compile(r"\[(?P<pattern>\S+) (?P<filter>\w+)(?: (?P<prefix>\w+))?\]")
 _FUNCTION: Final = re.compile(
     r"(?P<type>.+?) (?P<name>\w+)(?::(?P<kind>\w+))?\((?P<arguments>.*)\)(?: ! (?P<error>\w+))?"
 )
@@ -30,17 +30,23 @@ def libraries_content(lines: list[str]) -> dict[str, Any]:
     """The file of libraries. Raises EffectError for a line that is none, or names what is not there."""
     libraries: dict[str, list[dict[str, Any]]] = {}
     functions: list[dict[str, Any]] = []
+    prefixes: dict[str, str] = {}
     choice = ""
     for line in lines:
         section = _SECTION.fullmatch(line)
         if section:
             functions, choice = libraries.setdefault(section["pattern"], []), section["filter"]
+            if section["prefix"]:
+                prefixes[section["pattern"]] = section["prefix"]
         elif line.startswith(" ") and functions:
             function = functions[-1]
             function["Effects"] = [*function.get("Effects", ()), *effects_of([line.strip()], function)]
         else:
             functions.append(_function(line, choice))
-    made = [{"Name": pattern, "Functions": functions} for pattern, functions in libraries.items()]
+    made = [
+        {"Name": pattern} | ({"Prefix": prefixes[pattern]} if pattern in prefixes else {}) | {"Functions": functions}
+        for pattern, functions in libraries.items()
+    ]
     return {"$schema": "schema.json", "Source": "the libraries' documentation", "Libraries": made}
 
 
