@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["DIFFERENT", "VOLATILE", "WRITTEN_OTHERWISE", "Call", "read"]
+__all__ = ["DIFFERENT", "UNEQUAL", "VOLATILE", "WRITTEN_OTHERWISE", "Call", "read"]
 
 Call = tuple[str, str, str]
 """Name, arguments and result, as far as two runs have the same."""
@@ -18,6 +18,9 @@ DIFFERENT = {
     "rt_sigreturn": "strace tells the mask, and what the register has afterwards",
 }
 """Whose arguments are not compared, and why."""
+
+UNEQUAL = ("rt_sigreturn",)
+"""Calls whose results are not compared either."""
 
 VOLATILE = {
     r"gettimeofday|clock_gettime|getrusage|wait4|clock_adjtime|adjtimex|getitimer|timer(fd)?_gettime|clock_getres": (
@@ -56,6 +59,7 @@ WRITTEN_OTHERWISE = [
         r"\1B\2",
         "of the later ones only addresses are told",
     ),
+    (r"prctl", r'(PR_SET_NAME, "[^"]{15}")\.\.\.', r"\1", "strace does not look whether the longest name ends there"),
     (r"timer_create", r"\[\d+\]", "[N]", "the number is the kernel's choice"),
 ]
 """By names of calls: what both write otherwise, what stands for it, and why."""
@@ -79,7 +83,11 @@ def read(text: str) -> list[list[Call]]:
             # strace leaves the blank out behind a comma.
             begun = pending.pop(tid)
             call = f"{begun} {resumed[1].lstrip()}" if begun.endswith(",") else begun + resumed[1]
-        threads.setdefault(tid, []).append(call)
+        calls = threads.setdefault(tid, [])
+        # Who is traced is interrupted by what it ignores, too: its call goes on, and is told again.
+        if calls and " = ? ERESTARTSYS" in calls[-1] and calls[-1].split("(")[0] == call.split("(")[0]:
+            calls.pop()
+        calls.append(call)
     for tid in pending:
         threads.setdefault(tid, []).append(pending[tid] + " = ?")
     numbers = re.compile(r"\b(" + "|".join(threads) + r")\b")

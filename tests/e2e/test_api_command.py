@@ -14,11 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.e2e import runs
-from tests.e2e.strace_lines import read
+from tests.e2e.strace_lines import UNEQUAL, read
 from tests.programs.build import SOURCES, build_plain
-
-UNEQUAL = ("rt_sigreturn",)
-"""Calls whose results are not compared either."""
 
 COMMANDS = {
     "ls": ["ls", "-l", "/usr"],
