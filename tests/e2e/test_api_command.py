@@ -147,6 +147,14 @@ def test_a_process_that_runs_is_looked_at_and_left(tmp_path: Path) -> None:
             process.kill()
 
 
+def test_the_program_has_the_environment_that_clew_was_given(tmp_path: Path) -> None:
+    """Python adds to its own (LC_CTYPE, without a locale), and so does clew for libraries that it uses."""
+    words = [sys.executable, "-m", "clew", "api", "-o", str(tmp_path / "out"), "--", shutil.which("env") or "env"]
+    environ = {"PYTHONPATH": str(runs.ROOT / "src"), "EMPTY": "", "ONE": "1"}
+    done = subprocess.run(words, env=environ, capture_output=True, check=True, timeout=60)
+    assert sorted(done.stdout.decode().splitlines()) == sorted(f"{name}={value}" for name, value in environ.items())
+
+
 def test_what_ends_by_a_signal_is_told_as_shells_do(tmp_path: Path) -> None:
     assert run_clew(["sh", "-c", "kill -9 $$"], path=tmp_path / "out").returncode == 128 + 9
     assert run_clew([], path=tmp_path / "out").returncode == 2
