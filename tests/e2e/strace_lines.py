@@ -83,11 +83,11 @@ def read(text: str) -> list[list[Call]]:
             # strace leaves the blank out behind a comma.
             begun = pending.pop(tid)
             call = f"{begun} {resumed[1].lstrip()}" if begun.endswith(",") else begun + resumed[1]
-        calls = threads.setdefault(tid, [])
+        own = threads.setdefault(tid, [])
         # Who is traced is interrupted by what it ignores, too: its call goes on, and is told again.
-        if calls and " = ? ERESTARTSYS" in calls[-1] and calls[-1].split("(")[0] == call.split("(")[0]:
-            calls.pop()
-        calls.append(call)
+        if own and " = ? ERESTARTSYS" in own[-1] and own[-1].split("(")[0] == call.split("(")[0]:
+            own.pop()
+        own.append(call)
     for tid in pending:
         threads.setdefault(tid, []).append(pending[tid] + " = ?")
     numbers = re.compile(r"\b(" + "|".join(threads) + r")\b")

@@ -38,7 +38,7 @@ begin; update things set name = 'other'; rollback;
 pragma journal_mode = wal; insert into things(name) values('four'); select count(*) from things;
 """
 PIPELINES = r"""
-printf 'b\na\nb\n' | sort | uniq -c
+cat <<< $'b\na\nb' | sort | uniq -c
 told=$(echo hello | tr a-z A-Z); echo "$told" > file
 (cd /; cat) < file | cat > copy; wc -c < copy
 cmp <(cat file) <(cat copy); grep HELLO <<< "$told" && ! cat /no/such/file 2> /dev/null
