@@ -6,8 +6,9 @@ Runs on the machine that tests. Each kind of difference is named here, with its 
 from __future__ import annotations
 
 import re
+from collections.abc import Set
 
-__all__ = ["DIFFERENT", "UNEQUAL", "VOLATILE", "WRITTEN_OTHERWISE", "Call", "read"]
+__all__ = ["DIFFERENT", "UNEQUAL", "VOLATILE", "WRITTEN_OTHERWISE", "Call", "read", "read_both"]
 
 Call = tuple[str, str, str]
 """Name, arguments and result, as far as two runs have the same."""
@@ -65,8 +66,17 @@ WRITTEN_OTHERWISE = [
 """By names of calls: what both write otherwise, what stands for it, and why."""
 
 
-def read(text: str) -> list[list[Call]]:
-    """The calls of each thread, threads in the order of their first call, of strace -f -ttt -T's lines or clew's."""
+def read_both(theirs: str, ours: str) -> tuple[list[list[Call]], list[list[Call]]]:
+    """As `read`, of two runs: a number that is a thread in one of them is told as that in both."""
+    numbers = {line.split(maxsplit=1)[0] for line in (*theirs.splitlines(), *ours.splitlines())}
+    return read(theirs, numbers), read(ours, numbers)
+
+
+def read(text: str, others: Set[str] = frozenset()) -> list[list[Call]]:
+    """The calls of each thread, threads in the order of their first call, of strace -f -ttt -T's lines or clew's.
+
+    Numbers of its threads, and `others`, are all told as one.
+    """
     threads: dict[str, list[str]] = {}
     pending: dict[str, str] = {}
     for line in text.splitlines():
@@ -90,7 +100,7 @@ def read(text: str) -> list[list[Call]]:
         own.append(call)
     for tid in pending:
         threads.setdefault(tid, []).append(pending[tid] + " = ?")
-    numbers = re.compile(r"\b(" + "|".join(threads) + r")\b")
+    numbers = re.compile(r"\b(" + "|".join(sorted(others | threads.keys())) + r")\b")
     told = [[split(numbers.sub("PID", call)) for call in calls] for calls in threads.values()]
     # What a signal's end leaves open is told by strace alone.
     for calls in told:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e import runs
-from tests.e2e.strace_lines import UNEQUAL, read
+from tests.e2e.strace_lines import UNEQUAL, read, read_both
 from tests.programs.build import SOURCES, build_plain
 
 COMMANDS = {
@@ -55,7 +55,7 @@ def test_the_same_calls_as_strace_has(name: str, tmp_path: Path) -> None:
     known = subprocess.run(command, env=runs.environment(), capture_output=True, check=False, timeout=120)
     found = run_clew(words, path=tmp_path / "clew")
     assert (found.returncode, found.stdout, found.stderr) == (known.returncode, known.stdout, known.stderr)
-    expected, told = (read((tmp_path / which).read_text()) for which in ("strace", "clew"))
+    expected, told = read_both(*((tmp_path / which).read_text() for which in ("strace", "clew")))
     # It began the program.
     assert expected[0].pop(0)[0] == "execve"
     if words[0] == sys.executable:

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e import runs
-from tests.e2e.strace_lines import UNEQUAL, Call, read
+from tests.e2e.strace_lines import UNEQUAL, Call, read_both
 from tests.programs.build import SOURCES
 
 TEXT = r'"(?:[^"\\]|\\.)*"(?:\.\.\.)?'
@@ -172,7 +172,7 @@ def test_the_same_calls_as_strace_has(name: str, tmp_path: Path) -> None:
     found = run([*clew, *program.words], tmp_path / "files")
     assert (found.returncode, found.stdout, found.stderr) == (known.returncode, known.stdout, known.stderr)
     assert known.returncode == 0
-    expected, told = (read((tmp_path / which).read_text()) for which in ("strace", "clew"))
+    expected, told = read_both(*((tmp_path / which).read_text() for which in ("strace", "clew")))
     for calls in (*expected, *told):
         calls[:] = [call for call in calls if call[0] != "execve" or call[2] != "0"]
     # Of what runs side by side anybody may be first.

@@ -343,7 +343,7 @@ static void processes(void) {
     struct clone_args arguments = {.exit_signal = SIGCHLD};
     struct rusage usage;
     siginfo_t found;
-    char *words[] = {"x", "-l", NULL}, *none[] = {NULL};
+    char *words[] = {"x", "", "-l", NULL}, *none[] = {NULL};
     char *many[] = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", NULL};
     int status, value;
     pid_t child = fork();
