@@ -14,11 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.e2e import runs
-from tests.e2e.strace_lines import read
+from tests.e2e.strace_lines import UNEQUAL, read, read_both
 from tests.programs.build import SOURCES, build_plain
-
-UNEQUAL = ("rt_sigreturn",)
-"""Calls whose results are not compared either."""
 
 COMMANDS = {
     "ls": ["ls", "-l", "/usr"],
@@ -58,7 +55,7 @@ def test_the_same_calls_as_strace_has(name: str, tmp_path: Path) -> None:
     known = subprocess.run(command, env=runs.environment(), capture_output=True, check=False, timeout=120)
     found = run_clew(words, path=tmp_path / "clew")
     assert (found.returncode, found.stdout, found.stderr) == (known.returncode, known.stdout, known.stderr)
-    expected, told = (read((tmp_path / which).read_text()) for which in ("strace", "clew"))
+    expected, told = read_both(*((tmp_path / which).read_text() for which in ("strace", "clew")))
     # It began the program.
     assert expected[0].pop(0)[0] == "execve"
     if words[0] == sys.executable:
@@ -148,6 +145,14 @@ def test_a_process_that_runs_is_looked_at_and_left(tmp_path: Path) -> None:
             assert "TracerPid:\t0" in status
         finally:
             process.kill()
+
+
+def test_the_program_has_the_environment_that_clew_was_given(tmp_path: Path) -> None:
+    """Python adds to its own (LC_CTYPE, without a locale), and so does clew for libraries that it uses."""
+    words = [sys.executable, "-m", "clew", "api", "-o", str(tmp_path / "out"), "--", shutil.which("env") or "env"]
+    environ = {"PYTHONPATH": str(runs.ROOT / "src"), "EMPTY": "", "ONE": "1"}
+    done = subprocess.run(words, env=environ, capture_output=True, check=True, timeout=60)
+    assert sorted(done.stdout.decode().splitlines()) == sorted(f"{name}={value}" for name, value in environ.items())
 
 
 def test_what_ends_by_a_signal_is_told_as_shells_do(tmp_path: Path) -> None:

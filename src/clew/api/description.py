@@ -72,8 +72,8 @@ INLINE: Final = POINTERS - {"pointer"}
 """Those of POINTERS that a structure can also have in itself, instead of an address."""
 
 DIRECTIONS: Final = ("in", "out", "inout")
-SHARED: Final = ("Files", "Directory", "Memory")
-"""What of a process its child may share."""
+SHARED: Final = ("Files", "Directory", "Memory", "Thread")
+"""What of a process its child may share; a thread is one of its own."""
 
 WRITTEN: Final = ("failed", "positive")
 SIDES: Final = ("in", "out", "change")
@@ -83,7 +83,7 @@ EFFECTS: Final = (
     *("LinkReference", "UseReference", "DestroyReference", "ModifyReference", "TakeReference"),
     *("PassReferences", "ReceiveReferences"),
     *("UseEntity", "RemoveEntity", "RenameEntity", "ExchangeEntities", "LinkEntity", "GiveAddress", "SetDirectory"),
-    *("StartTask", "EndProcess", "MapMemory", "UseMemory", "UnmapMemory"),
+    *("StartTask", "EndProcess", "EndThread", "MapMemory", "UseMemory", "UnmapMemory"),
 )
 TABLE_KINDS: Final = ("flags", "enum")
 
@@ -239,7 +239,8 @@ class Effect:
 
     `role` is what is told of it. `at`: for each of the parameters that of the directory its path begins at, or None.
     `size_index`: which parameter says how many bytes are moved. Of a new thing `entity_kind` is what it is, `parent`
-    which parameter stands for what it belongs to; `is_each`: each reference of an array stands for one of its own.
+    which parameter stands for what it belongs to; `is_each`: each reference of an array stands for one of its own;
+    `is_within`: what a call within this one made last is it, if there is one.
     `close_on_exec`: whether a descriptor does not stay when a program is executed, or by which flags. Nothing happens
     without `conditional`, nor with `unless`. `shares`: what of a process its child has, not a copy of it. `lost`: with
     which flags some of what came was left out.
@@ -258,6 +259,7 @@ class Effect:
     unless: Condition | None = None
     shares: tuple[tuple[str, bool | Condition], ...] = ()
     lost: Condition | None = None
+    is_within: bool = False
 
 
 @dataclass(frozen=True)

@@ -207,6 +207,7 @@ def _effect(said: dict[str, Any]) -> Effect:
         _condition(said.get("Unless")),
         tuple((name, _switch(value)) for name, value in said.get("Shares", {}).items()),
         _condition(said.get("Lost")),
+        said.get("Within", False),
     )
 
 

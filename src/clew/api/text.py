@@ -100,7 +100,8 @@ def result_text(
         return f"{bits:#x} (flags {text})" if bits or text != "0" else "0"
     if table is not None and table.kind == "enum":
         named = name_of(table.name, value, descriptions)
-        return f"{number} ({named})" if named else str(number)
+        own = signed(value, width_bits(result.c_type))
+        return f"{own} ({named})" if named else str(own)
     if result.raw_type == "signal" and name_of(_SIGNALS, value, descriptions):
         return f"{number} ({text})"
     return text

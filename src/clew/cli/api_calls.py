@@ -126,7 +126,10 @@ def command(
         out = sys.stderr if output is None else stack.enter_context(output.open("w", encoding="utf-8"))
         mode = "coverage" if trace is None else mode
         if pid is None:
-            session = stack.enter_context(clew.spawn(list(command_line), mode=mode, output=trace))
+            environment = _given_environment()
+            session = stack.enter_context(
+                clew.spawn(list(command_line), mode=mode, output=trace, environment=environment)
+            )
         else:
             session = stack.enter_context(clew.attach_session(pid, mode=mode, output=trace))
         tables = None if trace is None else _open_tables(session, descriptions)
@@ -157,6 +160,19 @@ def command(
         return 0
     # As shells have it: 128 and the signal's number.
     return status if status >= 0 else 128 - status
+
+
+def _given_environment() -> dict[bytes, bytes]:
+    """The environment that this process was started with: its own view has more."""
+    from clew.process.launch import original_environment
+
+    given: dict[bytes, bytes] = {}
+    for entry in original_environment():
+        name, sign, value = entry.partition(b"=")
+        if name and sign:
+            # As getenv finds it, the first of a name.
+            given.setdefault(name, value)
+    return given
 
 
 # What only some calls of this need is imported there: a start of short programs should not take long.

@@ -20,6 +20,7 @@ from clew.api.text import argument_text, result_text
 from clew.sessions.call_places import find_places
 from clew.sessions.call_world import CallWorld, Process, Processes
 from clew.store.appending import append_tables
+from clew.store.columns import to_numpy
 from clew.store.schema import SCHEMAS
 
 if TYPE_CHECKING:
@@ -161,6 +162,7 @@ class Filling:
         order = [("process_id", "ascending"), ("tid", "ascending"), ("time_ns", "ascending"), ("call_id", "ascending")]
         calls = calls.sort_by(order)
         calls = _with_places(_with_parents(calls), trace).drop_columns(list(_BESIDE))
+        calls = _within_lives(calls, trace)
         references = pa.concat_tables(self._references).sort_by([("process_id", "ascending"), ("call_id", "ascending")])
         return {"calls": calls, "references": references, "entities": self._entities()}
 
@@ -185,6 +187,30 @@ class Filling:
 
 _BESIDE: Final = {"pc": pa.uint64(), "end_ns": pa.int64(), "frame": pa.uint64()}
 """What is known of calls besides, while their tables are made."""
+
+
+def _within_lives(calls: pa.Table, trace: Trace) -> pa.Table:
+    """Calls with times in which their threads are there, by the trace.
+
+    A call's time is of the thread's own clock, a thread's of when it was noticed. What lies between may be, of one that
+    ended at once or was killed, all that it did.
+    """
+    threads = trace.read("threads", ["process_id", "tid", "start_ns", "end_ns"])
+    process, tid, start, end = (to_numpy(threads[name]).astype(np.int64) for name in threads.column_names)
+    keys, row, n_rows = np.unique(process << 32 | tid, return_index=True, return_counts=True)
+    own = to_numpy(calls["process_id"]).astype(np.int64) << 32 | to_numpy(calls["tid"]).astype(np.int64)
+    at = np.searchsorted(keys, own)
+    # Several threads of one number are told apart by their times alone.
+    known = (np.append(keys, -1)[at] == own) & (np.append(n_rows, 0)[at] == 1)
+    thread = np.append(row, 0)[at][known]
+    time_ns, took = to_numpy(calls["time_ns"]).astype(np.int64), to_numpy(calls["duration_ns"], 0).astype(np.int64)
+    time_ns[known] = np.clip(time_ns[known], start[thread], end[thread])
+    took[known] = np.minimum(took[known], end[thread] - time_ns[known])
+    took_or_null = pa.array(took, pa.int64(), mask=to_numpy(calls["duration_ns"].is_null()))
+    for name, column in (("time_ns", pa.array(time_ns, pa.int64())), ("duration_ns", took_or_null)):
+        index = calls.column_names.index(name)
+        calls = calls.set_column(index, calls.schema.field(index), column)
+    return calls
 
 
 def _with_places(calls: pa.Table, trace: Trace) -> pa.Table:

@@ -63,8 +63,8 @@ fn note_begun(context: &mut ThreadContext, pc: AppPc) -> bool {
     true
 }
 
-/// A call has returned: none that begins with its stack pointer is the same.
-fn forget_begun(context: &mut ThreadContext) {
+/// A call has returned, or goes on elsewhere, as a return from a handler: none that begins with its stack pointer is the same.
+pub fn forget_begun(context: &mut ThreadContext) {
     let sp = context.registers.sp();
     for known in &mut context.capture.begun_calls {
         if known.0 == sp {
