@@ -52,6 +52,8 @@ class CallCapture:
     taken: tuple[_Taken, ...]
     sizes: dict[int, int]
     """How many bytes an element has, by the index of the argument that leads to them."""
+    hidden: tuple[int, ...] = ()
+    """Indexes of arguments that lead to data which nobody wants."""
 
     def values_of(
         self, fields: Sequence[int | bytes | float | None]
@@ -70,6 +72,11 @@ class CallCapture:
             is_written = not one.is_answer or _is_written(self.function.arguments[one.index], result, has_failed)
             if isinstance(data, bytes) and is_written and (data or one.is_sure):
                 pieces.setdefault((one.is_answer, one.path), data)
+        for index in self.hidden:
+            # Of data that is not taken it is told how much there is.
+            n_bytes = self._moved(self.function.arguments[index], registers, result)
+            if (address := registers[index]) is not None:
+                values[index] = Pointed(address, total=None if has_failed else n_bytes)
         for index, pieces in found.items():
             address = registers[index]
             if address is not None:
@@ -103,6 +110,15 @@ class CallCapture:
             inner_before,
             total,
         )
+
+    def _moved(self, parameter: Parameter, registers: Sequence[int | None], result: int | None) -> int | None:
+        """How many bytes an argument leads to, if an argument or the result is that number."""
+        index = parameter.size_index
+        if index is None or index >= len(registers):
+            return None
+        said = result if index == RESULT else registers[index]
+        is_number = index == RESULT or not self.function.arguments[index].is_pointer
+        return said if is_number and said is not None and 0 <= said < 1 << 63 else None
 
     def _is_cut(self, parameter: Parameter, data: bytes, registers: Sequence[int | None], result: int | None) -> bool:
         """Whether there is more than was taken."""
@@ -162,7 +178,8 @@ def capture_of(function: Function, descriptions: Descriptions) -> CallCapture:
         if one.is_array and (struct := descriptions.struct(one.struct)) is not None
     }
     expressions = (*plan.expressions, *(_OF_CALLS if returns else ()))
-    return CallCapture(function, expressions, returns, n_arguments, tuple(plan.taken), sizes)
+    hidden = tuple(one.index for one in arguments if one.hidden == "data")
+    return CallCapture(function, expressions, returns, n_arguments, tuple(plan.taken), sizes, hidden)
 
 
 def _is_answer(parameter: Parameter) -> bool:

@@ -31,7 +31,7 @@ def variant_pieces(function: Function, descriptions: Descriptions) -> Iterator[t
     if variants is None or variants.by >= MAX_ARGUMENTS:
         return
     for base in function.arguments:
-        if base.index >= MAX_ARGUMENTS or base.index == variants.by:
+        if base.index >= MAX_ARGUMENTS or base.index == variants.by or base.hidden == "secret":
             continue
         for is_answer in (False, True):
             words = Words(is_answer)
@@ -63,7 +63,12 @@ def _sizes(
     sizes: _Sizes = {}
     for case in variants.cases:
         own = next((one for one in case.parameters if one.index == base.index), None)
-        if own is None or not own.is_pointer or own.direction == ("in" if is_answer else "out"):
+        if (
+            own is None
+            or not own.is_pointer
+            or own.hidden is not None
+            or own.direction == ("in" if is_answer else "out")
+        ):
             continue
         if own.raw_type in _STRINGS:
             size: int | str = "str"

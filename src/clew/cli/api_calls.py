@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 import click
 
 from clew.api.description import FILTERS
+from clew.cli.api_redaction import read_redaction, redaction_options
 from clew.cli.console import escape_control, say
 from clew.cli.light_numpy import prepare_numpy
 
@@ -68,6 +69,7 @@ _MOST_NAMED: Final = 5
     metavar="N",
     help="So many bytes of what is read and written; default 32.",
 )
+@redaction_options
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to this file, not to stderr.")
 @click.option(
     "--trace",
@@ -102,6 +104,10 @@ def command(
     numbers: tuple[int, ...],
     failed: bool,
     limit: int,
+    hidden_patterns: tuple[str, ...],
+    hidden_names: tuple[str, ...],
+    no_data: bool,
+    secrets: bool,
     output: Path | None,
     trace: Path | None,
     mode: str,
@@ -121,14 +127,18 @@ def command(
     from clew.sessions.api_functions import FunctionChoice, parse_pattern
 
     descriptions = load_built_in(files)
+    redaction = read_redaction(hidden_patterns, hidden_names, no_data=no_data, secrets=secrets)
+    if redaction is not None:
+        descriptions.redact(redaction)
+    told = None if redaction is None else redaction.command
     choice = FunctionChoice([parse_pattern(text) for text in patterns], descriptions) if patterns else None
     with ExitStack() as stack:
         out = sys.stderr if output is None else stack.enter_context(output.open("w", encoding="utf-8"))
         mode = "coverage" if trace is None else mode
         if pid is None:
-            session = stack.enter_context(clew.spawn(list(command_line), mode=mode, output=trace))
+            session = stack.enter_context(clew.spawn(list(command_line), mode=mode, output=trace, told_command=told))
         else:
-            session = stack.enter_context(clew.attach_session(pid, mode=mode, output=trace))
+            session = stack.enter_context(clew.attach_session(pid, mode=mode, output=trace, told_command=told))
         tables = None if trace is None else _open_tables(session, descriptions)
         end = None if duration is None else time.monotonic() + duration
         # Added up in the program itself, without a word of single calls.

@@ -99,6 +99,6 @@ class FunctionChoice:
         for name in (plainest, *names):
             found = self._prototypes.find(library, name)
             if found is not None:
-                return found
+                return self._descriptions.hidden(found)
         self.undescribed.add(plainest)
         return Function(plainest, "Other", None)

@@ -1,9 +1,9 @@
 """Descriptions of functions of libraries, with what they do, out of lines of C and of effects.
 
 Runs on a developer's machine. `sources/library_functions.txt` has sections `[PATTERN FILTER]`; in each a line a
-function, `TYPE name(TYPE name, ...) ! ERROR`, and below it its effects, indented (`effects.py`). A pointer to what is
-no text is a reference to what its type is called; `void * name:kind` is one of that kind, and `TYPE ** name` is where
-one is written.
+function, `TYPE name(TYPE name, ...) ! ERROR`, and below it its effects, indented (`effects.py`), or `Secret NAME ...`,
+arguments that nobody is to see. A pointer to what is no text is a reference to what its type is called;
+`void * name:kind` is one of that kind, and `TYPE ** name` is where one is written.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ def libraries_content(lines: list[str]) -> dict[str, Any]:
         section = _SECTION.fullmatch(line)
         if section:
             functions, choice = libraries.setdefault(section["pattern"], []), section["filter"]
+        elif line.startswith("  Secret ") and functions:
+            _hide(functions[-1], line.split()[1:])
         elif line.startswith(" ") and functions:
             function = functions[-1]
             function["Effects"] = [*function.get("Effects", ()), *effects_of([line.strip()], function)]
@@ -66,6 +68,14 @@ def _function(line: str, choice: str) -> dict[str, Any]:
     if found["error"]:
         made["Error"] = found["error"]
     return made | {"Parameters": parameters}
+
+
+def _hide(function: dict[str, Any], names: list[str]) -> None:
+    by_name = {parameter["Name"]: parameter for parameter in function["Parameters"]}
+    for name in names:
+        if name not in by_name:
+            raise EffectError(f"{function['Name']}: there is no argument {name}")
+        by_name[name]["Secret"] = True
 
 
 def _handled(parameter: dict[str, Any], c_type: str, kind: str | None) -> dict[str, Any]:
