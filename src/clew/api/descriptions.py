@@ -56,6 +56,10 @@ class Descriptions:
                 self.functions.pop((library.name, function.name), None)
                 self.functions[library.name, function.name] = function
 
+    def add_table(self, table: FlagTable) -> None:
+        """Put a table over that of its name."""
+        self.flag_tables[table.name] = table
+
     def redact(self, redaction: Redaction) -> None:
         """Hide from now on what is to be hidden, of all that was added."""
         self.redaction = redaction

@@ -61,7 +61,7 @@ class FunctionChoice:
     def __init__(self, patterns: Sequence[FunctionPattern], descriptions: Descriptions) -> None:
         self._patterns, self._descriptions = patterns, descriptions
         self._seen: set[str] = set()
-        self._prototypes = Prototypes()
+        self._prototypes = Prototypes(add_table=descriptions.add_table)
         self.undescribed: set[str] = set()
         """Those of which nobody knows the parameters."""
         self.indirect: set[str] = set()

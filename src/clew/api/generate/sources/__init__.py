@@ -28,6 +28,7 @@ __all__ = [
     "Layout",
     "LayoutMember",
     "Sources",
+    "lines_of",
     "parse_flag_values",
     "parse_layouts",
     "parse_numbers",
@@ -103,7 +104,8 @@ class Sources:
     requests: tuple[tuple[str, int, str], ...] = ()
 
 
-def _lines(text: str) -> list[str]:
+def lines_of(text: str) -> list[str]:
+    """The lines of a captured file, without empty ones and remarks."""
     return [line for line in text.splitlines() if line and not line.startswith("#")]
 
 
@@ -187,15 +189,15 @@ def read_sources(folder: Path = SOURCES) -> Sources:
         for name in (PROTOTYPES, NUMBERS, FLAG_VALUES, LAYOUTS, REQUESTS)
     }
     return Sources(
-        parse_prototypes(_lines(texts[PROTOTYPES])),
-        parse_numbers(_lines(texts[NUMBERS])),
+        parse_prototypes(lines_of(texts[PROTOTYPES])),
+        parse_numbers(lines_of(texts[NUMBERS])),
         tomllib.loads((folder / FLAG_HEADERS).read_text(encoding="utf-8")),
-        parse_flag_values(_lines(texts[FLAG_VALUES])),
+        parse_flag_values(lines_of(texts[FLAG_VALUES])),
         _read_json(folder / HINTS),
         _read_json(folder / EFFECTS),
-        _lines((folder / LIBRARY_FUNCTIONS).read_text(encoding="utf-8")),
-        parse_layouts(_lines(texts[LAYOUTS])),
+        lines_of((folder / LIBRARY_FUNCTIONS).read_text(encoding="utf-8")),
+        parse_layouts(lines_of(texts[LAYOUTS])),
         _read_json(folder / STRUCTS),
         texts[PROTOTYPES].splitlines()[0].removeprefix("# "),
-        parse_requests(_lines(texts[REQUESTS])),
+        parse_requests(lines_of(texts[REQUESTS])),
     )
