@@ -60,6 +60,10 @@ class Descriptions:
         """Put a table over that of its name."""
         self.flag_tables[table.name] = table
 
+    def add_struct(self, struct: Struct) -> None:
+        """Put a structure over that of its name."""
+        self.structs[struct.name] = struct if self.redaction is None else self.redaction.struct(struct)
+
     def redact(self, redaction: Redaction) -> None:
         """Hide from now on what is to be hidden, of all that was added."""
         self.redaction = redaction

@@ -40,6 +40,11 @@ class Section:
     enums: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
     structs: dict[str, Any] = field(default_factory=dict)
 
+    def line(self, name: str) -> str | None:
+        """All that is known of a function in a line, if it is there."""
+        line, accesses = self.lines.get(name), self.accesses.get(name)
+        return f"{line} // {', '.join(accesses)}" if line is not None and accesses else line
+
 
 def keep_function(section: Section, cursor: Any, name: str) -> None:
     """Keep the declaration of a function, and what the types in it are. Of several that counts which says more."""

@@ -13,10 +13,10 @@ from typing import Final
 
 from clew.api.c_prototypes import Access, Prototype
 from clew.api.c_types import BY_TYPE, ENTITIES, FILE_NAMES, count_of, plain_type, raw_type_of
-from clew.api.description import RESULT, Parameter
+from clew.api.description import RESULT, Function, Parameter
 from clew.api.values import width_bits
 
-__all__ = ["LibraryTypes", "describe_arguments", "describe_number", "describe_result"]
+__all__ = ["LibraryTypes", "describe_arguments", "describe_function", "describe_number", "describe_result"]
 
 _LENGTHS: Final = re.compile(r"\w*(len|length|size|bytes?|sz|cnt)|n|in_?l|num", re.IGNORECASE)
 _TIMES: Final = re.compile(r"n|nmemb|nitems|count", re.IGNORECASE)
@@ -72,7 +72,8 @@ class LibraryTypes:
         tables: Mapping[str, str] | None = None,
     ) -> None:
         self._typedefs, self._opaque = typedefs, opaque
-        self._structs, self._tables = structs or {}, tables or {}
+        self._structs = {} if structs is None else structs
+        self._tables = {} if tables is None else tables
 
     def chain(self, c_type: str) -> list[str]:
         """A type and all that it stands for one after the other, up to one that is no typedef. Of a pointer it is left
@@ -144,6 +145,14 @@ def _target(pointer: str) -> str:
 def _own_name(name: str) -> str:
     """A name without the underscores by which a header keeps out of others' way."""
     return name.lstrip("_") or name
+
+
+def describe_function(prototype: Prototype, types: LibraryTypes, filter_name: str = "Other") -> Function:
+    """A function by its declaration."""
+    parameters = describe_arguments(prototype, types)
+    if prototype.result is not None:
+        parameters.append(describe_result(prototype.result, types))
+    return Function(prototype.name, filter_name, tuple(parameters))
 
 
 def describe_arguments(prototype: Prototype, types: LibraryTypes) -> list[Parameter]:

@@ -22,11 +22,11 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final
 
-from clew.api.c_prototypes import Prototype, parse_prototype
-from clew.api.description import Flag, FlagTable, Function, Parameter
-from clew.api.library_types import LibraryTypes, describe_arguments, describe_result
+from clew.api.c_prototypes import parse_prototype
+from clew.api.description import Flag, FlagTable, Function
+from clew.api.library_types import LibraryTypes, describe_function
 
-__all__ = ["PROTOTYPES", "Prototypes"]
+__all__ = ["PROTOTYPES", "Prototypes", "enum_table"]
 
 PROTOTYPES: Final = Path(__file__).resolve().with_name("prototypes.txt")
 
@@ -55,7 +55,7 @@ class _Section:
     """The functions of a library, and what its headers' types are; both are looked at when they are needed."""
 
     def __init__(self, pattern: str, text: str, add_table: Callable[[FlagTable], None]) -> None:
-        self.pattern, self._text, self._add_table = pattern, text, add_table
+        self.pattern, self.text, self._add_table = pattern, text, add_table
         self._lines: dict[str, str] | None = None
         self._types: LibraryTypes | None = None
         self._made: dict[str, Function] = {}
@@ -64,7 +64,7 @@ class _Section:
     def lines(self) -> dict[str, str]:
         """Lines by the function's name."""
         if self._lines is None:
-            self._lines = {match[1]: match[0] for match in _FUNCTION.finditer(self._text)}
+            self._lines = {match[1]: match[0] for match in _FUNCTION.finditer(self.text)}
         return self._lines
 
     def function(self, name: str) -> Function | None:
@@ -73,18 +73,19 @@ class _Section:
         if line is None:
             return None
         if name not in self._made:
-            self._made[name] = _described(parse_prototype(line), self._own_types(), self.pattern)
+            filter_name = _FILTERS.get(self.pattern, "Other")
+            self._made[name] = describe_function(parse_prototype(line), self._own_types(), filter_name)
         return self._made[name]
 
     def _own_types(self) -> LibraryTypes:
         if self._types is None:
-            typedefs = {match[2]: match[1] for match in _TYPEDEF.finditer(self._text)}
-            same = {match[2]: match[1] for match in _SAME.finditer(self._text)}
-            tables = [enum_table(self.pattern, match[1], match[2].split()) for match in _ENUM.finditer(self._text)]
+            typedefs = {match[2]: match[1] for match in _TYPEDEF.finditer(self.text)}
+            same = {match[2]: match[1] for match in _SAME.finditer(self.text)}
+            tables = [enum_table(self.pattern, match[1], match[2].split()) for match in _ENUM.finditer(self.text)]
             for table in tables:
                 self._add_table(table)
             names = {table.name.rpartition(" ")[2]: table.name for table in tables}
-            self._types = LibraryTypes(typedefs, frozenset(_OPAQUE.findall(self._text)), same, names)
+            self._types = LibraryTypes(typedefs, frozenset(_OPAQUE.findall(self.text)), same, names)
         return self._types
 
 
@@ -103,13 +104,6 @@ def _are_bits(values: Sequence[int]) -> bool:
     every = sum(bits)
     is_run = max(values) - min(values) < len(set(values))
     return not is_run and len(bits) > 2 * len(sums) and all(value >= 0 and not value & ~every for value in values)
-
-
-def _described(prototype: Prototype, types: LibraryTypes, pattern: str) -> Function:
-    parameters: list[Parameter] = describe_arguments(prototype, types)
-    if prototype.result is not None:
-        parameters.append(describe_result(prototype.result, types))
-    return Function(prototype.name, _FILTERS.get(pattern, "Other"), tuple(parameters))
 
 
 class Prototypes:
@@ -146,6 +140,10 @@ class Prototypes:
         ordered = sorted(self._sections, key=lambda section: section.pattern != "libc.so*")
         found = (section.function(function) for section in ordered)
         return next((one for one in found if one is not None), None)
+
+    def same_structs(self) -> dict[str, str]:
+        """Structures of headers that descriptions have, their names there by how headers call them."""
+        return {match[2]: match[1] for section in self._sections for match in _SAME.finditer(section.text)}
 
     def names(self) -> dict[str, list[str]]:
         """The names of all functions by their libraries' patterns, both in the order of the file."""

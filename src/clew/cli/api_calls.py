@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 import click
 
 from clew.api.description import FILTERS
+from clew.cli.api_headers import header_options, read_headers
 from clew.cli.api_redaction import read_redaction, redaction_options
 from clew.cli.console import escape_control, say
 from clew.cli.light_numpy import prepare_numpy
@@ -49,6 +50,7 @@ _MOST_NAMED: Final = 5
     metavar="IMAGE:NAME",
     help="Calls of functions, too, or only: libssl*:SSL_*, malloc; may be given again.",
 )
+@header_options
 @click.option(
     "--api-file",
     "files",
@@ -98,6 +100,8 @@ def command(
     duration: float | None,
     filters: tuple[str, ...],
     patterns: tuple[str, ...],
+    headers: tuple[str, ...],
+    header_folders: tuple[Path, ...],
     files: tuple[Path, ...],
     has_names: bool,
     paths: tuple[str, ...],
@@ -131,7 +135,9 @@ def command(
     if redaction is not None:
         descriptions.redact(redaction)
     told = None if redaction is None else redaction.command
-    choice = FunctionChoice([parse_pattern(text) for text in patterns], descriptions) if patterns else None
+    declared = read_headers(headers, header_folders, descriptions, has_functions=bool(patterns))
+    chosen = [parse_pattern(text) for text in patterns]
+    choice = FunctionChoice(chosen, descriptions, declared) if patterns else None
     with ExitStack() as stack:
         out = sys.stderr if output is None else stack.enter_context(output.open("w", encoding="utf-8"))
         mode = "coverage" if trace is None else mode

@@ -173,9 +173,7 @@ def format_sections(sections: dict[str, Section], origin: str) -> str:
             pieces += [f"enum {name} {' '.join(f'{own}={value}' for own, value in values)}"]
         pieces += [f"opaque {name}" for name in sorted(section.opaque)]
         pieces += [f"typedef {c_type} {name}" for name, c_type in sorted(section.typedefs.items())]
-        for name, line in sorted(section.lines.items()):
-            accesses = section.accesses.get(name)
-            pieces.append(f"{line} // {', '.join(accesses)}" if accesses else line)
+        pieces += [line for name in sorted(section.lines) if (line := section.line(name)) is not None]
     return "\n".join(pieces) + "\n"
 
 
