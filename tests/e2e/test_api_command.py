@@ -104,6 +104,27 @@ def test_calls_are_chosen_and_counted(tmp_path: Path) -> None:
     assert int(by_name["total"][1]) == len(objects)
 
 
+def test_what_nobody_describes_is_told_raw_and_counted(tmp_path: Path) -> None:
+    words = [str(build_plain(SOURCES / "api" / "unknown_calls.c", "-O1"))]
+    counted = b"5 calls without a description, arguments raw: syscall_0x190 (3), create_module (1), syscall_0x1ff (1)\n"
+    for options in ((), ("--json",), ("-c",), ("-c", "--trace", str(tmp_path / "it.clew"))):
+        done = run_clew(words, *options, path=tmp_path / "told")
+        assert done.returncode == 0
+        assert done.stderr.endswith(counted)
+        text = (tmp_path / "told").read_text()
+        if not options:
+            line = "syscall_0x190(0x1, 0x2, 0x3, 0x4, 0x5, 0x6) = -1 ENOSYS (Function not implemented)"
+            assert text.count(line) == 3
+            assert "syscall_0x1ff(0x7, " in text and "create_module(0x" in text
+        elif "--json" in options:
+            objects = [json.loads(line) for line in text.splitlines()]
+            raw = Counter(one["name"] for one in objects if not one["described"])
+            assert raw == {"syscall_0x190": 3, "syscall_0x1ff": 1, "create_module": 1}
+        else:
+            by_name = {line.split()[-1]: line.split() for line in text.splitlines()[1:]}
+            assert by_name["syscall_0x190"][1:3] == ["3", "3"]
+
+
 def test_a_description_of_ones_own_counts(tmp_path: Path) -> None:
     own = {
         "SystemCalls": [

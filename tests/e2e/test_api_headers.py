@@ -75,6 +75,7 @@ def test_what_a_header_has_is_hidden_too(program: Path, tmp_path: Path) -> None:
 
 def test_without_a_header_values_are_told_raw_and_counted(program: Path, tmp_path: Path) -> None:
     done = run_clew(*CHOICE, "-o", tmp_path / "told", "--", program)
+    assert "7 calls without a description, arguments raw: gadget_open (2), gadget_close (1), " in done.stderr
     assert "6 functions without a description: gadget_close, gadget_fill, gadget_open" in done.stderr
     assert all(
         re.fullmatch(r"gadget_\w+\((0x[0-9a-f]+|ADDRESS)(, (0x[0-9a-f]+|ADDRESS)){5}\) = .*", line)

@@ -89,10 +89,16 @@ class Descriptions:
         """The structure of that name; None: there is none."""
         return None if name is None else self.structs.get(name)
 
-    def system_calls_of(self, filters: Collection[str] = ()) -> list[tuple[int, Function]]:
-        """All system calls, or those of some filters, by number."""
-        told = sorted(self.system_calls.items())
-        return [(number, function) for number, function in told if not filters or function.filter in filters]
+    def system_calls_of(self, filters: Collection[str] = (), n_numbers: int = 0) -> list[tuple[int, Function]]:
+        """All system calls, or those of some filters, by number. Numbers below `n_numbers` that nobody describes
+        are functions of which nothing is known."""
+        rest = (
+            (number, Function(f"syscall_{number:#x}", "Other", None, {"": number}, "negative_errno"))
+            for number in range(n_numbers)
+            if number not in self.system_calls
+        )
+        found = [one for one in (*self.system_calls.items(), *rest) if not filters or one[1].filter in filters]
+        return sorted(found, key=lambda one: one[0])
 
     def find_system_call(self, name: str) -> Function | None:
         """The system call of that name."""

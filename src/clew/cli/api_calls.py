@@ -165,8 +165,10 @@ def command(
         if tables is not None and log is not None:
             session.detach()
             tables.write(session.trace, log.batches)
+        raw = {} if log is None else log.raw
         if counts:
-            _print_counts(out, counted, session, failed=failed)
+            raw |= _print_counts(out, counted, session, failed=failed)
+    _say_what_is_raw(raw)
     if choice is not None:
         _say_of(choice)
     if pid is not None:
@@ -196,11 +198,22 @@ def _count(session: Session, descriptions: Descriptions, filters: tuple[str, ...
     return ApiCounts(session, descriptions, filters)
 
 
-def _print_counts(out: TextIO, counted: ApiCounts | None, session: Session, *, failed: bool) -> None:
+def _print_counts(out: TextIO, counted: ApiCounts | None, session: Session, *, failed: bool) -> dict[str, int]:
+    """How many of the calls were of functions of which nobody knows the parameters, by their names."""
     from clew.cli.calls_text import print_counts
     from clew.sessions.api_counts import count_calls
 
-    print_counts(out, count_calls(session.trace) if counted is None else counted.read(), failed=failed)
+    counts = count_calls(session.trace) if counted is None else counted.read()
+    print_counts(out, counts, failed=failed)
+    return {one.name: one.calls for one in counts if one.is_raw}
+
+
+def _say_what_is_raw(calls: dict[str, int]) -> None:
+    if calls:
+        often = sorted(calls.items(), key=lambda one: (-one[1], one[0]))
+        some = ", ".join(f"{name} ({n})" for name, n in often[:_MOST_NAMED])
+        more = ", ..." if len(often) > _MOST_NAMED else ""
+        say(escape_control(f"{sum(calls.values())} calls without a description, arguments raw: {some}{more}"))
 
 
 def _say_of(choice: FunctionChoice) -> None:

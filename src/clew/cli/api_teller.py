@@ -99,6 +99,7 @@ class Teller:
             "name": call.function.name,
             "library": call.library,
             "filter": call.function.filter,
+            "described": call.function.parameters is not None,
             "result": call.result,
             "failed": call.has_failed,
             "text": self._text(call),
