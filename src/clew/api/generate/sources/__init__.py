@@ -16,6 +16,8 @@ __all__ = [
     "FLAG_HEADERS",
     "FLAG_VALUES",
     "HINTS",
+    "KERNEL_LAYOUTS",
+    "KERNEL_VALUES",
     "LAYOUTS",
     "NUMBERS",
     "PROTOTYPES",
@@ -45,6 +47,8 @@ FLAG_VALUES: Final = "flag_values.txt"
 HINTS: Final = "hints.json"
 STRUCT_HEADERS: Final = "struct_headers.toml"
 LAYOUTS: Final = "layouts.txt"
+KERNEL_LAYOUTS: Final = "kernel_layouts.txt"
+KERNEL_VALUES: Final = "kernel_values.txt"
 STRUCTS: Final = "structs.json"
 REQUEST_HEADERS: Final = "request_headers.toml"
 REQUESTS: Final = "requests.txt"
@@ -186,17 +190,18 @@ def read_sources(folder: Path = SOURCES) -> Sources:
     """Read the files of `folder`."""
     texts = {
         name: (folder / name).read_text(encoding="utf-8")
-        for name in (PROTOTYPES, NUMBERS, FLAG_VALUES, LAYOUTS, REQUESTS)
+        for name in (PROTOTYPES, NUMBERS, FLAG_VALUES, KERNEL_VALUES, LAYOUTS, KERNEL_LAYOUTS, REQUESTS)
     }
     return Sources(
         parse_prototypes(lines_of(texts[PROTOTYPES])),
         parse_numbers(lines_of(texts[NUMBERS])),
         tomllib.loads((folder / FLAG_HEADERS).read_text(encoding="utf-8")),
-        parse_flag_values(lines_of(texts[FLAG_VALUES])),
+        parse_flag_values(lines_of(texts[FLAG_VALUES])) | parse_flag_values(lines_of(texts[KERNEL_VALUES])),
         _read_json(folder / HINTS),
         _read_json(folder / EFFECTS),
         lines_of((folder / LIBRARY_FUNCTIONS).read_text(encoding="utf-8")),
-        parse_layouts(lines_of(texts[LAYOUTS])),
+        # What the kernel says itself is newer.
+        parse_layouts(lines_of(texts[LAYOUTS])) | parse_layouts(lines_of(texts[KERNEL_LAYOUTS])),
         _read_json(folder / STRUCTS),
         texts[PROTOTYPES].splitlines()[0].removeprefix("# "),
         parse_requests(lines_of(texts[REQUESTS])),
