@@ -145,6 +145,12 @@ class Prototypes:
         """Structures of headers that descriptions have, their names there by how headers call them."""
         return {match[2]: match[1] for section in self._sections for match in _SAME.finditer(section.text)}
 
+    def values(self, pattern: str, enumeration: str) -> list[tuple[str, int]]:
+        """Names and values of an enumeration of the section `pattern`; none where there is none."""
+        texts = (section.text for section in self._sections if section.pattern == pattern)
+        rows = next((match[2] for text in texts for match in _ENUM.finditer(text) if match[1] == enumeration), "")
+        return [(name, int(value)) for name, _, value in (row.partition("=") for row in rows.split())]
+
     def names(self) -> dict[str, list[str]]:
         """The names of all functions by their libraries' patterns, both in the order of the file."""
         return {section.pattern: list(section.lines) for section in self._sections}

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from clew.api.prototypes import Prototypes
+
 __all__ = [
     "FLAG_HEADERS",
     "FLAG_VALUES",
@@ -172,6 +174,18 @@ def parse_requests(lines: list[str]) -> tuple[tuple[str, int, str], ...]:
     return tuple((name, int(number, 0), " ".join(c_type)) for name, number, *c_type in rows)
 
 
+def _values_of_libraries(tables: dict[str, dict[str, Any]]) -> dict[str, list[tuple[str, int]]]:
+    """Values of the tables that enumerations of libraries are."""
+    prototypes = Prototypes()
+    return {
+        name: [
+            one for one in prototypes.values(table["library"], table["enum"]) if re.fullmatch(table["names"], one[0])
+        ]
+        for name, table in tables.items()
+        if "library" in table
+    }
+
+
 def _read_json(path: Path) -> dict[str, Any]:
     content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_once)
     return content
@@ -192,11 +206,14 @@ def read_sources(folder: Path = SOURCES) -> Sources:
         name: (folder / name).read_text(encoding="utf-8")
         for name in (PROTOTYPES, NUMBERS, FLAG_VALUES, KERNEL_VALUES, LAYOUTS, KERNEL_LAYOUTS, REQUESTS)
     }
+    tables = tomllib.loads((folder / FLAG_HEADERS).read_text(encoding="utf-8"))
     return Sources(
         parse_prototypes(lines_of(texts[PROTOTYPES])),
         parse_numbers(lines_of(texts[NUMBERS])),
-        tomllib.loads((folder / FLAG_HEADERS).read_text(encoding="utf-8")),
-        parse_flag_values(lines_of(texts[FLAG_VALUES])) | parse_flag_values(lines_of(texts[KERNEL_VALUES])),
+        tables,
+        parse_flag_values(lines_of(texts[FLAG_VALUES]))
+        | parse_flag_values(lines_of(texts[KERNEL_VALUES]))
+        | _values_of_libraries(tables),
         _read_json(folder / HINTS),
         _read_json(folder / EFFECTS),
         lines_of((folder / LIBRARY_FUNCTIONS).read_text(encoding="utf-8")),
