@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
+from socket import AF_INET, AF_INET6
 from typing import Final, TypeVar
 
 from clew.api.description import Case, Function, Member, Parameter, Struct, Variants
@@ -18,6 +19,8 @@ from clew.dataclass import dataclass, replace
 __all__ = ["Redaction", "parse_pattern"]
 
 _One = TypeVar("_One", Parameter, Member)
+
+_FAMILY_BYTES: Final = 2
 
 _DATA: Final = ("buffer", "string")
 """Raw types of what a program's data is in. Paths and addresses of sockets say what a call is about."""
@@ -44,18 +47,24 @@ class Redaction:
         """Whether anything is hidden otherwise than descriptions say."""
         return bool(self.names) or not self.has_data or self.shows_secrets
 
-    def bytes(self, data: bytes) -> bytes:
+    def data(self, data: bytes) -> bytes:
         """Bytes without what fits a pattern."""
         for pattern in self.patterns:
             # What fits nothing at all is nothing to hide.
             data = pattern.sub(lambda match: REDACTED.encode() if match[0] else b"", data)
         return data
 
+    def socket_address(self, data: bytes) -> bytes:
+        """The address of a socket: those of the internet are numbers, others may have text in them."""
+        family = int.from_bytes(data[:_FAMILY_BYTES], "little")
+        is_text = family not in (AF_INET, AF_INET6)
+        return data[:_FAMILY_BYTES] + self.data(data[_FAMILY_BYTES:]) if is_text else data
+
     def text(self, text: str) -> str:
         """Text, of which a file's name may be no UTF-8, without what fits a pattern."""
         if not self.patterns:
             return text
-        return self.bytes(text.encode(errors="surrogateescape")).decode(errors="surrogateescape")
+        return self.data(text.encode(errors="surrogateescape")).decode(errors="surrogateescape")
 
     def command(self, words: Sequence[str]) -> list[str]:
         """The command line of a process; without data of a program only its name."""

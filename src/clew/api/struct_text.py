@@ -51,14 +51,15 @@ def bytes_text(
     raw_type, redaction = one.raw_type, descriptions.redaction
     if raw_type in ("path", "string"):
         text, end, _ = data.partition(b"\0")
-        shown = text if redaction is None else redaction.bytes(text)
+        shown = text if redaction is None else redaction.data(text)
         return quoted(shown, None if raw_type == "path" else style.limit, is_cut=is_cut and not end)
     if raw_type == "buffer":
-        return quoted(data if redaction is None else redaction.bytes(data), style.limit, is_cut=is_cut)
+        return quoted(data if redaction is None else redaction.data(data), style.limit, is_cut=is_cut)
     if raw_type == "timespec":
         return timespec_text(data)
     if raw_type == "sockaddr":
-        told = sockaddr_text(data, descriptions.flag_table(_FAMILIES))
+        shown = data if redaction is None else redaction.socket_address(data)
+        told = sockaddr_text(shown, descriptions.flag_table(_FAMILIES))
         return told if told is None else descriptions.redacted(told)
     if raw_type == "sigset":
         return signals_text(data, descriptions.flag_table(_SIGNALS)) if data else None

@@ -63,7 +63,7 @@ def _sizes(
     """What the cases say of an argument, as far as that is not what the function itself says."""
     sizes: _Sizes = {}
     words = Words(is_answer)
-    has_own_size = size_of(base, function, descriptions, words) is not None
+    has_own_size = base.hidden is None and size_of(base, function, descriptions, words) is not None
     for case in variants.cases:
         own = next((one for one in case.parameters if one.index == base.index), None)
         if (
