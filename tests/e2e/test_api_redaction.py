@@ -65,7 +65,7 @@ def everything(trace: Path) -> bytes:
     return raw + "".join(map(str, tables)).encode(errors="surrogateescape")
 
 
-@pytest.mark.parametrize("form", ["text", "json", "full"])
+@pytest.mark.parametrize("form", ["text", *(pytest.param(form, marks=pytest.mark.long) for form in ("json", "full"))])
 def test_what_fits_a_pattern_is_nowhere(form: str, tmp_path: Path) -> None:
     trace = tmp_path / "it.clew"
     extra = {"text": ["-y"], "json": ["--json"], "full": ["--mode", "full"]}[form]
