@@ -189,8 +189,8 @@ def spawn(
 
     The `Session` has it in its hands: `resume` lets it go, `on_call` has functions told of. What is recorded is thrown
     away with the session unless there is an `output`. Standard streams are given as `subprocess` takes them: of a pipe
-    the session has the other end. `told_command` makes of each process' command line what is written of it. The rest
-    is as for `record`. Raises ClewError.
+    the session has the other end. `told_command` makes of each process' command line, and of a thread's
+    name as one of one word, what is written of it. The rest is as for `record`. Raises ClewError.
     """
     import math
 

@@ -18,13 +18,14 @@ from tests.programs.build import SOURCES, build_plain
 
 SECRET = "tok-9f81c2e7"
 SCRIPT = """
-import os, socket, sys
+import ctypes, os, socket, sys
 word = sys.argv[1]
 os.environ["NAME_OF_" + word.replace("-", "_")] = word
 with open(word + ".txt", "w") as file:
     file.write("user=bob\\npassword=" + word + "\\nend")
 print(open(word + ".txt").read(), flush=True)
 os.rename(word + ".txt", word + ".old")
+ctypes.CDLL(None).prctl(15, word.encode(), 0, 0, 0)
 a, b = socket.socketpair()
 a.sendmsg([b"one ", word.encode()])
 b.recv(100)
@@ -80,6 +81,7 @@ def test_what_fits_a_pattern_is_nowhere(form: str, tmp_path: Path) -> None:
     assert b"[redacted].old" in content and b"password=[redacted]" in content
     assert not clew.Trace(trace).verify()
     assert clew.Trace(trace).read("processes")["command"].to_pylist()[0][-1] == "[redacted]"
+    assert "[redacted]" in clew.Trace(trace).read("threads")["name"].to_pylist()
 
 
 def test_what_a_killed_recorder_leaves_has_none(tmp_path: Path) -> None:

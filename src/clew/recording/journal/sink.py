@@ -25,7 +25,8 @@ MAX_WARNINGS: Final = 8
 
 
 class JournalSink(Sink):
-    """Writes with `writer` what all processes bring; of their command lines what `told_command` makes of them."""
+    """Writes with `writer` what all processes bring; of their command lines, and of threads' names as of
+    such with one word, what `told_command` makes of them."""
 
     def __init__(self, writer: JournalWriter, told_command: Callable[[Sequence[str]], list[str]] = list) -> None:
         self.writer, self._told_command = writer, told_command
@@ -161,7 +162,7 @@ class ProcessJournal(ProcessSink):
         content = {
             "tid": row.tid,
             "parent_tid": row.parent_tid,
-            "name": row.name,
+            "name": self._told_command([row.name])[0],
             "start_tsc": row.start_tsc,
             "end_tsc": row.end_tsc,
             "end_kind": row.end_kind,

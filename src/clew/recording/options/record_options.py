@@ -33,7 +33,7 @@ class RecordOptions:
     be recorded in a second, in mode full; None: all of them. `busy_limit` is the level from which on a thread is busy,
     in mode region. Code that ran `relayout_executions` times is laid out anew. `tell` gets lines for people while it
     goes on. What comes of the target goes to the journal in `output`, and then to the other `sinks`. `told_command`
-    makes of a command line what is written of it; None: all.
+    makes of a command line, or of a thread's name as its only word, what is written of it; None: all.
     """
 
     output: Path
