@@ -56,6 +56,12 @@ WRITTEN_OTHERWISE = [
         r"\1B\2",
         "of the later ones only addresses are told",
     ),
+    (
+        r"io_uring_setup",
+        r"(\|(IORING_FEAT_(REG_REG_RING|RECVSEND_BUNDLE|MIN_TIMEOUT|RW_ATTR|NO_IOWAIT)|0x[0-9a-f]+))+(?=,)",
+        "",
+        "strace is too old for the newer names",
+    ),
     (r"timer_create", r"\[\d+\]", "[N]", "the number is the kernel's choice"),
 ]
 """By names of calls: what both write otherwise, what stands for it, and why."""
