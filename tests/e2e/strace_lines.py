@@ -61,6 +61,12 @@ WRITTEN_OTHERWISE = [
         "of the later ones only addresses are told",
     ),
     (r"prctl", r'(PR_SET_NAME, "[^"]{15}")\.\.\.', r"\1", "strace does not look whether the longest name ends there"),
+    (
+        r"io_uring_setup",
+        r"(\|(IORING_FEAT_(REG_REG_RING|RECVSEND_BUNDLE|MIN_TIMEOUT|RW_ATTR|NO_IOWAIT)|0x[0-9a-f]+))+(?=,)",
+        "",
+        "strace is too old for the newer names",
+    ),
     (r"timer_create", r"\[\d+\]", "[N]", "the number is the kernel's choice"),
 ]
 """By names of calls: what both write otherwise, what stands for it, and why."""

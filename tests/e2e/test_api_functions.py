@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections import Counter
@@ -188,3 +189,66 @@ def test_what_headers_say_is_told(tmp_path: Path) -> None:
 def test_what_no_image_has_tells_nothing(tmp_path: Path) -> None:
     run_clew("--function", "libnone*:*", "-o", tmp_path / "told", "--", "true")
     assert (tmp_path / "told").read_text() == ""
+
+
+def test_things_of_the_c_library_are_made_used_and_ended(tmp_path: Path) -> None:
+    program = build_plain(SOURCES / "api" / "kinds.c", "-O1", "-pthread")
+    names = "pthread_* timer_* getaddrinfo freeaddrinfo getpwnam tcgetattr isatty"
+    options = [word for name in names.split() for word in ("--function", f"libc*:{name}")]
+    trace = tmp_path / "it.clew"
+    run_clew(*options, "-o", tmp_path / "told", "--trace", trace, "--", program)
+    read = clew.Trace(trace)
+    assert not read.verify()
+    calls = {row["call_id"]: row["name"] for row in read.read("calls").to_pylist()}
+    kinds = {row["entity_id"]: row["kind"] for row in read.read("entities").to_pylist()}
+    told: dict[str, list[tuple[str, str]]] = {}
+    for row in sorted(read.read("references").to_pylist(), key=lambda row: row["call_id"]):
+        told.setdefault(kinds[row["entity_id"]], []).append((calls[row["call_id"]], row["role"]))
+    # The C library itself may make calls of these functions, too.
+    assert [one for one in told["thread"] if one[0] != "pthread_self"] == [
+        ("pthread_create", "created"),
+        ("pthread_setname_np", "changed"),
+        ("pthread_join", "joined"),
+    ]
+    assert told["timer"][-3:] == [("timer_create", "created"), ("timer_settime", "changed"), ("timer_delete", "closed")]
+    assert told["addresses"] == [("getaddrinfo", "created"), ("freeaddrinfo", "closed")]
+    assert ("getpwnam", "created") in told["user"]
+
+
+TALK = """
+import ssl, sys
+certificate = sys.argv[1]
+server, client = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+server.load_cert_chain(certificate)
+client.check_hostname, client.verify_mode = False, ssl.CERT_NONE
+ways = ssl.MemoryBIO(), ssl.MemoryBIO()
+ends = client.wrap_bio(*ways), server.wrap_bio(*ways[::-1], server_side=True)
+for _ in range(3):
+    for end in ends:
+        try:
+            end.do_handshake()
+        except ssl.SSLWantReadError:
+            pass
+ends[0].write(b"GET /the/page")
+assert ends[1].read(100) == b"GET /the/page"
+try:
+    ends[1].read(100)
+except ssl.SSLWantReadError:
+    pass
+"""
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="no program that makes certificates")
+def test_what_goes_through_tls_is_told_in_the_clear(tmp_path: Path) -> None:
+    made = tmp_path / "both.pem"
+    words = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=here", "-days", "2"]
+    subprocess.run([*words, "-keyout", made, "-out", tmp_path / "certificate"], check=True, capture_output=True)
+    made.write_text(made.read_text() + (tmp_path / "certificate").read_text())
+    options = ("--function", "libssl*:SSL_write*", "--function", "libssl*:SSL_read*", "-o", tmp_path / "told")
+    run_clew(*options, "--", sys.executable, "-S", "-E", "-c", TALK, made)
+    lines = [re.sub(r"0x[0-9a-f]+", "ADDRESS", line) for line in told_lines(tmp_path / "told")]
+    lines = [line.partition("!")[2] for line in lines if "_ex(" in line]
+    assert lines[:2] == [
+        'SSL_write_ex(SHELF, "GET /the/page", 13, SHELF) = 1',
+        'SSL_read_ex(SHELF, "GET /the/page", 100, SHELF) = 1',
+    ]

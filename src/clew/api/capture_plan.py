@@ -53,6 +53,8 @@ class Words:
 def root_piece(parameter: Parameter, function: Function, descriptions: Descriptions, words: Words) -> str | None:
     """What takes that to which an argument leads; None: nobody knows how much it is, or it is known later."""
     own = words.argument(parameter.index)
+    if parameter.hidden is not None:
+        return None
     if parameter.raw_type in ("path", "string"):
         return f"str({own}, {MAX_CAPTURE_TEXT})"
     if parameter.is_ended:
@@ -117,7 +119,7 @@ def inner_pieces(
 ) -> Iterator[tuple[Path, str]]:
     """What takes that to which addresses within the structures lead to which an argument does, and its path."""
     struct = descriptions.struct(parameter.struct)
-    if struct is None or struct.length is not None:
+    if struct is None or struct.length is not None or parameter.hidden is not None:
         return
     address = words.argument(parameter.index)
     walk = _Walk(descriptions)
@@ -162,6 +164,8 @@ class _Walk:
             place = _at(address, member.offset)
             own_path = path if struct.is_plain else (*path, member.name)
             inner = self._descriptions.struct(member.struct)
+            if member.hidden is not None:
+                continue
             if member.leads:
                 yield from self._led_to(struct, member, address, f"*(u64*)({place})", own_path, factor, depth)
             elif inner is not None and not member.is_many:

@@ -15,6 +15,7 @@ from clew.api.capture_plan import ENDED_ELEMENTS, MAX_ARGUMENTS, Words, inner_pi
 from clew.api.description import RESULT, Function, Parameter
 from clew.api.descriptions import Descriptions
 from clew.api.pieces import Path, Pointed, Value
+from clew.api.values import signed, width_bits
 from clew.api.variant_plan import variant_pieces
 from clew.dataclass import dataclass
 from clew.protocol._constants import MAX_CAPTURE_FIELDS, MAX_CAPTURE_TEXT, MAX_KEPT_VALUES
@@ -52,6 +53,8 @@ class CallCapture:
     taken: tuple[_Taken, ...]
     sizes: dict[int, int]
     """How many bytes an element has, by the index of the argument that leads to them."""
+    hidden: tuple[int, ...] = ()
+    """Indexes of arguments that lead to data which nobody wants."""
 
     def values_of(
         self, fields: Sequence[int | bytes | float | None]
@@ -67,9 +70,15 @@ class CallCapture:
         for one in self.taken:
             data = fields[one.field]
             pieces = found.setdefault(one.index, {})
-            is_written = not one.is_answer or _is_written(self.function.arguments[one.index], result, has_failed)
+            parameter = self.function.arguments[one.index]
+            is_written = not one.is_answer or _is_written(parameter, self._signed(result), has_failed)
             if isinstance(data, bytes) and is_written and (data or one.is_sure):
                 pieces.setdefault((one.is_answer, one.path), data)
+        for index in self.hidden:
+            # Of data that is not taken it is told how much there is.
+            n_bytes = self._moved(self.function.arguments[index], registers, result)
+            if (address := registers[index]) is not None:
+                values[index] = Pointed(address, total=None if has_failed else n_bytes)
         for index, pieces in found.items():
             address = registers[index]
             if address is not None:
@@ -104,6 +113,21 @@ class CallCapture:
             total,
         )
 
+    def _signed(self, result: int | None) -> int | None:
+        """The result as a number that may be negative."""
+        described = self.function.result
+        bits = 64 if described is None else width_bits(described.c_type)
+        return None if result is None else signed(result, bits)
+
+    def _moved(self, parameter: Parameter, registers: Sequence[int | None], result: int | None) -> int | None:
+        """How many bytes an argument leads to, if an argument or the result is that number."""
+        index = parameter.size_index
+        if index is None or index >= len(registers):
+            return None
+        said = self._signed(result) if index == RESULT else registers[index]
+        is_number = index == RESULT or not self.function.arguments[index].is_pointer
+        return said if is_number and said is not None and 0 <= said < 1 << 63 else None
+
     def _is_cut(self, parameter: Parameter, data: bytes, registers: Sequence[int | None], result: int | None) -> bool:
         """Whether there is more than was taken."""
         size = self.sizes.get(parameter.index)
@@ -120,6 +144,8 @@ def _is_written(parameter: Parameter, result: int | None, has_failed: bool) -> b
     """Whether a call with that result has written to where an argument leads."""
     if parameter.written == "positive":
         return bool(result) and not has_failed
+    if parameter.size_index == RESULT and result is not None and result < 0:
+        return False
     return has_failed == (parameter.written == "failed")
 
 
@@ -162,7 +188,8 @@ def capture_of(function: Function, descriptions: Descriptions) -> CallCapture:
         if one.is_array and (struct := descriptions.struct(one.struct)) is not None
     }
     expressions = (*plan.expressions, *(_OF_CALLS if returns else ()))
-    return CallCapture(function, expressions, returns, n_arguments, tuple(plan.taken), sizes)
+    hidden = tuple(one.index for one in arguments if one.hidden == "data")
+    return CallCapture(function, expressions, returns, n_arguments, tuple(plan.taken), sizes, hidden)
 
 
 def _is_answer(parameter: Parameter) -> bool:

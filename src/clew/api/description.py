@@ -15,6 +15,7 @@ __all__ = [
     "EFFECTS",
     "ERROR_CONVENTIONS",
     "FILTERS",
+    "HIDDEN",
     "INLINE",
     "MAX_ARGUMENTS",
     "MAX_ERRNO",
@@ -70,6 +71,9 @@ POINTERS: Final = frozenset({"pointer", "path", "string", "buffer", "timespec", 
 
 INLINE: Final = POINTERS - {"pointer"}
 """Those of POINTERS that a structure can also have in itself, instead of an address."""
+
+HIDDEN: Final = ("secret", "data")
+"""Why something is not told: it is a secret, or it is data and nobody wants any."""
 
 DIRECTIONS: Final = ("in", "out", "inout")
 SHARED: Final = ("Files", "Directory", "Memory", "Thread")
@@ -133,7 +137,8 @@ class Parameter:
     is 0) tell how many, an array. `total_index` is that of the parameter that says how many bytes were moved, of all
     that the structures lead to. `coded_index` is that of an argument that has how many bytes it leads to in its bits 16
     to 29. `behind`: what it leads to afterwards is told behind the result, under that name, which may be empty.
-    `written`: it is written to only where the call fails (failed), or gives a number above 0 (positive).
+    `written`: it is written to only where the call fails (failed), or gives a number above 0 (positive). `hidden` is
+    one of HIDDEN where it is not told, nor taken.
     """
 
     index: int
@@ -156,6 +161,7 @@ class Parameter:
     coded_index: int | None = None
     behind: str | None = None
     written: str | None = None
+    hidden: str | None = None
 
     @property
     def is_pointer(self) -> bool:
@@ -188,7 +194,7 @@ class Member:
     what `is_many` as many are in it as it has room for. It is there only if all `conditions` hold. `is_detail`: only
     told where all is wanted. `side` is where it is told of what is told twice: as an argument (in), or behind the
     result (out); change: before and behind, where it changes. `total_name`: the member that says how many bytes were
-    moved, of all that it leads to.
+    moved, of all that it leads to. `hidden` is one of HIDDEN where it is not told, nor what it leads to taken.
     """
 
     name: str
@@ -207,6 +213,7 @@ class Member:
     is_detail: bool = False
     side: str | None = None
     total_name: str | None = None
+    hidden: str | None = None
 
     @property
     def is_array(self) -> bool:

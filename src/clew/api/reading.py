@@ -173,6 +173,7 @@ def _member(said: dict[str, Any]) -> Member:
         said.get("Detail", False),
         said.get("Side"),
         said.get("Total"),
+        "secret" if said.get("Secret") else None,
     )
 
 
@@ -248,6 +249,7 @@ def _parameter(said: dict[str, Any]) -> Parameter:
         said.get("Coded"),
         said.get("Behind"),
         said.get("Written"),
+        "secret" if said.get("Secret") else None,
     )
 
 

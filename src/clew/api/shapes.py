@@ -105,6 +105,7 @@ MEMBER: Final = {
     "Detail": Key(bool),
     "Side": Key(str, words=SIDES),
     "Total": _TEXT,
+    "Secret": Key(bool),
 }
 MEMBER_CONDITION: Final = {"Member": _NAME, "Values": Key(list, is_needed=True), "Mask": _MASK, "Not": Key(bool)}
 LIBRARY: Final = {"Name": _NAME, "Functions": Key(list, is_needed=True)}
@@ -141,6 +142,7 @@ PARAMETER: Final = {
     "Behind": Key(str, may_be_empty=True),
     "Written": Key(str, words=WRITTEN),
     "Conditional": Key(dict),
+    "Secret": Key(bool),
 }
 CONDITION: Final = {"Index": _ARGUMENT, "Member": _TEXT, "Flags": Key(list, is_needed=True)}
 VARIANTS: Final = {"By": _ARGUMENT, "Mask": _MASK, "Cases": Key(list, is_needed=True)}

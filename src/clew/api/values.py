@@ -13,6 +13,7 @@ from typing import Final
 from clew.api.description import Flag, FlagTable
 
 __all__ = [
+    "REDACTED",
     "address4_text",
     "bits_text",
     "device_text",
@@ -26,12 +27,16 @@ __all__ = [
     "request_text",
     "signals_text",
     "signed",
+    "size_text",
     "sockaddr_text",
     "timespec_text",
     "unsigned",
     "wait_status_text",
     "width_bits",
 ]
+
+REDACTED: Final = "[redacted]"
+"""What stands for what is not to be told."""
 
 _WIDE: Final = re.compile(r"\*|long|64|size_t|off_t|time_t|ptr_t|timer_t|aio_context_t|cap_user")
 _NARROW: Final = re.compile(r"16|\bshort\b|\bumode_t\b")
@@ -66,6 +71,11 @@ def pointer_text(address: int) -> str:
     """An address, which has 64 bits."""
     address = unsigned(address, 64)
     return f"{address:#x}" if address else "NULL"
+
+
+def size_text(n_bytes: int) -> str:
+    """Bytes of which nothing is told but how many they are."""
+    return f"[{n_bytes} {'byte' if n_bytes == 1 else 'bytes'}]"
 
 
 def mode_text(mode: int) -> str:

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Final, TextIO
 import click
 
 from clew.api.description import FILTERS
+from clew.cli.api_headers import header_options, read_headers
+from clew.cli.api_redaction import read_redaction, redaction_options
 from clew.cli.console import escape_control, say
 from clew.cli.light_numpy import prepare_numpy
 
@@ -48,6 +50,7 @@ _MOST_NAMED: Final = 5
     metavar="IMAGE:NAME",
     help="Calls of functions, too, or only: libssl*:SSL_*, malloc; may be given again.",
 )
+@header_options
 @click.option(
     "--api-file",
     "files",
@@ -68,6 +71,7 @@ _MOST_NAMED: Final = 5
     metavar="N",
     help="So many bytes of what is read and written; default 32.",
 )
+@redaction_options
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to this file, not to stderr.")
 @click.option(
     "--trace",
@@ -96,12 +100,18 @@ def command(
     duration: float | None,
     filters: tuple[str, ...],
     patterns: tuple[str, ...],
+    headers: tuple[str, ...],
+    header_folders: tuple[Path, ...],
     files: tuple[Path, ...],
     has_names: bool,
     paths: tuple[str, ...],
     numbers: tuple[int, ...],
     failed: bool,
     limit: int,
+    hidden_patterns: tuple[str, ...],
+    hidden_names: tuple[str, ...],
+    no_data: bool,
+    secrets: bool,
     output: Path | None,
     trace: Path | None,
     mode: str,
@@ -121,17 +131,23 @@ def command(
     from clew.sessions.api_functions import FunctionChoice, parse_pattern
 
     descriptions = load_built_in(files)
-    choice = FunctionChoice([parse_pattern(text) for text in patterns], descriptions) if patterns else None
+    redaction = read_redaction(hidden_patterns, hidden_names, no_data=no_data, secrets=secrets)
+    if redaction is not None:
+        descriptions.redact(redaction)
+    told = None if redaction is None else redaction.command
+    declared = read_headers(headers, header_folders, descriptions, has_functions=bool(patterns))
+    chosen = [parse_pattern(text) for text in patterns]
+    choice = FunctionChoice(chosen, descriptions, declared) if patterns else None
     with ExitStack() as stack:
         out = sys.stderr if output is None else stack.enter_context(output.open("w", encoding="utf-8"))
         mode = "coverage" if trace is None else mode
         if pid is None:
             environment = _given_environment()
             session = stack.enter_context(
-                clew.spawn(list(command_line), mode=mode, output=trace, environment=environment)
+                clew.spawn(list(command_line), mode=mode, output=trace, environment=environment, told_command=told)
             )
         else:
-            session = stack.enter_context(clew.attach_session(pid, mode=mode, output=trace))
+            session = stack.enter_context(clew.attach_session(pid, mode=mode, output=trace, told_command=told))
         tables = None if trace is None else _open_tables(session, descriptions)
         end = None if duration is None else time.monotonic() + duration
         # Added up in the program itself, without a word of single calls.
@@ -152,8 +168,10 @@ def command(
         if tables is not None and log is not None:
             session.detach()
             tables.write(session.trace, log.batches)
+        raw = {} if log is None else log.raw
         if counts:
-            _print_counts(out, counted, session, failed=failed)
+            raw |= _print_counts(out, counted, session, failed=failed)
+    _say_what_is_raw(raw)
     if choice is not None:
         _say_of(choice)
     if pid is not None:
@@ -196,11 +214,22 @@ def _count(session: Session, descriptions: Descriptions, filters: tuple[str, ...
     return ApiCounts(session, descriptions, filters)
 
 
-def _print_counts(out: TextIO, counted: ApiCounts | None, session: Session, *, failed: bool) -> None:
+def _print_counts(out: TextIO, counted: ApiCounts | None, session: Session, *, failed: bool) -> dict[str, int]:
+    """How many of the calls were of functions of which nobody knows the parameters, by their names."""
     from clew.cli.calls_text import print_counts
     from clew.sessions.api_counts import count_calls
 
-    print_counts(out, count_calls(session.trace) if counted is None else counted.read(), failed=failed)
+    counts = count_calls(session.trace) if counted is None else counted.read()
+    print_counts(out, counts, failed=failed)
+    return {one.name: one.calls for one in counts if one.is_raw}
+
+
+def _say_what_is_raw(calls: dict[str, int]) -> None:
+    if calls:
+        often = sorted(calls.items(), key=lambda one: (-one[1], one[0]))
+        some = ", ".join(f"{name} ({n})" for name, n in often[:_MOST_NAMED])
+        more = ", ..." if len(often) > _MOST_NAMED else ""
+        say(escape_control(f"{sum(calls.values())} calls without a description, arguments raw: {some}{more}"))
 
 
 def _say_of(choice: FunctionChoice) -> None:

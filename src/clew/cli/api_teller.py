@@ -74,7 +74,9 @@ class Teller:
         return any(number in telling.numbers for number in world.descriptors(call).values())
 
     def _names(self, call: ApiCall) -> dict[int, str]:
-        return self._world.names(call) if self._world is not None and self._telling.has_names else {}
+        if self._world is None or not self._telling.has_names:
+            return {}
+        return {index: self._descriptions.redacted(name) for index, name in self._world.names(call).items()}
 
     def _text(self, call: ApiCall) -> str:
         names = self._names(call)
@@ -97,6 +99,7 @@ class Teller:
             "name": call.function.name,
             "library": call.library,
             "filter": call.function.filter,
+            "described": call.function.parameters is not None,
             "result": call.result,
             "failed": call.has_failed,
             "text": self._text(call),

@@ -16,7 +16,7 @@ from clew.dataclass import dataclass
 from clew.sessions.call_ends import CallEnds
 from clew.sessions.call_logs import CallEnd, read_together
 from clew.sessions.call_probes import LogWish
-from clew.sessions.where import Where
+from clew.sessions.where import MAX_SYSTEM_CALLS, Where
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -74,7 +74,9 @@ class ApiLog:
         """All system calls; or those of `filters`; None: none. And `functions`, if there are any. `keeps`: what was
         read can be read again, all of it (`batches`). Raises CaptureError, UsageError."""
         self.descriptions = descriptions
-        chosen = [] if filters is None else descriptions.system_calls_of(set(filters))
+        self.raw: dict[str, int] = {}
+        """How many calls were read of each function of which nobody knows the parameters: they are told raw."""
+        chosen = [] if filters is None else descriptions.system_calls_of(set(filters), MAX_SYSTEM_CALLS)
         captures = [capture_of(function, descriptions) for _, function in chosen]
         wishes = [
             LogWish(f"syscall:{number}", capture.expressions, has_returned=capture.returns, tells_left=capture.returns)
@@ -116,6 +118,10 @@ class ApiLog:
             for index, table in enumerate(read_together([one.log for one in list(self._logs)]))
             if table.num_rows
         ]
+        for index, table in tables:
+            function = self._logs[index].capture.function
+            if function.parameters is None:
+                self.raw[function.name] = self.raw.get(function.name, 0) + table.num_rows
         if self._kept is not None and tables:
             self._kept.append(tables)
         return self._calls_of(tables, self._ends, is_last=is_last)

@@ -19,6 +19,7 @@ from clew.errors import BinaryError, UsageError
 
 if TYPE_CHECKING:
     from clew.api.descriptions import Descriptions
+    from clew.api.headers import Headers
     from clew.binary.elf import ElfFile
 
 __all__ = ["ChosenFunction", "FunctionChoice", "FunctionPattern", "parse_pattern"]
@@ -58,10 +59,13 @@ class ChosenFunction:
 class FunctionChoice:
     """The functions that some patterns mean, image by image."""
 
-    def __init__(self, patterns: Sequence[FunctionPattern], descriptions: Descriptions) -> None:
-        self._patterns, self._descriptions = patterns, descriptions
+    def __init__(
+        self, patterns: Sequence[FunctionPattern], descriptions: Descriptions, headers: Headers | None = None
+    ) -> None:
+        """`headers`: what is asked of functions that nothing else describes."""
+        self._patterns, self._descriptions, self._headers = patterns, descriptions, headers
         self._seen: set[str] = set()
-        self._prototypes = Prototypes()
+        self._prototypes = Prototypes(add_table=descriptions.add_table)
         self.undescribed: set[str] = set()
         """Those of which nobody knows the parameters."""
         self.indirect: set[str] = set()
@@ -99,6 +103,9 @@ class FunctionChoice:
         for name in (plainest, *names):
             found = self._prototypes.find(library, name)
             if found is not None:
-                return found
+                return self._descriptions.hidden(found)
+        found = None if self._headers is None else self._headers.find((plainest, *names))
+        if found is not None:
+            return self._descriptions.hidden(found)
         self.undescribed.add(plainest)
         return Function(plainest, "Other", None)

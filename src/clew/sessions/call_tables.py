@@ -130,7 +130,7 @@ class Filling:
             value = values[parameter.index] if parameter.index < len(values) else None
             number = register_of(value)
             told: dict[str, Any] = {"name": parameter.name, "type": parameter.c_type}
-            if number is not None:
+            if number is not None and parameter.hidden != "secret":
                 told["value"] = hex(number & 0xFFFFFFFFFFFFFFFF) if parameter.is_pointer else number
             told["text"] = argument_text(parameter, value, self._descriptions, limit=_TEXT_BYTES)
             yield told
@@ -175,14 +175,25 @@ class Filling:
                 "tid": one.tid,
                 "parent_entity_id": one.parent,
                 "kind": one.kind,
-                "name": one.name,
-                "details": json.dumps(one.details),
+                "name": self._descriptions.redacted(one.name),
+                "details": json.dumps(self._redacted(one.details)),
                 "first_ns": one.first_ns,
                 "last_ns": max(one.last_ns, one.first_ns),
             }
             for one in self.world.things.entities
         ]
         return pa.Table.from_pylist(rows, SCHEMAS["entities"])
+
+    def _redacted(self, value: Any) -> Any:
+        """What JSON has, without what is not to be told in its texts."""
+        match value:
+            case str():
+                return self._descriptions.redacted(value)
+            case dict():
+                return {key: self._redacted(one) for key, one in value.items()}
+            case list() | tuple():
+                return [self._redacted(one) for one in value]
+        return value
 
 
 _BESIDE: Final = {"pc": pa.uint64(), "end_ns": pa.int64(), "frame": pa.uint64()}

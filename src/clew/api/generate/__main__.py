@@ -25,7 +25,7 @@ def generated_files(sources: Sources) -> dict[str, str]:
         "flag_tables.json": format_content(flag_tables_content(sources)),
         "structs.json": format_content(structs_content(sources)),
         "system_calls.json": format_content(system_calls_content(sources)),
-        "libraries.json": format_content(libraries_content(sources.library_lines)),
+        "libraries.json": format_content(libraries_content(sources.library_lines, sources.flag_tables)),
     }
 
 
