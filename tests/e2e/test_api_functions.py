@@ -13,6 +13,9 @@ from typing import Any
 import pytest
 
 import clew
+from clew.api.reading import load_built_in
+from clew.sessions.api_calls import ApiLog
+from clew.sessions.api_functions import FunctionChoice, parse_pattern
 from tests.e2e import runs
 from tests.programs.build import SOURCES, build_plain
 
@@ -177,12 +180,95 @@ def test_the_c_library_is_described(tmp_path: Path) -> None:
 
 
 def test_what_headers_say_is_told(tmp_path: Path) -> None:
-    done = run_clew("--function", "libc.so*:str*", "-o", tmp_path / "told", "--", "ls", "/usr")
+    run_clew("--function", "libc.so*:str*", "-o", tmp_path / "told", "--", "ls", "/usr")
     lines = told_lines(tmp_path / "told")
     assert any(re.fullmatch(r'libc\.so\.6!strcoll\("\w+", "\w+"\) = -?\d+', line) for line in lines)
-    # What a library chooses itself is another function, and is left out aloud.
-    assert b"functions chosen when they are bound: " in done.stderr
-    assert not any("!strlen(" in line for line in lines)
+
+
+CHOSEN = r"""
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <string.h>
+#include <sys/time.h>
+#include <time.h>
+
+// By pointers, so that the compiler calls each as it is written.
+static size_t (*volatile length)(const char *) = strlen;
+static char *(*volatile find)(const char *, int) = strchr;
+static time_t (*volatile now)(time_t *) = time;
+static int (*volatile now_exactly)(struct timeval *restrict, void *restrict) = gettimeofday;
+
+int main(int argc, char **argv) {
+    struct timeval at;
+    if (argc > 1) { puts("ready"); fflush(stdout); getchar(); }
+    for (int n = 0; n < 5; n++) {
+        length("chosen by a resolver");
+        find("chosen", 'n');
+    }
+    long seconds = now(NULL);
+    now_exactly(&at, NULL);
+    printf("%ld\n", seconds);
+    return 0;
+}
+"""
+CHOSEN_NAMES = ("strlen", "strchr", "time", "gettimeofday")
+
+
+def choosing(folder: Path, *flags: str) -> Path:
+    (folder / "chosen.c").write_text(CHOSEN)
+    subprocess.run(["gcc", "-O1", "-fno-builtin", *flags, "chosen.c", "-o", "chosen"], cwd=folder, check=True)
+    return folder / "chosen"
+
+
+@pytest.mark.parametrize(("flags", "image"), [((), "libc.so.6"), (("-static",), "chosen")])
+def test_what_is_chosen_when_it_is_bound_is_told(flags: tuple[str, ...], image: str, tmp_path: Path) -> None:
+    program = choosing(tmp_path, *flags)
+    patterns = [word for name in CHOSEN_NAMES for word in ("--function", f"{image}:{name}")]
+    # Executed by another program, which has bound the same before at other places.
+    done = run_clew(*patterns, "-o", tmp_path / "told", "--", "sh", "-c", f"{program}; :")
+    lines = told_lines(tmp_path / "told")
+    assert lines.count(f'{image}!strlen("chosen by a resolver") = 20') == 5
+    assert sum(line.startswith(f'{image}!strchr("chosen", 110) = ') for line in lines) == 5
+    assert f"{image}!time(NULL) = {done.stdout.decode().strip()}" in lines
+    assert sum(line.startswith(f"{image}!gettimeofday(") for line in lines) == 1
+    assert b"not seen" not in done.stderr
+
+
+def test_what_was_chosen_before_is_told(tmp_path: Path) -> None:
+    program = choosing(tmp_path)
+    with subprocess.Popen([program, "wait"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin
+        assert process.stdout
+        assert process.stdout.readline() == b"ready\n"
+        descriptions = load_built_in()
+        choice = FunctionChoice([parse_pattern(f"libc.so.6:{name}") for name in CHOSEN_NAMES], descriptions)
+        with clew.attach_session(process.pid) as session:
+            log = ApiLog(session, descriptions, None, functions=choice)
+            session.resume()
+            output = process.communicate(b"\n", timeout=60)[0]
+            session.wait(60)
+            calls = log.read()
+    assert not choice.unchosen
+    counts = Counter(call.function.name for call in calls)
+    assert counts["strchr"] == 5
+    assert counts["strlen"] >= 5
+    assert [call.result for call in calls if call.function.name == "time"] == [int(output)]
+    assert counts["gettimeofday"] == 1
+
+
+def test_functions_without_symbols_are_told_by_where_they_are(tmp_path: Path) -> None:
+    program = choosing(tmp_path, "-static-pie")
+    listed = subprocess.run(["nm", program], capture_output=True, text=True, check=True).stdout
+    places = {line.split()[2]: int(line.split()[0], 16) for line in listed.splitlines() if len(line.split()) == 3}
+    subprocess.run(["strip", program], check=True)
+    at = [word for name in ("puts", "fflush", "time") for word in ("--at", f"{name}=chosen+{places[name]:#x}")]
+    done = run_clew(
+        *at, "--at", "puts=chosen+0x7fffffff", "-o", tmp_path / "told", "--", "sh", "-c", f"echo | {program} x"
+    )
+    told = told_lines(tmp_path / "told")
+    seconds = done.stdout.split()[-1].decode()
+    assert told == ['chosen!puts("ready") = 6', "chosen!fflush(SHELF) = 0", f"chosen!time(NULL) = {seconds}"]
+    assert b"in nothing that was loaded: puts=chosen+0x7fffffff" in done.stderr
 
 
 def test_what_no_image_has_tells_nothing(tmp_path: Path) -> None:

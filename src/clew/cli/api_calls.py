@@ -49,6 +49,13 @@ _MOST_NAMED: Final = 5
     help="Calls of functions, too, or only: libssl*:SSL_*, malloc; may be given again.",
 )
 @click.option(
+    "--at",
+    "places",
+    multiple=True,
+    metavar="NAME=IMAGE+0xOFFSET",
+    help="Calls of a function without a symbol: SSL_write=app+0x1234; may be given again.",
+)
+@click.option(
     "--api-file",
     "files",
     multiple=True,
@@ -96,6 +103,7 @@ def command(
     duration: float | None,
     filters: tuple[str, ...],
     patterns: tuple[str, ...],
+    places: tuple[str, ...],
     files: tuple[Path, ...],
     has_names: bool,
     paths: tuple[str, ...],
@@ -118,10 +126,12 @@ def command(
     from clew.api.reading import load_built_in
     from clew.cli.api_teller import Teller, Telling
     from clew.sessions.api_calls import ApiLog
-    from clew.sessions.api_functions import FunctionChoice, parse_pattern
+    from clew.sessions.api_functions import FunctionChoice, parse_pattern, parse_place
 
     descriptions = load_built_in(files)
-    choice = FunctionChoice([parse_pattern(text) for text in patterns], descriptions) if patterns else None
+    choice = None
+    if patterns or places:
+        choice = FunctionChoice([*map(parse_pattern, patterns)], descriptions, [*map(parse_place, places)])
     with ExitStack() as stack:
         out = sys.stderr if output is None else stack.enter_context(output.open("w", encoding="utf-8"))
         mode = "coverage" if trace is None else mode
@@ -139,7 +149,7 @@ def command(
         log = None
         if counted is None:
             # Functions alone, unless kinds of system calls are asked for besides.
-            of_calls = None if patterns and not filters else filters
+            of_calls = None if choice is not None and not filters else filters
             log = ApiLog(session, descriptions, of_calls, functions=choice, keeps=trace is not None)
         teller = None
         if not counts:
@@ -155,7 +165,7 @@ def command(
         if counts:
             _print_counts(out, counted, session, failed=failed)
     if choice is not None:
-        _say_of(choice)
+        _say_of(choice, is_attached=pid is not None)
     if pid is not None:
         return 0
     # As shells have it: 128 and the signal's number.
@@ -203,11 +213,14 @@ def _print_counts(out: TextIO, counted: ApiCounts | None, session: Session, *, f
     print_counts(out, count_calls(session.trace) if counted is None else counted.read(), failed=failed)
 
 
-def _say_of(choice: FunctionChoice) -> None:
+def _say_of(choice: FunctionChoice, *, is_attached: bool) -> None:
     """Which functions are told without much, or not at all."""
     for names, why in (
         (choice.undescribed, "without a description"),
-        (choice.indirect, "chosen when they are bound"),
+        (choice.missing, "in nothing that was loaded"),
+        (choice.alike, "told by the names of others that are the same"),
+        # What a program that began with this has not chosen it has not called.
+        (choice.unchosen if is_attached else set(), "not seen, since nobody knows what was chosen for them"),
     ):
         if names:
             some = ", ".join(sorted(names)[:_MOST_NAMED]) + (", ..." if len(names) > _MOST_NAMED else "")

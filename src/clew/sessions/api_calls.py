@@ -92,9 +92,15 @@ class ApiLog:
         def choose(image: Image, elf: ElfFile) -> Iterator[LogWish]:
             for one in functions.of_image(image.path, elf):
                 name = one.capture.function.name
-                where = Where(f"{image.name}!{name}", None, image.path, name, 0, one.offset)
+                where = Where(f"{image.name}!{name}", None, image.path, one.symbol, 0, one.offset)
                 returns = one.capture.returns
-                wish = LogWish(where, one.capture.expressions, has_returned=returns, tells_left=returns)
+                wish = LogWish(
+                    where,
+                    one.capture.expressions,
+                    has_returned=returns,
+                    tells_left=returns,
+                    on_choice=one.on_choice,
+                )
                 chosen[id(wish)] = one
                 yield wish
 

@@ -208,6 +208,12 @@ class Places:
             if probe is not None:
                 self._arm_at(followed, probe, address, mark)
 
+    def logs_at(self, pid: Pid, address: int) -> set[int]:
+        """The numbers of the probes that record something at an address of a process."""
+        with self._lock:
+            there = self._there.get((pid, address), ())
+            return {one for one in there if one in self._probes and self._probes[one].wish == Wish.LOG}
+
     def count(self, number: int) -> int:
         """At how many places a probe is."""
         probe = self._probes.get(number)
