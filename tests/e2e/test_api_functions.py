@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ import clew
 from clew.api.reading import load_built_in
 from clew.sessions.api_calls import ApiLog
 from clew.sessions.api_functions import FunctionChoice, parse_pattern
-from tests.e2e import runs
+from tests.e2e.api_runs import run_clew, told_lines
 from tests.programs.build import SOURCES, build_plain
 
 Row = dict[str, Any]
@@ -70,12 +69,6 @@ DESCRIPTION = {
 }
 
 
-def run_clew(*arguments: str | Path) -> subprocess.CompletedProcess[bytes]:
-    command = [sys.executable, "-m", "clew", "api", *map(str, arguments)]
-    environ = {**runs.environment(), "PYTHONPATH": str(runs.ROOT / "src")}
-    return subprocess.run(command, env=environ, capture_output=True, check=True, timeout=120)
-
-
 @pytest.fixture(scope="module")
 def library() -> Path:
     flags = ("-DLIBRARY", "-O1", "-shared", "-fPIC", "-fno-optimize-sibling-calls")
@@ -92,12 +85,6 @@ def description(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("description") / "shelf.json"
     path.write_text(json.dumps(DESCRIPTION))
     return path
-
-
-def told_lines(path: Path) -> list[str]:
-    """Lines without threads, times and addresses."""
-    lines = (re.sub(r"^\d+ [\d.]+ | <[\d.]+>$", "", line) for line in path.read_text().splitlines())
-    return [re.sub(r"0x[0-9a-f]{6,}", "SHELF", line) for line in lines]
 
 
 def test_a_new_api_is_one_file(words: list[str], description: Path, tmp_path: Path) -> None:

@@ -127,11 +127,11 @@ def _number(value: int | bytes | float | None) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def capture_of(function: Function, descriptions: Descriptions) -> CallCapture:
-    """What is to be captured of the calls of a function."""
+def capture_of(function: Function, descriptions: Descriptions, n_spare: int = 0) -> CallCapture:
+    """What is to be captured of the calls of a function, so that there is room for `n_spare` fields besides."""
     returns = function.parameters is None or function.result is not None
     n_arguments = MAX_ARGUMENTS if function.parameters is None else min(len(function.arguments), MAX_ARGUMENTS)
-    plan = _Plan(returns, n_arguments)
+    plan = _Plan(returns, n_arguments, MAX_CAPTURE_FIELDS - n_spare)
     arguments = [one for one in function.arguments if one.index < n_arguments]
     begun, returned = Words(False), Words(True)
     for parameter in arguments:
@@ -172,8 +172,8 @@ def _is_answer(parameter: Parameter) -> bool:
 class _Plan:
     """The expressions so far, and what each of them takes."""
 
-    def __init__(self, returns: bool, n_arguments: int) -> None:
-        self._returns = returns
+    def __init__(self, returns: bool, n_arguments: int, n_fields: int) -> None:
+        self._returns, self._n_fields = returns, n_fields
         self.expressions = [f"entry(arg{index + 1})" if returns else f"arg{index + 1}" for index in range(n_arguments)]
         self.taken: list[_Taken] = []
         self._n_kept = n_arguments
@@ -196,6 +196,6 @@ class _Plan:
             self._add(index, path, text, is_answer=True, is_sure=is_sure)
 
     def _add(self, index: int, path: Path, text: str, *, is_answer: bool, is_sure: bool) -> None:
-        if len(self.expressions) < MAX_CAPTURE_FIELDS - len(_OF_CALLS):
+        if len(self.expressions) < self._n_fields - len(_OF_CALLS):
             self.taken.append(_Taken(index, len(self.expressions), path, is_answer, is_sure))
             self.expressions.append(text)

@@ -90,6 +90,7 @@ _MOST_NAMED: Final = 5
     show_default=True,
     help="With --trace: what else is recorded.",
 )
+@click.option("-k", "--stack", "has_stacks", is_flag=True, help="Behind each call who made it, and who called that.")
 @click.option("-c", "--count", "counts", is_flag=True, help="Add up calls, errors and time by name, at the end.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a call.")
 @click.option(
@@ -113,6 +114,7 @@ def command(
     output: Path | None,
     trace: Path | None,
     mode: str,
+    has_stacks: bool,
     counts: bool,
     as_json: bool,
 ) -> int:
@@ -146,16 +148,17 @@ def command(
         end = None if duration is None else time.monotonic() + duration
         # Added up in the program itself, without a word of single calls.
         counted = _count(session, descriptions, filters) if counts and trace is None else None
-        log = None
+        log = stacks = None
         if counted is None:
             # Functions alone, unless kinds of system calls are asked for besides.
             of_calls = None if choice is not None and not filters else filters
-            log = ApiLog(session, descriptions, of_calls, functions=choice, keeps=trace is not None)
+            stacks = session.call_stacks() if has_stacks else None
+            log = ApiLog(session, descriptions, of_calls, functions=choice, keeps=trace is not None, stacks=stacks)
         teller = None
         if not counts:
             telling = Telling(limit, failed, as_json, has_names, paths, numbers)
             world = _open_world(session, descriptions) if telling.needs_world else None
-            teller = Teller(out, descriptions, telling, world)
+            teller = Teller(out, descriptions, telling, world, stacks)
         if pid is None:
             session.resume()
         status = _tell_all(session, log, teller, end, is_left=pid is not None)

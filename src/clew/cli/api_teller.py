@@ -11,12 +11,14 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, TextIO
 
 from clew.api.text import call_text
+from clew.cli.console import escape_control
 from clew.dataclass import dataclass
 
 if TYPE_CHECKING:
     from clew.api.descriptions import Descriptions
     from clew.api.entities.scene import Touch
     from clew.sessions.api_calls import ApiCall
+    from clew.sessions.call_stacks import CallFrame, CallStacks
     from clew.sessions.call_world import LiveWorld
 
 __all__ = ["Teller", "Telling"]
@@ -43,8 +45,16 @@ class Telling:
 class Teller:
     """Writes calls to `out`. `world`: where somebody wants to know what they are about."""
 
-    def __init__(self, out: TextIO, descriptions: Descriptions, telling: Telling, world: LiveWorld | None) -> None:
+    def __init__(
+        self,
+        out: TextIO,
+        descriptions: Descriptions,
+        telling: Telling,
+        world: LiveWorld | None,
+        stacks: CallStacks | None = None,
+    ) -> None:
         self._out, self._descriptions, self._telling, self._world = out, descriptions, telling, world
+        self._stacks = stacks
 
     def tell(self, calls: Sequence[ApiCall]) -> None:
         """Write some calls."""
@@ -53,6 +63,8 @@ class Teller:
                 print(json.dumps(self._object(call), ensure_ascii=False), file=self._out)
             else:
                 print(self._line(call), file=self._out)
+                for frame in self._frames(call):
+                    print(escape_control(str(frame)), file=self._out)
         self._out.flush()
 
     def _chosen(self, calls: Sequence[ApiCall]) -> Iterator[ApiCall]:
@@ -81,6 +93,9 @@ class Teller:
         limit = self._telling.limit
         return call_text(call.function, call.values, call.result, self._descriptions, limit=limit, names=names)
 
+    def _frames(self, call: ApiCall) -> list[CallFrame]:
+        return [] if self._stacks is None else self._stacks.frames(call)
+
     def _line(self, call: ApiCall) -> str:
         """As strace -f -ttt -T -o has it."""
         took = "" if call.duration_ns is None else f" <{call.duration_ns / 1e9:.6f}>"
@@ -100,4 +115,4 @@ class Teller:
             "result": call.result,
             "failed": call.has_failed,
             "text": self._text(call),
-        }
+        } | ({} if self._stacks is None else {"stack": [one.as_object() for one in self._frames(call)]})

@@ -103,8 +103,8 @@ class FunctionChoice:
         """Those of which nobody knows the parameters."""
         return self._describe.undescribed
 
-    def of_image(self, path: str, elf: ElfFile) -> Iterator[ChosenFunction]:
-        """Those of an image that is seen for the first time; else none."""
+    def of_image(self, path: str, elf: ElfFile, n_spare: int = 0) -> Iterator[ChosenFunction]:
+        """Those of an image that is seen for the first time; else none. Captures leave room for `n_spare` fields."""
         if path in self._seen:
             return
         self._seen.add(path)
@@ -114,13 +114,15 @@ class FunctionChoice:
                 self.missing.discard(place.text)
                 taken.add(place.offset)
                 function = self._describe.by_name(place.image.name)
-                yield ChosenFunction(path, place.offset, function.name, capture_of(function, self._descriptions))
+                yield ChosenFunction(
+                    path, place.offset, function.name, capture_of(function, self._descriptions, n_spare)
+                )
         patterns = [pattern for pattern in self._patterns if pattern.fits_image(path)]
         if patterns:
-            yield from self._named(path, elf, patterns, taken)
+            yield from self._named(path, elf, patterns, taken, n_spare)
 
     def _named(
-        self, path: str, elf: ElfFile, patterns: Sequence[FunctionPattern], taken: set[int]
+        self, path: str, elf: ElfFile, patterns: Sequence[FunctionPattern], taken: set[int], n_spare: int
     ) -> Iterator[ChosenFunction]:
         try:
             functions = list_functions(elf)
@@ -140,7 +142,9 @@ class FunctionChoice:
             if chosen.is_indirect:
                 self.unchosen.add(chosen.name)
                 on_choice = partial(self._note_choice, chosen.name)
-            yield ChosenFunction(path, offset, chosen.name, capture_of(described, self._descriptions), on_choice)
+            yield ChosenFunction(
+                path, offset, chosen.name, capture_of(described, self._descriptions, n_spare), on_choice
+            )
 
     def _note_choice(self, name: str, is_recorded: bool) -> None:
         self.unchosen.discard(name)

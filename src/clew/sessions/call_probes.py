@@ -240,6 +240,17 @@ class CallProbes:
 
         self._target.run(steps)
 
+    def watch_code(self, look: Callable[[FollowedProcess, list[Mapping]], None]) -> None:
+        """Have `look` called with what code is mapped in each process, now and whenever some is, before it is executed:
+        in the thread that owns the target. Raises ControlError."""
+
+        def steps(control: Control) -> Iterator[bool | None]:
+            places = self.open_places(control)
+            yield from self._target.while_stopped(control, lambda: places.look_at_code(look))
+            yield True
+
+        self._target.run(steps)
+
     def _await_choices(
         self, places: Places, followed: FollowedProcess, mappings: list[Mapping], choosers: list[Chooser]
     ) -> None:

@@ -134,7 +134,7 @@ class Places:
         self.n_overdue = 0
         """Threads that went on by themselves, since nobody let them go in time."""
         self._hears_code = False
-        self._look: Callable[[FollowedProcess, list[Mapping]], None] | None = None
+        self._looks: list[Callable[[FollowedProcess, list[Mapping]], None]] = []
         processes.tell_starts_to(self._arm_calls)
         processes.holdings.tell_birth = self._inherit
 
@@ -241,7 +241,7 @@ class Places:
         """Have `look` called with what is mapped in each process, now and whenever code is loaded, before that is
         executed: it may add what it finds. All threads are to be stopped."""
         with self._lock:
-            self._look = look
+            self._looks.append(look)
             self.hear_code()
             for followed in self._processes.live:
                 look(followed, read_maps(followed.memory_pid))
@@ -269,8 +269,8 @@ class Places:
 
     def _arm_all(self, followed: FollowedProcess, mappings: list[Mapping]) -> None:
         with self._lock, self._processes.holdings.of(followed).capturing_together():
-            if self._look is not None:
-                self._look(followed, mappings)
+            for look in self._looks:
+                look(followed, mappings)
             for probe in self._probes.values():
                 if not probe.where.is_system_call:
                     self._arm_or_warn(followed, probe, mappings)
