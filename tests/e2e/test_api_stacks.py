@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import shutil
@@ -87,3 +88,15 @@ def test_stacks_of_functions_are_those_of_their_callers(program: Path, tmp_path:
     callers = [next(one["function"] for one in call["stack"] if one["function"] != "deep") for call in calls]
     assert callers == ["main"] * 4 + ["begin"] * 6 + ["main"] * 41
     assert all(call["stack"][0]["offset"] == 0 and call["stack"][0]["pc"] == call["pc"] for call in calls)
+
+
+def test_a_tree_has_system_calls_within_functions(program: Path, tmp_path: Path) -> None:
+    run_clew("--tree", "--filter", "File", "--function", "deep:deep", "-o", tmp_path / "told", "--", program, "all")
+    lines = [line.partition("] | ")[2] for line in (tmp_path / "told").read_text().splitlines()]
+    found = [line for line in lines if "deep!deep(" in line or "write(" in line]
+    depths = [(len(line) - len(line.lstrip())) // 2 for line in found]
+    # Each thread's by itself: those of a fork's child, of the other thread, and of the program.
+    starts = [index for index, depth in enumerate(depths) if not depth] + [len(depths)]
+    threads = sorted(depths[start:end] for start, end in itertools.pairwise(starts))
+    assert threads == [[*range(5)], [*range(7)], [*range(42)]]
+    assert sorted(depth for depth, line in zip(depths, found, strict=True) if "write(" in line) == [4, 6, 41]

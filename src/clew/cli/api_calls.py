@@ -93,6 +93,7 @@ _MOST_NAMED: Final = 5
 @click.option("-k", "--stack", "has_stacks", is_flag=True, help="Behind each call who made it, and who called that.")
 @click.option("-c", "--count", "counts", is_flag=True, help="Add up calls, errors and time by name, at the end.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a call.")
+@click.option("--tree", "as_tree", is_flag=True, help="At the end: each thread's calls, within those that made them.")
 @click.option(
     "-p", "--pid", type=click.IntRange(1), metavar="PID", help="Of a process that runs already, until Ctrl-C."
 )
@@ -117,12 +118,15 @@ def command(
     has_stacks: bool,
     counts: bool,
     as_json: bool,
+    as_tree: bool,
 ) -> int:
     """Show the system calls of COMMAND and its children, or of a process, with arguments, results and times."""
     if bool(command_line) == (pid is not None):
         raise click.UsageError("a command behind --, or a process by --pid")
     if duration is not None and pid is None:
         raise click.UsageError("--duration is for --pid")
+    if as_tree and (as_json or counts):
+        raise click.UsageError("--tree is another form than --json and --count")
     prepare_numpy()
     import clew
     from clew.api.reading import load_built_in
@@ -156,12 +160,14 @@ def command(
             log = ApiLog(session, descriptions, of_calls, functions=choice, keeps=trace is not None, stacks=stacks)
         teller = None
         if not counts:
-            telling = Telling(limit, failed, as_json, has_names, paths, numbers)
+            telling = Telling(limit, failed, as_json, as_tree, has_names, paths, numbers)
             world = _open_world(session, descriptions) if telling.needs_world else None
             teller = Teller(out, descriptions, telling, world, stacks)
         if pid is None:
             session.resume()
         status = _tell_all(session, log, teller, end, is_left=pid is not None)
+        if teller is not None:
+            teller.finish()
         if tables is not None and log is not None:
             session.detach()
             tables.write(session.trace, log.batches)
