@@ -258,6 +258,48 @@ def test_functions_without_symbols_are_told_by_where_they_are(tmp_path: Path) ->
     assert b"in nothing that was loaded: puts=chosen+0x7fffffff" in done.stderr
 
 
+TYPED = r"""
+#include <stddef.h>
+#include <sys/types.h>
+typedef struct hidden hidden_t;
+typedef unsigned int color_number;
+typedef color_number color_t;
+enum mood { GOOD = 1, BAD };
+#define APART __attribute__((noinline))
+#define KEPT __asm__ volatile("" ::: "memory")
+
+APART ssize_t fill(void *buf, size_t count) { __builtin_memcpy(buf, "filled", 7); KEPT; return count < 6 ? count : 6; }
+APART int greet(const char *who, color_t color, enum mood mood, hidden_t *thing, signed char small, void (*then)(int)) {
+    KEPT;
+    return -(int)color;
+}
+extern __typeof(greet) welcome __attribute__((alias("greet")));
+APART void nothing(const unsigned char *data, size_t length) { KEPT; }
+int main(void) {
+    char room[9];
+    fill(room, 9);
+    welcome("me", 7, BAD, (hidden_t *)0x1000, -3, 0);
+    nothing((const unsigned char *)"\1\2", 2);
+    return 0;
+}
+"""
+
+
+def test_debugging_information_describes_what_no_header_does(tmp_path: Path) -> None:
+    (tmp_path / "typed.c").write_text(TYPED)
+    subprocess.run(["gcc", "-O1", "-g", "typed.c", "-o", "typed"], cwd=tmp_path, check=True)
+    names = ("fill", "welcome", "nothing")
+    patterns = [word for name in names for word in ("--function", f"typed:{name}")]
+    done = run_clew(*patterns, "-o", tmp_path / "told", "--", tmp_path / "typed")
+    # By its address: nothing but the symbol table calls it by that name.
+    assert told_lines(tmp_path / "told") == [
+        'typed!fill("filled", 9) = 6',
+        'typed!welcome("me", 7, 0x2, 0x1000, -3, NULL) = -7',
+        'typed!nothing("\\1\\2", 2) = <void>',
+    ]
+    assert b"without a description" not in done.stderr
+
+
 def test_what_no_image_has_tells_nothing(tmp_path: Path) -> None:
     run_clew("--function", "libnone*:*", "-o", tmp_path / "told", "--", "true")
     assert (tmp_path / "told").read_text() == ""

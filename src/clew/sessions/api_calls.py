@@ -111,7 +111,7 @@ class ApiLog:
         chosen: dict[int, ChosenFunction] = {}
 
         def choose(image: Image, elf: ElfFile) -> Iterator[LogWish]:
-            for one in functions.of_image(image.path, elf, self._n_spare):
+            for one in functions.of_image(image.path, elf, lambda: session.debug_file(image), self._n_spare):
                 name = one.capture.function.name
                 where = Where(f"{image.name}!{name}", None, image.path, one.symbol, 0, one.offset)
                 returns = one.capture.returns

@@ -19,7 +19,9 @@ from clew.sessions.function_descriptions import FunctionDescriptions
 
 if TYPE_CHECKING:
     from clew.api.descriptions import Descriptions
+    from clew.binary.debug_file import DebugFile
     from clew.binary.elf import ElfFile
+    from clew.sessions.debug_prototypes import DebugPrototypes
 
 __all__ = ["ChosenFunction", "FunctionChoice", "FunctionPattern", "FunctionPlace", "parse_pattern", "parse_place"]
 
@@ -103,8 +105,13 @@ class FunctionChoice:
         """Those of which nobody knows the parameters."""
         return self._describe.undescribed
 
-    def of_image(self, path: str, elf: ElfFile, n_spare: int = 0) -> Iterator[ChosenFunction]:
-        """Those of an image that is seen for the first time; else none. Captures leave room for `n_spare` fields."""
+    def of_image(
+        self, path: str, elf: ElfFile, find_debug: Callable[[], DebugFile | None] = lambda: None, n_spare: int = 0
+    ) -> Iterator[ChosenFunction]:
+        """Those of an image that is seen for the first time; else none.
+
+        `find_debug` gives its debugging information. Captures leave room for `n_spare` fields.
+        """
         if path in self._seen:
             return
         self._seen.add(path)
@@ -119,10 +126,16 @@ class FunctionChoice:
                 )
         patterns = [pattern for pattern in self._patterns if pattern.fits_image(path)]
         if patterns:
-            yield from self._named(path, elf, patterns, taken, n_spare)
+            yield from self._named(path, elf, find_debug, patterns, taken, n_spare)
 
     def _named(
-        self, path: str, elf: ElfFile, patterns: Sequence[FunctionPattern], taken: set[int], n_spare: int
+        self,
+        path: str,
+        elf: ElfFile,
+        find_debug: Callable[[], DebugFile | None],
+        patterns: Sequence[FunctionPattern],
+        taken: set[int],
+        n_spare: int,
     ) -> Iterator[ChosenFunction]:
         try:
             functions = list_functions(elf)
@@ -134,10 +147,13 @@ class FunctionChoice:
             if is_meant and function.offset not in taken:
                 by_offset.setdefault(function.offset, []).append(function)
         library = path.rpartition("/")[2]
+        debug = _read_debug(find_debug()) if by_offset else None
         for offset, names in sorted(by_offset.items()):
             # Of several names of one function the plainest.
             chosen = min(names, key=lambda one: (one.name.startswith("_"), len(one.name), one.name))
-            described = self._describe.find(elf, library, [chosen.name, *(one.name for one in names)])
+            own = None if chosen.is_indirect else debug
+            all_names = [chosen.name, *(one.name for one in names)]
+            described = self._describe.find(elf, library, all_names, offset, own)
             on_choice = None
             if chosen.is_indirect:
                 self.unchosen.add(chosen.name)
@@ -149,3 +165,12 @@ class FunctionChoice:
     def _note_choice(self, name: str, is_recorded: bool) -> None:
         self.unchosen.discard(name)
         (self.alike.discard if is_recorded else self.alike.add)(name)
+
+
+def _read_debug(file: DebugFile | None) -> DebugPrototypes | None:
+    if file is None or file.sections is None:
+        return None
+    # Late: most libraries have none.
+    from clew.sessions.debug_prototypes import DebugPrototypes
+
+    return DebugPrototypes(file)

@@ -15,6 +15,7 @@ from clew.api.prototypes import Prototypes
 if TYPE_CHECKING:
     from clew.api.descriptions import Descriptions
     from clew.binary.elf import ElfFile
+    from clew.sessions.debug_prototypes import DebugPrototypes
 
 __all__ = ["FunctionDescriptions"]
 
@@ -34,8 +35,11 @@ class FunctionDescriptions:
         self.undescribed: set[str] = set()
         """The functions that were asked for, and of which nobody knows the parameters."""
 
-    def find(self, elf: ElfFile, library: str, names: Sequence[str]) -> Function:
-        """The function of the file called `library` that has some names, of which the first is preferred."""
+    def find(
+        self, elf: ElfFile, library: str, names: Sequence[str], offset: int, debug: DebugPrototypes | None
+    ) -> Function:
+        """The function of the file called `library` that has some names, of which the first is preferred, and is
+        `offset` bytes behind the base. `debug`: what debugging information says, which goes before headers."""
         is_alone = _has_all_inside(elf)
         for name in names:
             found = self._descriptions.find_function(library, name)
@@ -43,6 +47,9 @@ class FunctionDescriptions:
                 found = self._descriptions.find_anywhere(name)
             if found is not None:
                 return found
+        found = None if debug is None else debug.find(offset + elf.lowest_address, names[0])
+        if found is not None:
+            return found
         for name in names:
             found = self._prototypes.find(library, name)
             if found is None and is_alone:

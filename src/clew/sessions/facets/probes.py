@@ -13,6 +13,7 @@ from clew.sessions.aggregate_table import AggregateRoom, AggregateWish
 from clew.sessions.call_probes import Callback, CallProbe, CallProbes, LogWish
 
 if TYPE_CHECKING:
+    from clew.binary.debug_file import DebugFile
     from clew.binary.elf import ElfFile
     from clew.process.maps import Mapping
     from clew.recording.following.followed import FollowedProcess
@@ -125,6 +126,10 @@ class ProbesFacet:
         """Have `look` called with what code is mapped in each process, now and whenever some is, before it is executed:
         in a thread of clew's own. Raises ControlError."""
         self._probes.watch_code(look)
+
+    def debug_file(self, image: Image) -> DebugFile | None:
+        """The debugging information of an image; who reads it is alone, as where images are told of."""
+        return self._target.images.debug(image)
 
     def call_stacks(self) -> CallStacks:
         """What takes the stacks of calls that are logged from now on. Raises ControlError."""
