@@ -22,10 +22,12 @@ _UNITS: Final = ((1_000, "us"), (1_000_000, "ms"), (1_000_000_000, "s "))
 
 @dataclass(frozen=True)
 class _Node:
-    """A call that was made `end_ns` less its duration; `lines` tell it, `within` are those that it made."""
+    """A call that was over at `end_ns`, and began where the stack was at `frame`; `lines` tell it, `within` are those
+    that it made."""
 
     end_ns: int
     duration_ns: int | None
+    frame: int
     lines: Sequence[str]
     within: Sequence[_Node]
 
@@ -37,14 +39,17 @@ class CallTree:
         self._threads: dict[tuple[int, int], list[_Node]] = {}
 
     def add(self, call: ApiCall, lines: Sequence[str]) -> None:
-        """One more call, told by some lines: those of a thread in the order in which they returned."""
+        """One more call, told by some lines: those of a thread in the order in which they were over."""
         nodes = self._threads.setdefault((call.pid, call.tid), [])
-        end_ns = call.time_ns + (call.duration_ns or 0)
-        n = len(nodes)
-        # What has returned since it began was made within it.
-        while n and call.duration_ns is not None and nodes[n - 1].end_ns > call.time_ns:
-            n -= 1
-        nodes[n:] = [_Node(end_ns, call.duration_ns, lines, nodes[n:])]
+        start = end = len(nodes)
+        # What was over since it began was made within it.
+        while start and call.frame is not None and nodes[start - 1].end_ns > call.time_ns:
+            start -= 1
+        if call.duration_ns is None:
+            # It was left at some time: what began where its own frame was came later.
+            end = next((at for at in range(start, end) if nodes[at].frame >= (call.frame or 0)), end)
+        node = _Node(call.end_ns, call.duration_ns, call.frame or 0, lines, nodes[start:end])
+        nodes[start:end] = [node]
 
     def lines(self) -> Iterator[str]:
         """All of them, in the order in which they began: how long each took, the thread, and what it was."""
