@@ -188,13 +188,15 @@ class _Log:
 
     def calls_of(self, table: pa.Table) -> Iterator[tuple[CallEnd, ApiCall]]:
         """The calls of some rows, each with what has become of it."""
-        capture, function = self.capture, self.capture.function
+        capture = self.capture
         places: Sequence[list[int]] = [table.column(index).to_pylist() for index in range(4)]
         columns = [table[text].to_pylist() for text in capture.expressions]
         of_stack = [table[text].to_pylist() for text in self.of_stack]
         ends = table["end"].to_pylist() if capture.returns else [CallEnd.RETURNED] * table.num_rows
         for row, end in enumerate(ends):
-            values, result, began_ns, frame = capture.values_of([column[row] for column in columns])
+            fields = [column[row] for column in columns]
+            values, result, began_ns, frame = capture.values_of(fields)
+            function, values = capture.complete(values, fields)
             told_ns, pid, tid, pc = (column[row] for column in places)
             took_ns = None
             if end == CallEnd.RETURNED and began_ns is not None:

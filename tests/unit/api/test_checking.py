@@ -286,7 +286,7 @@ def test_a_mistake_is_told_with_its_place(place: list[str | int], value: object,
 def test_a_raw_type_that_is_none_is_told_with_those_that_are() -> None:
     (problem,) = find_problems(changed([*P, 0, "RawType"], "integer"), "f.json")
     assert str(problem).startswith(f"f.json: {PARAMETER}[0].RawType: 'integer' is none of int, uint, long,")
-    assert str(problem).endswith("limit, request, wait_status")
+    assert str(problem).endswith("limit, request, wait_status, float, raw")
 
 
 def test_what_the_variants_are_by_has_to_be_there() -> None:
