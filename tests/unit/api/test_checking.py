@@ -263,6 +263,13 @@ MEMBER = "Structs.shape.Members"
         (["Libraries", 0, "Name"], MISSING, "Libraries[0]", "Name is missing"),
         (["Libraries", 0, "Functions", 0, "Number"], {}, "Libraries[0].Functions[0].Number", "unknown key"),
         (
+            ["Libraries", 0, "Functions", 0, "Varargs"],
+            {"Format": 31},
+            "Libraries[0].Functions[0].Varargs.Format",
+            "argument 31 is no string",
+        ),
+        (["Libraries", 0, "Functions", 0, "Varargs"], {}, "Libraries[0].Functions[0].Varargs", "Format is missing"),
+        (
             ["Libraries", 0, "Functions", 1, "Name"],
             "f",
             "Libraries[0].Functions[1].Name",
