@@ -10,16 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from clew.api.argument_words import MAX_REGISTERS
 from clew.api.description import RESULT, Function, Member, Parameter, Struct
 from clew.api.descriptions import Descriptions
 from clew.api.pieces import Path
 from clew.dataclass import dataclass
 from clew.protocol._constants import MAX_CAPTURE_TEXT
 
-__all__ = ["ENDED_ELEMENTS", "MAX_ARGUMENTS", "MAX_ROOT_ELEMENTS", "Words", "inner_pieces", "root_piece", "size_of"]
-
-MAX_ARGUMENTS: Final = 6
-"""Of a system call; of a function so many are looked at."""
+__all__ = ["ENDED_ELEMENTS", "MAX_ROOT_ELEMENTS", "Words", "inner_pieces", "root_piece", "size_of"]
 
 MAX_ROOT_ELEMENTS: Final = 64
 """Of an array that an argument leads to."""
@@ -44,10 +42,11 @@ class Words:
     """How an expression names arguments: as they are, or, where a call has returned, as they were (`is_returned`)."""
 
     is_returned: bool
+    places: tuple[str | None, ...] = tuple(f"arg{index + 1}" for index in range(MAX_REGISTERS))
 
     def argument(self, index: int) -> str:
-        """An argument."""
-        return f"entry(arg{index + 1})" if self.is_returned else f"arg{index + 1}"
+        """An argument, which has a place."""
+        return f"entry({self.places[index]})" if self.is_returned else f"{self.places[index]}"
 
 
 def root_piece(parameter: Parameter, function: Function, descriptions: Descriptions, words: Words) -> str | None:
@@ -103,12 +102,12 @@ def size_of(
 
 def _said(index: int | None, function: Function, words: Words) -> str | None:
     """The number that another parameter is, or leads to."""
-    if index is None or index >= MAX_ARGUMENTS:
+    if index is None or index >= len(words.places):
         return None
     if index == RESULT:
         return "retval" if words.is_returned else None
     says = next((one for one in function.arguments if one.index == index), None)
-    if says is None:
+    if says is None or words.places[index] is None:
         return None
     word = words.argument(index)
     return f"*(unsigned*){word}" if says.is_pointer else word

@@ -8,22 +8,25 @@ what structures lead to, is read when it has returned.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import struct
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from clew.api.capture_plan import ENDED_ELEMENTS, MAX_ARGUMENTS, Words, inner_pieces, root_piece
+from clew.api.argument_words import argument_words, result_word
+from clew.api.capture_plan import ENDED_ELEMENTS, Words, inner_pieces, root_piece
 from clew.api.description import RESULT, Function, Parameter
 from clew.api.descriptions import Descriptions
 from clew.api.pieces import Path, Pointed, Value
 from clew.api.values import signed, width_bits
+from clew.api.varargs import STRING_BYTES, FormatArguments, more_words
 from clew.api.variant_plan import variant_pieces
 from clew.dataclass import dataclass
 from clew.protocol._constants import MAX_CAPTURE_FIELDS, MAX_CAPTURE_TEXT, MAX_KEPT_VALUES
 
 __all__ = ["CallCapture", "capture_of"]
 
-_OF_CALLS: Final = ("retval", "began", "frame")
-"""The last expressions of what returns."""
+_OF_CALLS: Final = ("began", "frame")
+"""The last expressions of what returns, behind its result."""
 _MAX_INNER: Final = 12
 """How much is read at most of that to which the structures of a call lead; of an array up to a zero all there is."""
 
@@ -49,21 +52,42 @@ class CallCapture:
     function: Function
     expressions: tuple[str, ...]
     returns: bool
-    n_arguments: int
+    places: tuple[int | None, ...]
+    """The field of each argument; None: it is not taken."""
     taken: tuple[_Taken, ...]
     sizes: dict[int, int]
     """How many bytes an element has, by the index of the argument that leads to them."""
     hidden: tuple[int, ...] = ()
     """Indexes of arguments that lead to data which nobody wants."""
+    words: tuple[tuple[int, int | None], ...] = ()
+    """Where a format says what arguments there are, the fields of words and of what they lead to."""
+    numbers: tuple[int, ...] = ()
+    hide: Callable[[Function], Function] | None = None
+    """Hides what of those arguments is to be hidden."""
+
+    def complete(
+        self, values: tuple[Value, ...], fields: Sequence[int | bytes | float | None]
+    ) -> tuple[Function, tuple[Value, ...]]:
+        """The function, and the values of its arguments, with those that its format asks for."""
+        if not self.words:
+            return self.function, values
+        texts = [None if at is None else fields[at] for _, at in self.words]
+        words = [
+            (_number(fields[at]), text if isinstance(text, bytes) else None)
+            for (at, _), text in zip(self.words, texts, strict=True)
+        ]
+        numbers = [_number(fields[at]) for at in self.numbers]
+        function, values = FormatArguments(words, numbers).complete(self.function, values)
+        return function if self.hide is None else self.hide(function), values
 
     def values_of(
         self, fields: Sequence[int | bytes | float | None]
     ) -> tuple[tuple[Value, ...], int | None, int | None, int | None]:
         """The values of the arguments, the result, when it began, and where the stack was then, out of the fields in
         their order. Without a result it has not returned: then nothing is there that was to be taken behind it."""
-        registers = [_number(value) for value in fields[: self.n_arguments]]
+        registers = [None if at is None else _number(fields[at]) for at in self.places]
         values: list[Value] = list(registers)
-        told = fields[-len(_OF_CALLS) :] if self.returns else (None,) * len(_OF_CALLS)
+        told = fields[-1 - len(_OF_CALLS) :] if self.returns else (None,) * (1 + len(_OF_CALLS))
         result, began, frame = (_number(value) for value in told)
         has_failed = self.function.has_failed(result)
         found: dict[int, dict[tuple[bool, Path], bytes]] = {}
@@ -150,16 +174,24 @@ def _is_written(parameter: Parameter, result: int | None, has_failed: bool) -> b
 
 
 def _number(value: int | bytes | float | None) -> int | None:
+    if isinstance(value, float):
+        # As the register had it.
+        return int.from_bytes(struct.pack("<d", value), "little", signed=True)
     return value if isinstance(value, int) else None
 
 
-def capture_of(function: Function, descriptions: Descriptions) -> CallCapture:
-    """What is to be captured of the calls of a function."""
+def capture_of(function: Function, descriptions: Descriptions, n_spare: int = 0) -> CallCapture:
+    """What is to be captured of the calls of a function, so that there is room for `n_spare` fields besides."""
     returns = function.parameters is None or function.result is not None
-    n_arguments = MAX_ARGUMENTS if function.parameters is None else min(len(function.arguments), MAX_ARGUMENTS)
-    plan = _Plan(returns, n_arguments)
-    arguments = [one for one in function.arguments if one.index < n_arguments]
-    begun, returned = Words(False), Words(True)
+    places = argument_words(function)
+    words, numbers = more_words(function)
+    if any(one.index == function.format_index and one.hidden is not None for one in function.arguments):
+        # What is in a format is the program's data as well.
+        words, numbers = [], []
+    plan = _Plan(returns, MAX_CAPTURE_FIELDS - n_spare)
+    fields = [None if place is None else plan.add_word(place) for place in places]
+    arguments = [one for one in function.arguments if one.index < len(places) and places[one.index] is not None]
+    begun, returned = Words(False, places), Words(True, places)
     for parameter in arguments:
         if not parameter.is_pointer:
             continue
@@ -173,23 +205,35 @@ def capture_of(function: Function, descriptions: Descriptions) -> CallCapture:
     for index, text, is_answer in variant_pieces(function, descriptions):
         (plan.add_returned if is_answer else plan.add_begun)(index, (), text, is_sure=False)
     for parameter in arguments:
-        words = returned if _is_answer(parameter) else begun
+        own = returned if _is_answer(parameter) else begun
         most = ENDED_ELEMENTS if parameter.is_ended else _MAX_INNER
-        pieces = list(inner_pieces(parameter, function, descriptions, words))[:most]
+        pieces = list(inner_pieces(parameter, function, descriptions, own))[:most]
         later = list(inner_pieces(parameter, function, descriptions, returned))
         for (path, text), (_, late_text) in zip(pieces, later, strict=False):
             if _is_answer(parameter):
                 plan.add_returned(parameter.index, path, text)
             else:
                 plan.add_begun(parameter.index, path, text, late_text)
+    more = [plan.add_word(word) for word in words], [plan.add_word(number) for number in numbers]
+    texts = [plan.add_text(word) for word in words]
     sizes = {
-        one.index: struct.size
+        one.index: shape.size
         for one in arguments
-        if one.is_array and (struct := descriptions.struct(one.struct)) is not None
+        if one.is_array and (shape := descriptions.struct(one.struct)) is not None
     }
-    expressions = (*plan.expressions, *(_OF_CALLS if returns else ()))
-    hidden = tuple(one.index for one in arguments if one.hidden == "data")
-    return CallCapture(function, expressions, returns, n_arguments, tuple(plan.taken), sizes, hidden)
+    expressions = (*plan.expressions, *((result_word(function), *_OF_CALLS) if returns else ()))
+    return CallCapture(
+        function,
+        expressions,
+        returns,
+        tuple(fields),
+        tuple(plan.taken),
+        sizes,
+        tuple(one.index for one in arguments if one.hidden == "data"),
+        tuple(zip(more[0], texts, strict=True)),
+        tuple(more[1]),
+        descriptions.hidden,
+    )
 
 
 def _is_answer(parameter: Parameter) -> bool:
@@ -199,11 +243,29 @@ def _is_answer(parameter: Parameter) -> bool:
 class _Plan:
     """The expressions so far, and what each of them takes."""
 
-    def __init__(self, returns: bool, n_arguments: int) -> None:
-        self._returns = returns
-        self.expressions = [f"entry(arg{index + 1})" if returns else f"arg{index + 1}" for index in range(n_arguments)]
+    def __init__(self, returns: bool, n_fields: int) -> None:
+        self._returns, self._n_fields = returns, n_fields
+        self.expressions: list[str] = []
         self.taken: list[_Taken] = []
-        self._n_kept = n_arguments
+        self._n_kept = 0
+
+    def add_word(self, place: str) -> int:
+        """Take what is at a place when the call begins; the field that has it."""
+        self._n_kept += 1
+        self.expressions.append(f"entry({place})" if self._returns else place)
+        return len(self.expressions) - 1
+
+    def add_text(self, place: str) -> int | None:
+        """Take the string to which a word leads, if there is room; the field that has it."""
+        if not self._has_room:
+            return None
+        word = f"entry({place})" if self._returns else place
+        self.expressions.append(f"str({word}, {STRING_BYTES})")
+        return len(self.expressions) - 1
+
+    @property
+    def _has_room(self) -> bool:
+        return len(self.expressions) < self._n_fields - 1 - len(_OF_CALLS)
 
     def add_begun(
         self, index: int, path: Path, text: str | None, late: str | None = None, *, is_sure: bool = True
@@ -223,6 +285,6 @@ class _Plan:
             self._add(index, path, text, is_answer=True, is_sure=is_sure)
 
     def _add(self, index: int, path: Path, text: str, *, is_answer: bool, is_sure: bool) -> None:
-        if len(self.expressions) < MAX_CAPTURE_FIELDS - len(_OF_CALLS):
+        if self._has_room:
             self.taken.append(_Taken(index, len(self.expressions), path, is_answer, is_sure))
             self.expressions.append(text)

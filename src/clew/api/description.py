@@ -64,7 +64,7 @@ MAX_STRUCT_BYTES: Final = 4096
 RAW_TYPES: Final = (
     *("int", "uint", "long", "ulong", "hex", "pointer", "fd", "path", "string", "buffer", "size", "offset", "mode"),
     *("pid", "tid", "uid", "gid", "signal", "clock", "flags", "enum", "timespec", "sockaddr", "struct"),
-    *("sigset", "bits", "device", "address4", "limit", "request", "wait_status"),
+    *("sigset", "bits", "device", "address4", "limit", "request", "wait_status", "float", "raw"),
 )
 POINTERS: Final = frozenset({"pointer", "path", "string", "buffer", "timespec", "sockaddr", "struct", "sigset", "bits"})
 """Those of RAW_TYPES that are addresses of something."""
@@ -300,7 +300,8 @@ class Function:
 
     `parameters` are in the order of their indexes, the result last; None: nobody knows them. `since` is the version
     of the kernel or library that has it first. `unreturned` is the result of a call that does not return since the
-    process executes another program.
+    process executes another program. `format_index`: the argument that is the format of a printf, which says what
+    arguments are behind those that are named.
     """
 
     name: str
@@ -313,6 +314,7 @@ class Function:
     variants: Variants | None = None
     effects: tuple[Effect, ...] = ()
     unreturned: int | None = None
+    format_index: int | None = None
 
     def has_failed(self, result: int | None) -> bool:
         """Whether a result, with its sign, says by itself that the call failed: only those of system calls do."""

@@ -113,6 +113,10 @@ class Descriptions:
         )
         return next(found, None)
 
+    def find_anywhere(self, name: str) -> Function | None:
+        """The function `name` of whatever library has one, the one that was added last."""
+        return next((found for (_, own), found in reversed(self.functions.items()) if own == name), None)
+
     def with_values(self, function: Function, values: Sequence[int | None]) -> Function:
         """A function as it looks when it is called with `values`, by its variants and conditions.
 

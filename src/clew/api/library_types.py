@@ -42,7 +42,9 @@ _NUMBERS: Final = {
     "long long": ("long", 64),
     "unsigned long long": ("ulong", 64),
 }
-"""Raw types and bits of integers. What is not here is told by `hex`."""
+"""Raw types and bits of integers."""
+
+_FLOATS: Final = {"float": 32, "double": 64}
 
 _PLAIN_BY_NAME: Final = {"uid_t": "uid", "gid_t": "gid", "pid_t": "pid"}
 _PLAIN: Final = {
@@ -292,8 +294,10 @@ def describe_number(c_type: str, name: str, types: LibraryTypes) -> tuple[str, s
     """The type of a number as it is told, and its raw type."""
     chain = [plain_type(one) for one in types.chain(c_type)]
     last = "enum" if chain[-1].startswith("enum ") else chain[-1]
+    if last in _FLOATS:
+        return (c_type if width_bits(c_type) == _FLOATS[last] else last), "float"
     if last not in _NUMBERS:
-        return c_type, "hex"
+        return (c_type, "hex") if last == "void" else (last, "raw")
     raw_type, bits = _NUMBERS[last]
     known = next((_BY_TYPE[one.lstrip("_")] for one in chain if one.lstrip("_") in _BY_TYPE), None)
     if known is not None:

@@ -9,9 +9,8 @@ a structure whose members no header tells; `same stat struct stat`, one that cle
 
 The file is read when something is asked for the first time, and a line of it when its function is.
 
-Arguments have the indexes that they have in C. Numbers with a point and structures that are no pointers are told by the
-raw type `hex`, since there is none for them; they, and integers behind them, are not where integers of those indexes
-are.
+Arguments have the indexes that they have in C. Structures that are no pointers, and numbers with a point that have no
+register of their own, are of the raw type `raw`.
 """
 
 from __future__ import annotations

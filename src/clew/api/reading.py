@@ -190,6 +190,7 @@ def _function(said: dict[str, Any]) -> Function:
         _variants(said["Variants"]) if "Variants" in said else None,
         tuple(_effect(effect) for effect in said.get("Effects", ())),
         said.get("Unreturned"),
+        said["Varargs"]["Format"] if "Varargs" in said else None,
     )
 
 

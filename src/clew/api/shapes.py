@@ -109,7 +109,7 @@ MEMBER: Final = {
 }
 MEMBER_CONDITION: Final = {"Member": _NAME, "Values": Key(list, is_needed=True), "Mask": _MASK, "Not": Key(bool)}
 LIBRARY: Final = {"Name": _NAME, "Functions": Key(list, is_needed=True)}
-FUNCTION: Final = {
+_FUNCTION: Final = {
     "Name": _NAME,
     "Filter": Key(str, is_needed=True, words=FILTERS),
     "Label": _TEXT,
@@ -120,7 +120,9 @@ FUNCTION: Final = {
     "Variants": Key(dict),
     "Effects": Key(list),
 }
-SYSTEM_CALL: Final = FUNCTION | {"Number": Key(dict, is_needed=True)}
+SYSTEM_CALL: Final = _FUNCTION | {"Number": Key(dict, is_needed=True)}
+FUNCTION: Final = _FUNCTION | {"Varargs": Key(dict)}
+VARARGS: Final = {"Format": _ARGUMENT}
 PARAMETER: Final = {
     "Index": Key(int, is_needed=True, least=RESULT, most=MAX_ARGUMENTS - 1),
     "Name": _NAME,

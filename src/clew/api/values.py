@@ -19,6 +19,7 @@ __all__ = [
     "device_text",
     "enum_text",
     "flags_text",
+    "float_text",
     "limit_text",
     "mode_text",
     "pointer_text",
@@ -38,7 +39,7 @@ __all__ = [
 REDACTED: Final = "[redacted]"
 """What stands for what is not to be told."""
 
-_WIDE: Final = re.compile(r"\*|long|64|size_t|off_t|time_t|ptr_t|timer_t|aio_context_t|cap_user")
+_WIDE: Final = re.compile(r"\*|long|\bdouble\b|64|size_t|off_t|time_t|ptr_t|timer_t|aio_context_t|cap_user")
 _NARROW: Final = re.compile(r"16|\bshort\b|\bumode_t\b")
 _BYTE: Final = re.compile(r"\bchar\b|\b\w*int8_t\b|\b_*[us]8\b|\bbool\b|\b_Bool\b")
 _ESCAPES: Final = {9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 34: '\\"', 92: "\\\\"}
@@ -135,6 +136,16 @@ def quoted(data: bytes, limit: int | None = None, *, is_cut: bool = False) -> st
             is_followed = index + 1 < len(shown) and 48 <= shown[index + 1] < 58
             pieces.append(f"\\{byte:03o}" if is_followed else f"\\{byte:o}")
     return f'"{"".join(pieces)}"' + ("..." if is_cut or len(shown) < len(data) else "")
+
+
+def float_text(value: int, bits: int) -> str:
+    """A number with a point by its bits, of 32 or 64: as short as tells it from others."""
+    if bits == 64:
+        (number,) = struct.unpack("<d", struct.pack("<Q", unsigned(value, 64)))
+        return repr(number)
+    (number,) = struct.unpack("<f", struct.pack("<I", unsigned(value, 32)))
+    told = (repr(float(f"{number:.{n}g}")) for n in range(6, 9))
+    return next((text for text in told if struct.pack("<f", float(text)) == struct.pack("<f", number)), f"{number:.9g}")
 
 
 def timespec_text(data: bytes) -> str | None:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from clew.api.capture_plan import MAX_ARGUMENTS, Words, size_of
+from clew.api.argument_words import MAX_REGISTERS
+from clew.api.capture_plan import Words, size_of
 from clew.api.description import Function, Parameter, Variants
 from clew.api.descriptions import Descriptions
 from clew.protocol._constants import MAX_CAPTURE_TEXT
@@ -29,10 +30,10 @@ _Sizes = dict[int, int | str]
 def variant_pieces(function: Function, descriptions: Descriptions) -> Iterator[tuple[int, str, bool]]:
     """Which argument, what takes that to which it leads, and whether that is when the call has returned."""
     variants = function.variants
-    if variants is None or variants.by >= MAX_ARGUMENTS:
+    if variants is None or variants.by >= MAX_REGISTERS:
         return
     for base in function.arguments:
-        if base.index >= MAX_ARGUMENTS or base.index == variants.by or base.hidden == "secret":
+        if base.index >= MAX_REGISTERS or base.index == variants.by or base.hidden == "secret":
             continue
         for is_answer in (False, True):
             words = Words(is_answer)

@@ -52,6 +52,13 @@ _MOST_NAMED: Final = 5
 )
 @header_options
 @click.option(
+    "--at",
+    "places",
+    multiple=True,
+    metavar="NAME=IMAGE+0xOFFSET",
+    help="Calls of a function without a symbol: SSL_write=app+0x1234; may be given again.",
+)
+@click.option(
     "--api-file",
     "files",
     multiple=True,
@@ -87,8 +94,10 @@ _MOST_NAMED: Final = 5
     show_default=True,
     help="With --trace: what else is recorded.",
 )
+@click.option("-k", "--stack", "has_stacks", is_flag=True, help="Behind each call who made it, and who called that.")
 @click.option("-c", "--count", "counts", is_flag=True, help="Add up calls, errors and time by name, at the end.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a call.")
+@click.option("--tree", "as_tree", is_flag=True, help="At the end: each thread's calls, within those that made them.")
 @click.option(
     "-p", "--pid", type=click.IntRange(1), metavar="PID", help="Of a process that runs already, until Ctrl-C."
 )
@@ -102,6 +111,7 @@ def command(
     patterns: tuple[str, ...],
     headers: tuple[str, ...],
     header_folders: tuple[Path, ...],
+    places: tuple[str, ...],
     files: tuple[Path, ...],
     has_names: bool,
     paths: tuple[str, ...],
@@ -115,20 +125,24 @@ def command(
     output: Path | None,
     trace: Path | None,
     mode: str,
+    has_stacks: bool,
     counts: bool,
     as_json: bool,
+    as_tree: bool,
 ) -> int:
     """Show the system calls of COMMAND and its children, or of a process, with arguments, results and times."""
     if bool(command_line) == (pid is not None):
         raise click.UsageError("a command behind --, or a process by --pid")
     if duration is not None and pid is None:
         raise click.UsageError("--duration is for --pid")
+    if as_tree and (as_json or counts):
+        raise click.UsageError("--tree is another form than --json and --count")
     prepare_numpy()
     import clew
     from clew.api.reading import load_built_in
     from clew.cli.api_teller import Teller, Telling
     from clew.sessions.api_calls import ApiLog
-    from clew.sessions.api_functions import FunctionChoice, parse_pattern
+    from clew.sessions.api_functions import FunctionChoice, parse_pattern, parse_place
 
     descriptions = load_built_in(files)
     redaction = read_redaction(hidden_patterns, hidden_names, no_data=no_data, secrets=secrets)
@@ -136,8 +150,10 @@ def command(
         descriptions.redact(redaction)
     told = None if redaction is None else redaction.command
     declared = read_headers(headers, header_folders, descriptions, has_functions=bool(patterns))
-    chosen = [parse_pattern(text) for text in patterns]
-    choice = FunctionChoice(chosen, descriptions, declared) if patterns else None
+    choice = None
+    if patterns or places:
+        chosen = [parse_pattern(text) for text in patterns]
+        choice = FunctionChoice(chosen, descriptions, [*map(parse_place, places)], declared)
     with ExitStack() as stack:
         out = sys.stderr if output is None else stack.enter_context(output.open("w", encoding="utf-8"))
         mode = "coverage" if trace is None else mode
@@ -152,19 +168,22 @@ def command(
         end = None if duration is None else time.monotonic() + duration
         # Added up in the program itself, without a word of single calls.
         counted = _count(session, descriptions, filters) if counts and trace is None else None
-        log = None
+        log = stacks = None
         if counted is None:
             # Functions alone, unless kinds of system calls are asked for besides.
-            of_calls = None if patterns and not filters else filters
-            log = ApiLog(session, descriptions, of_calls, functions=choice, keeps=trace is not None)
+            of_calls = None if choice is not None and not filters else filters
+            stacks = session.call_stacks() if has_stacks else None
+            log = ApiLog(session, descriptions, of_calls, functions=choice, keeps=trace is not None, stacks=stacks)
         teller = None
         if not counts:
-            telling = Telling(limit, failed, as_json, has_names, paths, numbers)
+            telling = Telling(limit, failed, as_json, as_tree, has_names, paths, numbers)
             world = _open_world(session, descriptions) if telling.needs_world else None
-            teller = Teller(out, descriptions, telling, world)
+            teller = Teller(out, descriptions, telling, world, stacks)
         if pid is None:
             session.resume()
         status = _tell_all(session, log, teller, end, is_left=pid is not None)
+        if teller is not None:
+            teller.finish()
         if tables is not None and log is not None:
             session.detach()
             tables.write(session.trace, log.batches)
@@ -173,7 +192,7 @@ def command(
             raw |= _print_counts(out, counted, session, failed=failed)
     _say_what_is_raw(raw)
     if choice is not None:
-        _say_of(choice)
+        _say_of(choice, is_attached=pid is not None)
     if pid is not None:
         return 0
     # As shells have it: 128 and the signal's number.
@@ -232,11 +251,14 @@ def _say_what_is_raw(calls: dict[str, int]) -> None:
         say(escape_control(f"{sum(calls.values())} calls without a description, arguments raw: {some}{more}"))
 
 
-def _say_of(choice: FunctionChoice) -> None:
+def _say_of(choice: FunctionChoice, *, is_attached: bool) -> None:
     """Which functions are told without much, or not at all."""
     for names, why in (
         (choice.undescribed, "without a description"),
-        (choice.indirect, "chosen when they are bound"),
+        (choice.missing, "in nothing that was loaded"),
+        (choice.alike, "told by the names of others that are the same"),
+        # What a program that began with this has not chosen it has not called.
+        (choice.unchosen if is_attached else set(), "not seen, since nobody knows what was chosen for them"),
     ):
         if names:
             some = ", ".join(sorted(names)[:_MOST_NAMED]) + (", ..." if len(names) > _MOST_NAMED else "")

@@ -13,6 +13,7 @@ from clew.dataclass import dataclass
 from clew.errors import CaptureError, ControlError, UsageError
 from clew.protocol._constants import MAX_CAPTURE_FIELDS
 from clew.sessions.calls import Call
+from clew.sessions.chooser import Chooser
 from clew.sessions.delivery import Delivery
 from clew.sessions.places import Places, Wish
 from clew.sessions.stops import Stop
@@ -71,6 +72,8 @@ class LogWish:
     """A log that is asked for: of calls of the function `where`, or of their returns; None: of what somebody says.
 
     `tells_left`: of calls, too, that are over without having returned (`CallLog.tells_left`).
+    `on_choice`, where images are looked at: `where` is not meant, but what that returns (`choosers.py`), of which is
+    told whether it is recorded there.
     """
 
     where: str | int | Where | None
@@ -78,6 +81,7 @@ class LogWish:
     condition: str | None = None
     has_returned: bool = False
     tells_left: bool = False
+    on_choice: Callable[[bool], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -206,6 +210,7 @@ class CallProbes:
             places, images = self.open_places(control), self._target.images
 
             def look(followed: FollowedProcess, mappings: list[Mapping]) -> None:
+                choosers: list[Chooser] = []
                 for image in images.in_mappings(mappings):
                     elf = images.elf(image)
                     for wish in [] if elf is None else choose(image, elf):
@@ -214,8 +219,9 @@ class CallProbes:
                             wish.where, capture, wish.condition, has_returned=has_returned, keeps_types=True
                         )
                         try:
+                            there = place if wish.on_choice is None else NOWHERE
                             number = places.add(
-                                place, wanted, mappings, followed.pid, Wish.LOG, tells_left=wish.tells_left
+                                there, wanted, mappings, followed.pid, Wish.LOG, tells_left=wish.tells_left
                             )
                         except ControlError as error:
                             followed.warnings.append(f"{place.text}: {error.message}")
@@ -224,11 +230,39 @@ class CallProbes:
                         remove = partial(self.remove, number)
                         log = CallLog(self._target, sink, number, place.text, wanted, remove, wish.tells_left)
                         take(wish, log)
+                        if wish.on_choice is not None:
+                            choosers.append(Chooser(place, image, log, wish.on_choice))
+                if choosers:
+                    self._await_choices(places, followed, mappings, choosers)
 
             yield from self._target.while_stopped(control, lambda: places.look_at_code(look))
             yield True
 
         self._target.run(steps)
+
+    def watch_code(self, look: Callable[[FollowedProcess, list[Mapping]], None]) -> None:
+        """Have `look` called with what code is mapped in each process, now and whenever some is, before it is executed:
+        in the thread that owns the target. Raises ControlError."""
+
+        def steps(control: Control) -> Iterator[bool | None]:
+            places = self.open_places(control)
+            yield from self._target.while_stopped(control, lambda: places.look_at_code(look))
+            yield True
+
+        self._target.run(steps)
+
+    def _await_choices(
+        self, places: Places, followed: FollowedProcess, mappings: list[Mapping], choosers: list[Chooser]
+    ) -> None:
+        """Record what resolvers choose, or have chosen before."""
+        from clew.sessions.choosers import Choosers
+
+        machine, images = self._target.machine(), self._target.images
+        all_of_them = Choosers(places, images, machine.result)
+        for one in choosers:
+            number = places.add(one.where, Wanted((), None, machine, images), mappings, followed.pid, Wish.RETURN)
+            self._by_number[number] = CallProbe(self, number, one.where.text, partial(all_of_them.meet_call, one), [])
+        all_of_them.meet_chosen(followed, mappings, choosers)
 
     def add_up(
         self, room: AggregateRoom, where: str | int, wish: AggregateWish, *, has_returned: bool = False

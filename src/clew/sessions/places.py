@@ -134,7 +134,7 @@ class Places:
         self.n_overdue = 0
         """Threads that went on by themselves, since nobody let them go in time."""
         self._hears_code = False
-        self._look: Callable[[FollowedProcess, list[Mapping]], None] | None = None
+        self._looks: list[Callable[[FollowedProcess, list[Mapping]], None]] = []
         processes.tell_starts_to(self._arm_calls)
         processes.holdings.tell_birth = self._inherit
 
@@ -208,6 +208,12 @@ class Places:
             if probe is not None:
                 self._arm_at(followed, probe, address, mark)
 
+    def logs_at(self, pid: Pid, address: int) -> set[int]:
+        """The numbers of the probes that record something at an address of a process."""
+        with self._lock:
+            there = self._there.get((pid, address), ())
+            return {one for one in there if one in self._probes and self._probes[one].wish == Wish.LOG}
+
     def count(self, number: int) -> int:
         """At how many places a probe is."""
         probe = self._probes.get(number)
@@ -235,7 +241,7 @@ class Places:
         """Have `look` called with what is mapped in each process, now and whenever code is loaded, before that is
         executed: it may add what it finds. All threads are to be stopped."""
         with self._lock:
-            self._look = look
+            self._looks.append(look)
             self.hear_code()
             for followed in self._processes.live:
                 look(followed, read_maps(followed.memory_pid))
@@ -263,8 +269,8 @@ class Places:
 
     def _arm_all(self, followed: FollowedProcess, mappings: list[Mapping]) -> None:
         with self._lock, self._processes.holdings.of(followed).capturing_together():
-            if self._look is not None:
-                self._look(followed, mappings)
+            for look in self._looks:
+                look(followed, mappings)
             for probe in self._probes.values():
                 if not probe.where.is_system_call:
                     self._arm_or_warn(followed, probe, mappings)

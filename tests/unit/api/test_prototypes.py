@@ -130,7 +130,7 @@ def test_there_are_thousands_of_functions_of_dozens_of_libraries() -> None:
             "execv",
             [("path", "const char *", "path"), ("argv", "char *const *", "pointer"), ("result", "int", "int")],
         ),
-        ("libm.so.6", "ldexp", [("x", "double", "hex"), ("exponent", "int", "int"), ("result", "double", "hex")]),
+        ("libm.so.6", "ldexp", [("x", "double", "float"), ("exponent", "int", "int"), ("result", "double", "float")]),
         (
             "libssl.so.3",
             "SSL_write",
@@ -383,7 +383,7 @@ def test_what_is_captured_is_read_again(tmp_path: Path) -> None:
 def test_typedefs_in_a_circle_end() -> None:
     types = LibraryTypes({"a": "b", "b": "a"})
     (parameter,) = describe_arguments(parse_prototype("int f(a x)"), types)
-    assert parameter.raw_type == "hex"
+    assert parameter.raw_type == "raw"
 
 
 def _pointer_to(prototype: Prototype, pointer: str) -> str:

@@ -4,7 +4,8 @@ Runs on a developer's machine. `sources/library_functions.txt` has sections `[PA
 function, `TYPE name(TYPE name, ...) ! ERROR`, and below it its effects, indented (`effects.py`), or `Secret NAME ...`,
 arguments that nobody is to see, `Bytes BUFFER SIZE`, how much there is of one, and `Table NAME TABLE`, its names. A
 pointer to what is no text is a reference to what its type is called; `void * name:kind` is one of that kind, and
-`TYPE ** name` or `TYPE * name:&kind` is where one is written.
+`TYPE ** name` or `TYPE * name:&kind` is where one is written. Behind `...` are the arguments that the format asks for,
+which is in front of it.
 """
 
 from __future__ import annotations
@@ -59,6 +60,8 @@ def _function(line: str, choice: str) -> dict[str, Any]:
     if found is None:
         raise EffectError(f"{line!r} is no function")
     texts = [] if found["arguments"] == "void" else found["arguments"].split(", ")
+    has_format = texts[-1:] == ["..."]
+    texts = texts[:-1] if has_format else texts
     parts = [_ARGUMENT.fullmatch(text) for text in texts]
     if not all(parts):
         raise EffectError(f"{line!r}: not all arguments are some")
@@ -75,6 +78,13 @@ def _function(line: str, choice: str) -> dict[str, Any]:
     made: dict[str, Any] = {"Name": found["name"], "Filter": choice}
     if found["error"]:
         made["Error"] = found["error"]
+    if has_format:
+        # What is written by a format is text, too, which ends by itself.
+        for parameter in parameters:
+            if parameter["RawType"] == "buffer":
+                parameter["RawType"] = "string"
+                del parameter["Bytes"]
+        made["Varargs"] = {"Format": len(texts) - 1}
     return made | {"Parameters": parameters}
 
 

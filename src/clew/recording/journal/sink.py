@@ -201,7 +201,7 @@ class SnapshotJournal(ProcessJournal):
     """How the threads of a process that goes on stand, in a journal of its own beside `own`, which has the rest."""
 
     def __init__(self, writer: JournalWriter, own: ProcessJournal) -> None:
-        super().__init__(writer, own.number)
+        super().__init__(writer, own.number, own._told_command)
         self._own = own
 
     def tell_thread(self, stream: int, slot: int, row: ThreadRow) -> None:
