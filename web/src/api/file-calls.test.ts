@@ -17,6 +17,9 @@ function call(number: number, change: Partial<CallDetails>): CallDetails {
     result: null,
     error: null,
     position: null,
+    parent: -1,
+    depth: 0,
+    own: null,
     references: [],
     ...change,
   };

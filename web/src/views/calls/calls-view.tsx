@@ -3,22 +3,14 @@
 import { useEffect, useRef } from "preact/hooks";
 import type { CallSummary } from "../../api/calls.ts";
 import { formatInteger } from "../../base/format.ts";
-import {
-  callChart,
-  callSummary,
-  chosenEntity,
-  noCalls,
-  openCall,
-  readCall,
-  watchCalls,
-} from "../../model/calls/calls.ts";
+import { callChart, callSummary, chosenEntity, openCall, readCall, watchCalls } from "../../model/calls/calls.ts";
+import { noCalls } from "../../model/calls/following.ts";
 import { isLive, processId } from "../../model/session.ts";
 import { type CallPart, calls, range, update, updateCalls } from "../../model/view-state.ts";
 import { CallDetailsBox } from "./call-details.tsx";
 import { CallsChart } from "./calls-chart.tsx";
 import { showCallsPicture } from "./calls-pictures.ts";
 import { CallsTable } from "./calls-table.tsx";
-import { EntitiesPanel } from "./entities-panel.tsx";
 import { PlacesTable } from "./places-table.tsx";
 import { TouchesPanel } from "./touches-panel.tsx";
 
@@ -69,7 +61,6 @@ function Calls() {
   const part = known.source === "counts" ? (calls.value.part === "touches" ? "touches" : "places") : calls.value.part;
   return (
     <div class="view calls-view" data-calls-source={known.source} data-calls-total={known.calls}>
-      <EntitiesPanel />
       <div class="calls-main" ref={main}>
         <CallsBar />
         {known.reason && (
