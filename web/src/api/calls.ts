@@ -114,9 +114,6 @@ export interface CallLanes {
   named: Uint32Array;
 }
 
-export const TREE_SORTS = ["order", "total", "own", "calls", "name"] as const;
-export type TreeSort = (typeof TREE_SORTS)[number];
-
 /** A thread at the root of the tree. */
 export interface TreeThread {
   tid: number;

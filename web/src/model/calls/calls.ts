@@ -47,11 +47,12 @@ export const showsAllEntities = signal(false);
 
 /** Words of a request that choose calls. */
 export const chosen = computed<Parameters>(() => {
-  const { text, name, isFailed, entity } = calls.value;
+  const { text, name, isFailed, entity, kind } = calls.value;
   const stretch = range.value;
   return {
     text: text || null,
     name,
+    kind,
     failed: isFailed,
     entity,
     threads: chosenThreads.value?.join(",") ?? null,

@@ -63,6 +63,12 @@ export function CallsTable() {
       scroll.show(shown);
     }
   }, [shown]);
+  useEffect(() => {
+    // What opens below leaves less room.
+    if (current.peek() >= 0) {
+      scroll.show(current.peek());
+    }
+  }, [scroll.height]);
   if (!table) {
     return <p class="waiting">Reading calls …</p>;
   }
