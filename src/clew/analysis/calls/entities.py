@@ -177,8 +177,10 @@ class EntityTable:
         total = np.bincount(row[own], weights=calls[own], minlength=len(self)).astype(np.int64)
         made: Array = self._made if process_id is None else np.where(self._process == process_id, self._made, 0)
         # Of all, and of the process that was looked at last.
-        self._counted = {key: kept for key, kept in self._counted.items() if key is None} | {process_id: total + made}
-        return total + made
+        counted: dict[int | None, Array] = {key: kept for key, kept in self._counted.items() if key is None}
+        counted[process_id] = total + made
+        self._counted = counted
+        return counted[process_id]
 
     def count_bytes(self, process_id: int | None = None) -> Array:
         """By row how many bytes (i64) a process, or all, read and wrote of it."""

@@ -22,7 +22,7 @@ import { chosenThreads, client, failure, processId, showProcess } from "../sessi
 import { tell } from "../shell-state.ts";
 import { visibleSpan } from "../timeline.ts";
 import { calls, range, update, updateCalls } from "../view-state.ts";
-import { watchCallTable } from "./call-table.ts";
+import { callTable, watchCallTable } from "./call-table.ts";
 import { followWhere, noCalls, onChange, where } from "./following.ts";
 
 const CHART_BINS = 120;
@@ -78,7 +78,13 @@ export function watchCalls(): () => void {
       fetchCallPlaces,
       callPlaces,
     ),
-    followWhere(() => ({ ...entityWords(), count: MOST_ENTITIES }), fetchEntities, entityPage),
+    // Calls first: of half a million entities it takes seconds to count what was done with them.
+    followWhere(
+      () =>
+        callTable.value || callSummary.value?.source === "counts" ? { ...entityWords(), count: MOST_ENTITIES } : null,
+      fetchEntities,
+      entityPage,
+    ),
     followWhere(
       () => (calls.value.entity === null ? null : { entity: calls.value.entity }),
       (of, place, { entity }, signal) => fetchEntity(of, place, Number(entity), signal),

@@ -14,9 +14,12 @@ export interface Where {
   process: number;
 }
 
+const trace = computed(() => viewState.value.trace);
+
+/** Changes only when another process is looked at. */
 export const where = computed<Where | null>(() => {
   const process = processId.value;
-  return process < 0 ? null : { trace: viewState.value.trace, process };
+  return process < 0 ? null : { trace: trace.value, process };
 });
 
 /** Ask for what is wanted whenever that changes; null asks for nothing. Of a process that was left nothing stays. */
