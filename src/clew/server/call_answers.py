@@ -41,10 +41,13 @@ MAX_AROUND: Final = 32
 MAX_WITHIN: Final = 20
 MAX_TEXT: Final = 400
 _NO_TIMES: Final = (
-    "This trace has no API calls, and of system calls mode {} knows only which blocks made them: those of modes full "
-    "and region have times"
+    "This trace has no API calls (clew api --trace OUT.clew -- COMMAND records them), and of system calls mode {} "
+    "knows only which blocks made them: those of modes full and region have times"
 )
-_NO_ARGUMENTS: Final = "This trace has no API calls: these are the system calls that mode {} notes, without arguments"
+_NO_ARGUMENTS: Final = (
+    "This trace has no API calls (clew api --trace OUT.clew -- COMMAND records them): these are the system calls that "
+    "mode {} notes, without arguments"
+)
 
 
 def answer_call_summary(query: Query) -> dict[str, Any]:

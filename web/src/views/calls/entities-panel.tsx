@@ -93,7 +93,7 @@ export function EntitiesPanel() {
         <p class="quiet entity-more">and {formatInteger(page.total - page.rows.length)} more: search for them</p>
       )}
       {page?.source === "known" && (
-        <p class="quiet entity-more">Files and sockets are known of traces with API calls.</p>
+        <p class="quiet entity-more">Files and sockets are in traces of clew api --trace.</p>
       )}
       <ChosenEntity />
     </section>

@@ -4,7 +4,7 @@ import { recentBlocks } from "../../model/recent.ts";
 import { currentBlock, currentPosition, isPlaying, watchCursor } from "../../model/replay.ts";
 import { settings } from "../../model/settings.ts";
 import { binsWanted, showSpan, visibleSpan, watchTimeline, wholeTimeline } from "../../model/timeline.ts";
-import { cursor } from "../../model/view-state.ts";
+import { cursor, view } from "../../model/view-state.ts";
 import { watchCallLanes } from "../../model/calls/call-lanes.ts";
 import { isRecorded, madeHere, watchNearCalls } from "../../model/calls/near-calls.ts";
 import { ApiCallsList } from "./api-calls-list.tsx";
@@ -60,8 +60,10 @@ export function TimelinePanel() {
 }
 
 function Side() {
-  const [chosen, setTab] = useState<"calls" | "events" | "api">("calls");
-  const tab = chosen === "api" && !isRecorded.value ? "calls" : chosen;
+  const [chosen, setTab] = useState<"calls" | "events" | "api" | null>(null);
+  // Who looks at calls looks for theirs first.
+  const asked = chosen ?? (view.value === "calls" ? "api" : "calls");
+  const tab = asked === "api" && !isRecorded.value ? "calls" : asked;
   return (
     <div class="timeline-side">
       <div class="side-tabs" role="group" aria-label="Beside the lanes">
