@@ -157,7 +157,7 @@ def _record(work: Path) -> dict[str, Path]:
     traces["python3-api"] = work / "python3-api.clew"
     options: list[str | Path] = [*(f"--filter={kind}" for kind in _API_KINDS), "--function", "libc*:dlopen"]
     options += ["--trace", traces["python3-api"], "--mode", "full", "-o", work / "told"]
-    done = run(clew_command("api", *options, "--", "/usr/bin/python3", "-c", _API))
+    done = run(clew_command("api", *options, "--", "/usr/bin/python3", "-I", "-c", _API))
     if done.status != 0:
         raise RuntimeError(f"calls could not be recorded: {done.stderr.decode(errors='replace')}")
     return traces

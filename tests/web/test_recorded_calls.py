@@ -50,6 +50,13 @@ def _tell_arguments(row: Row) -> str:
     return ", ".join(f"{one['name']}={one['text']}" for one in json.loads(row["arguments"]))
 
 
+def _check_that_rows_fill_the_table(page: Page) -> None:
+    table, rows = page.locator(".calls-table").bounding_box(), page.locator(".calls-sight").bounding_box()
+    content = page.locator(".calls-space").bounding_box()
+    assert table and rows and content
+    assert rows["height"] >= min(table["height"] - 60, content["height"])
+
+
 @pytest.mark.glance
 @pytest.mark.parametrize("name", ["api-full", "api-counts"])
 def test_every_call_of_a_recording_is_there_once(recorded: Viewer, name: str) -> None:
@@ -58,6 +65,7 @@ def test_every_call_of_a_recording_is_there_once(recorded: Viewer, name: str) ->
         wanted = _calls(process["process_id"], name)
         page = recorded.open(name, view="calls", process=process["process_id"])
         expect(page.get_by_role("grid", name="Calls")).to_have_attribute("aria-rowcount", str(len(wanted) + 1))
+        _check_that_rows_fill_the_table(page)
         shown = read_rows(page)
         assert list(shown) == list(range(len(wanted)))
         for (_, cells), row in zip(shown.values(), wanted, strict=True):

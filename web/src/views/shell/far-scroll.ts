@@ -1,6 +1,6 @@
 // Scrolling through any number of rows of one height, of which only those in sight are made.
 import { type RefObject } from "preact";
-import { useEffect, useLayoutEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 
 /** Browsers make nothing higher than some ten millions of pixels: beyond, the bar stands for more than it measures. */
 const MOST_HEIGHT = 8_000_000;
@@ -43,17 +43,22 @@ export function useFarScroll(
       box.current.scrollTop = to / ratio;
     }
   };
+  const observed = useRef<{ element: HTMLElement | null; stop: () => void }>({ element: null, stop: () => undefined });
+  // The box may come later than who scrolls it, and another one in its place.
   useLayoutEffect(() => {
     const element = box.current;
-    if (!element) {
+    if (element === observed.current.element) {
       return;
     }
-    const measure = () => setHeight(Math.max(element.clientHeight - head, rowHeight));
-    const observer = new ResizeObserver(measure);
-    observer.observe(element);
-    measure();
-    return () => observer.disconnect();
-  }, [head, rowHeight]);
+    observed.current.stop();
+    const observer = new ResizeObserver(() => setHeight(Math.max((element?.clientHeight ?? 0) - head, rowHeight)));
+    if (element) {
+      observer.observe(element);
+      setHeight(Math.max(element.clientHeight - head, rowHeight));
+    }
+    observed.current = { element, stop: () => observer.disconnect() };
+  });
+  useEffect(() => () => observed.current.stop(), []);
   useEffect(() => {
     const element = box.current;
     // With a bar that stands for more than it measures the wheel would go too far.
