@@ -151,6 +151,35 @@ def test_calls_within_calls_are_a_tree(words: list[str], tmp_path: Path) -> None
             assert by_id[row["parent_call_id"]]["result"] == row["result"] + 1
 
 
+def test_calls_of_functions_are_where_they_were_made(words: list[str], tmp_path: Path) -> None:
+    """In front of the function's first block, in a block that calls, with at most a linker's stub in between."""
+    options: list[str | Path] = [
+        "--function",
+        "libshelf*:shelf_*",
+        "--mode",
+        "full",
+        "-o",
+        tmp_path / "told",
+        "--trace",
+    ]
+    run_clew(*options, tmp_path / "it.clew", "--", *words)
+    trace = clew.Trace(tmp_path / "it.clew")
+    assert not trace.verify()
+    symbols = subprocess.run(["nm", "-D", "--defined-only", words[1]], capture_output=True, text=True, check=True)
+    starts = {name: int(address, 16) for address, _, name in map(str.split, symbols.stdout.splitlines())}
+    blocks = {row["block_id"]: row for row in trace.blocks.to_pylist()}
+    calls = trace.read("calls").to_pylist()
+    assert {row["name"] for row in calls} == {"shelf_open", "shelf_put", "shelf_close", "shelf_count"}
+    for row in calls:
+        assert blocks[row["block_id"]]["exit_kind"] in ("call", "indirect_call"), row
+        came_to = trace.path(row["tid"], process_id=row["process_id"]).blocks(row["position"], 3).tolist()
+        assert came_to[0] == row["block_id"]
+        assert starts[row["name"]] in {blocks[one]["offset"] for one in came_to[1:]}
+    placed = [(row["process_id"], row["tid"], row["position"]) for row in calls]
+    assert len(set(placed)) == len(placed)
+    assert placed == sorted(placed)
+
+
 def test_the_c_library_is_described(tmp_path: Path) -> None:
     script = tmp_path / "script"
     script.write_text("one\n")

@@ -113,8 +113,7 @@ class Filling:
             "result": call.result,
             "result_text": None if call.result is None else told,
             "error": error,
-            # A function was called from somewhere else.
-            "pc": call.pc if is_system_call else 0,
+            "pc": call.pc,
             "end_ns": call.end_ns,
             "frame": call.frame,
         }
