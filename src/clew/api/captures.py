@@ -55,6 +55,12 @@ class CallCapture:
     """How many bytes an element has, by the index of the argument that leads to them."""
     hidden: tuple[int, ...] = ()
     """Indexes of arguments that lead to data which nobody wants."""
+    injected_field: int | None = None
+    """Which field says what was done to the call (enum Injected), if one does."""
+
+    def injected_of(self, fields: Sequence[int | bytes | float | None]) -> int:
+        """What was done to the call, bits of enum Injected."""
+        return 0 if self.injected_field is None else _number(fields[self.injected_field]) or 0
 
     def values_of(
         self, fields: Sequence[int | bytes | float | None]
@@ -153,11 +159,12 @@ def _number(value: int | bytes | float | None) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def capture_of(function: Function, descriptions: Descriptions) -> CallCapture:
-    """What is to be captured of the calls of a function."""
+def capture_of(function: Function, descriptions: Descriptions, *, is_injected: bool = False) -> CallCapture:
+    """What is to be captured of the calls of a function; `is_injected`: and what is done to them."""
     returns = function.parameters is None or function.result is not None
     n_arguments = MAX_ARGUMENTS if function.parameters is None else min(len(function.arguments), MAX_ARGUMENTS)
     plan = _Plan(returns, n_arguments)
+    injected_field = plan.add_injected() if is_injected else None
     arguments = [one for one in function.arguments if one.index < n_arguments]
     begun, returned = Words(False), Words(True)
     for parameter in arguments:
@@ -189,7 +196,7 @@ def capture_of(function: Function, descriptions: Descriptions) -> CallCapture:
     }
     expressions = (*plan.expressions, *(_OF_CALLS if returns else ()))
     hidden = tuple(one.index for one in arguments if one.hidden == "data")
-    return CallCapture(function, expressions, returns, n_arguments, tuple(plan.taken), sizes, hidden)
+    return CallCapture(function, expressions, returns, n_arguments, tuple(plan.taken), sizes, hidden, injected_field)
 
 
 def _is_answer(parameter: Parameter) -> bool:
@@ -204,6 +211,12 @@ class _Plan:
         self.expressions = [f"entry(arg{index + 1})" if returns else f"arg{index + 1}" for index in range(n_arguments)]
         self.taken: list[_Taken] = []
         self._n_kept = n_arguments
+
+    def add_injected(self) -> int:
+        """Take what is done to the call; which field that is."""
+        self._n_kept += 1
+        self.expressions.append("entry(injected)" if self._returns else "injected")
+        return len(self.expressions) - 1
 
     def add_begun(
         self, index: int, path: Path, text: str | None, late: str | None = None, *, is_sure: bool = True

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from clew.sessions.api_functions import FunctionChoice
     from clew.sessions.call_tables import CallTables
     from clew.sessions.call_world import LiveWorld
+    from clew.sessions.injections import Injection
     from clew.sessions.session import Session
 
 __all__ = ["command"]
@@ -88,6 +89,13 @@ _MOST_NAMED: Final = 5
     help="With --trace: what else is recorded.",
 )
 @click.option("-c", "--count", "counts", is_flag=True, help="Add up calls, errors and time by name, at the end.")
+@click.option(
+    "--inject",
+    "injections",
+    multiple=True,
+    metavar="SPEC",
+    help="Have calls fail, or wait: openat:path=/etc/*:error=ENOENT:when=3+; may be given again.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a call.")
 @click.option(
     "-p", "--pid", type=click.IntRange(1), metavar="PID", help="Of a process that runs already, until Ctrl-C."
@@ -116,6 +124,7 @@ def command(
     trace: Path | None,
     mode: str,
     counts: bool,
+    injections: tuple[str, ...],
     as_json: bool,
 ) -> int:
     """Show the system calls of COMMAND and its children, or of a process, with arguments, results and times."""
@@ -131,6 +140,7 @@ def command(
     from clew.sessions.api_functions import FunctionChoice, parse_pattern
 
     descriptions = load_built_in(files)
+    _check_injections(injections, descriptions)
     redaction = read_redaction(hidden_patterns, hidden_names, no_data=no_data, secrets=secrets)
     if redaction is not None:
         descriptions.redact(redaction)
@@ -148,6 +158,7 @@ def command(
             )
         else:
             session = stack.enter_context(clew.attach_session(pid, mode=mode, output=trace, told_command=told))
+        injected = [session.inject(text, descriptions=descriptions) for text in injections]
         tables = None if trace is None else _open_tables(session, descriptions)
         end = None if duration is None else time.monotonic() + duration
         # Added up in the program itself, without a word of single calls.
@@ -156,7 +167,8 @@ def command(
         if counted is None:
             # Functions alone, unless kinds of system calls are asked for besides.
             of_calls = None if patterns and not filters else filters
-            log = ApiLog(session, descriptions, of_calls, functions=choice, keeps=trace is not None)
+            keeps = trace is not None
+            log = ApiLog(session, descriptions, of_calls, functions=choice, keeps=keeps, injections=injected)
         teller = None
         if not counts:
             telling = Telling(limit, failed, as_json, has_names, paths, numbers)
@@ -171,6 +183,7 @@ def command(
         raw = {} if log is None else log.raw
         if counts:
             raw |= _print_counts(out, counted, session, failed=failed)
+        _say_of_injections(injected)
     _say_what_is_raw(raw)
     if choice is not None:
         _say_of(choice)
@@ -194,6 +207,25 @@ def _given_environment() -> dict[bytes, bytes]:
 
 
 # What only some calls of this need is imported there: a start of short programs should not take long.
+
+
+def _check_injections(texts: tuple[str, ...], descriptions: Descriptions) -> None:
+    """Raises UsageError, before anything is started."""
+    if texts:
+        from clew.api.injection import parse_injection
+        from clew.api.injection_plan import choose_system_calls
+
+        for text in texts:
+            choose_system_calls(parse_injection(text), descriptions)
+
+
+def _say_of_injections(injections: list[Injection]) -> None:
+    """Which of them there was nothing for, or could not be done."""
+    for one in injections:
+        for name, why in one.refused.items():
+            say(escape_control(f"{name}: {why}"))
+        if not one.refused and not one.n_places:
+            say(escape_control(f"{one.what}: nothing that was loaded has such a function"))
 
 
 def _open_tables(session: Session, descriptions: Descriptions) -> CallTables:

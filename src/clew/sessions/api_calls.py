@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from clew.binary.elf import ElfFile
     from clew.sessions.api_functions import ChosenFunction, FunctionChoice
     from clew.sessions.call_logs import CallLog
+    from clew.sessions.injections import Injection
     from clew.sessions.memory import Image
     from clew.sessions.session import Session
 
@@ -52,6 +53,8 @@ class ApiCall:
     frame: int | None
     library: str | None = None
     """The path of the image that has the function."""
+    injected: int = 0
+    """What was done to it, bits of enum Injected."""
 
     @property
     def has_failed(self) -> bool:
@@ -70,14 +73,19 @@ class ApiLog:
         *,
         functions: FunctionChoice | None = None,
         keeps: bool = False,
+        injections: Sequence[Injection] = (),
     ) -> None:
         """All system calls; or those of `filters`; None: none. And `functions`, if there are any. `keeps`: what was
-        read can be read again, all of it (`batches`). Raises CaptureError, UsageError."""
-        self.descriptions = descriptions
+        read can be read again, all of it (`batches`). `injections`: what may be done to calls, which are told so.
+        Raises CaptureError, UsageError."""
+        self.descriptions, self._injections = descriptions, injections
         self.raw: dict[str, int] = {}
         """How many calls were read of each function of which nobody knows the parameters: they are told raw."""
         chosen = [] if filters is None else descriptions.system_calls_of(set(filters), MAX_SYSTEM_CALLS)
-        captures = [capture_of(function, descriptions) for _, function in chosen]
+        captures = [
+            capture_of(function, descriptions, is_injected=any(one.is_about_call(number) for one in injections))
+            for number, function in chosen
+        ]
         wishes = [
             LogWish(f"syscall:{number}", capture.expressions, has_returned=capture.returns, tells_left=capture.returns)
             for (number, _), capture in zip(chosen, captures, strict=True)
@@ -92,7 +100,7 @@ class ApiLog:
         chosen: dict[int, ChosenFunction] = {}
 
         def choose(image: Image, elf: ElfFile) -> Iterator[LogWish]:
-            for one in functions.of_image(image.path, elf):
+            for one in functions.of_image(image.path, elf, self._is_injected):
                 name = one.capture.function.name
                 where = Where(f"{image.name}!{name}", None, image.path, name, 0, one.offset)
                 returns = one.capture.returns
@@ -106,6 +114,9 @@ class ApiLog:
             self._logs.append(_Log(one.capture, log, one.path))
 
         session.log_in_images(choose, take)
+
+    def _is_injected(self, path: str, offset: int) -> bool:
+        return any(one.is_about_function(path, offset) for one in self._injections)
 
     def read(self, *, is_last: bool = False) -> list[ApiCall]:
         """The calls that are over since this was asked last, in that order; or begun, of those that never return.
@@ -170,11 +181,14 @@ class _Log:
         columns = [table[text].to_pylist() for text in capture.expressions]
         ends = table["end"].to_pylist() if capture.returns else [CallEnd.RETURNED] * table.num_rows
         for row, end in enumerate(ends):
-            values, result, began_ns, frame = capture.values_of([column[row] for column in columns])
+            fields = [column[row] for column in columns]
+            values, result, began_ns, frame = capture.values_of(fields)
+            injected = capture.injected_of(fields)
             told_ns, pid, tid, pc = (column[row] for column in places)
             took_ns = None
             if end == CallEnd.RETURNED and began_ns is not None:
                 took_ns = max(told_ns - began_ns, 0)
             time_ns = told_ns if began_ns is None else min(began_ns, told_ns)
-            call = ApiCall(time_ns, pid, tid, pc, function, values, result, took_ns, told_ns, frame, self.library)
+            of_call = (values, result, took_ns, told_ns, frame, self.library, injected)
+            call = ApiCall(time_ns, pid, tid, pc, function, *of_call)
             yield CallEnd(end), call

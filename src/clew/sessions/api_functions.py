@@ -6,7 +6,7 @@ Runs in the controller; images are looked at in the thread that owns the target,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
@@ -71,8 +71,11 @@ class FunctionChoice:
         self.indirect: set[str] = set()
         """Those that are left out since each call of them goes to another function, which their own code chooses."""
 
-    def of_image(self, path: str, elf: ElfFile) -> Iterator[ChosenFunction]:
-        """Those of an image that is seen for the first time; else none."""
+    def of_image(
+        self, path: str, elf: ElfFile, is_injected: Callable[[str, int], bool] = lambda path, offset: False
+    ) -> Iterator[ChosenFunction]:
+        """Those of an image that is seen for the first time; else none. `is_injected`: whether something may be done to
+        the calls of a function, by path and offset."""
         patterns = [pattern for pattern in self._patterns if pattern.fits_image(path)]
         if not patterns or path in self._seen:
             return
@@ -93,7 +96,9 @@ class FunctionChoice:
                 self.indirect.add(chosen.name)
                 continue
             described = self._describe(library, [one.name for one in names], chosen.name)
-            yield ChosenFunction(path, offset, capture_of(described, self._descriptions))
+            yield ChosenFunction(
+                path, offset, capture_of(described, self._descriptions, is_injected=is_injected(path, offset))
+            )
 
     def _describe(self, library: str, names: Sequence[str], plainest: str) -> Function:
         for name in (plainest, *names):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from clew.dataclass import dataclass
+from clew.dataclass import dataclass, replace
 from clew.errors import CaptureError, ControlError, UsageError
 from clew.protocol._constants import MAX_CAPTURE_FIELDS
 from clew.sessions.calls import Call
@@ -22,6 +22,7 @@ from clew.sessions.wanted import Wanted
 from clew.sessions.where import NOWHERE, Where, parse_where
 
 if TYPE_CHECKING:
+    from clew.api.injection_plan import InjectionPlan
     from clew.binary.elf import ElfFile
     from clew.process.maps import Mapping
     from clew.recording.control.commands import Control
@@ -202,28 +203,65 @@ class CallProbes:
         """
         from clew.sessions.call_logs import CallLog
 
+        def read(image: Image, elf: ElfFile) -> Iterator[tuple[_Asked, LogWish]]:
+            for wish in choose(image, elf):
+                capture, has_returned = list(wish.capture), wish.has_returned
+                place, wanted = self._read(
+                    wish.where, capture, wish.condition, has_returned=has_returned, keeps_types=True
+                )
+                yield _Asked(place, wanted, Wish.LOG, None, wish.tells_left), wish
+
+        def note(asked: _Asked, wish: LogWish, number: int) -> None:
+            sink.watch(number)
+            where, remove = asked.where.text, partial(self.remove, number)
+            take(wish, CallLog(self._target, sink, number, where, asked.wanted, remove, wish.tells_left))
+
+        self._arm_in_images(read, note)
+
+    def inject(self, chosen: Sequence[tuple[Where, InjectionPlan]]) -> list[int]:
+        """Have calls of some functions go another way; the numbers of what is asked for. Raises CaptureError,
+        ControlError."""
+        return self._arm_all([self._read_plan(*one) for one in chosen], lambda _, number: number)
+
+    def inject_in_images(
+        self, choose: Callable[[Image, ElfFile], Iterable[tuple[Where, InjectionPlan]]], take: Callable[[int], None]
+    ) -> None:
+        """The same of what `choose` names in each image, now and when one is loaded; `take` is given the numbers.
+
+        Both are called in the thread that owns the target. Raises CaptureError, ControlError.
+        """
+
+        def read(image: Image, elf: ElfFile) -> Iterator[tuple[_Asked, None]]:
+            for one in choose(image, elf):
+                yield self._read_plan(*one), None
+
+        self._arm_in_images(read, lambda _asked, _, number: take(number))
+
+    def _read_plan(self, where: Where, plan: InjectionPlan) -> _Asked:
+        machine = replace(self._target.machine(of_system_calls=where.is_system_call), is_interpreted=True)
+        return _Asked(where, Wanted(plan.expressions, plan.condition, machine, self._target.images), Wish.INJECT)
+
+    def _arm_in_images(
+        self,
+        choose: Callable[[Image, ElfFile], Iterable[tuple[_Asked, T]]],
+        note: Callable[[_Asked, T, int], None],
+    ) -> None:
+        """Have things done about functions that `choose` names in each image, now and when one is loaded."""
+
         def steps(control: Control) -> Iterator[bool | None]:
             places, images = self.open_places(control), self._target.images
 
             def look(followed: FollowedProcess, mappings: list[Mapping]) -> None:
                 for image in images.in_mappings(mappings):
                     elf = images.elf(image)
-                    for wish in [] if elf is None else choose(image, elf):
-                        capture, has_returned = list(wish.capture), wish.has_returned
-                        place, wanted = self._read(
-                            wish.where, capture, wish.condition, has_returned=has_returned, keeps_types=True
-                        )
+                    for one, what in [] if elf is None else choose(image, elf):
+                        of_one = (one.where, one.wanted, mappings, followed.pid, one.wish)
                         try:
-                            number = places.add(
-                                place, wanted, mappings, followed.pid, Wish.LOG, tells_left=wish.tells_left
-                            )
+                            number = places.add(*of_one, tells_left=one.tells_left)
                         except ControlError as error:
-                            followed.warnings.append(f"{place.text}: {error.message}")
+                            followed.warnings.append(f"{one.where.text}: {error.message}")
                             continue
-                        sink.watch(number)
-                        remove = partial(self.remove, number)
-                        log = CallLog(self._target, sink, number, place.text, wanted, remove, wish.tells_left)
-                        take(wish, log)
+                        note(one, what, number)
 
             yield from self._target.while_stopped(control, lambda: places.look_at_code(look))
             yield True

@@ -13,11 +13,13 @@ from clew.sessions.aggregate_table import AggregateRoom, AggregateWish
 from clew.sessions.call_probes import Callback, CallProbe, CallProbes, LogWish
 
 if TYPE_CHECKING:
+    from clew.api.descriptions import Descriptions
     from clew.binary.elf import ElfFile
     from clew.recording.sinks.sink import Identity
     from clew.sessions.aggregates import Aggregate
     from clew.sessions.call_logs import CallLog
     from clew.sessions.capture_sink import CaptureSink
+    from clew.sessions.injections import Injection
     from clew.sessions.memory import Image
 
 __all__ = ["ProbesFacet"]
@@ -115,6 +117,22 @@ class ProbesFacet:
         executed; `take` is given each log. Both are called in a thread of clew's own. Raises CaptureError, UsageError.
         """
         self._probes.log_in_images(self._captures, choose, take)
+
+    def inject(self, what: str, *, descriptions: Descriptions | None = None) -> Injection:
+        """Have calls go another way from now on, in all processes of the session: `openat:path=/etc/*:error=ENOENT`.
+
+        WHAT:CONDITION:CHANGE, as `clew api --inject` has it (docs/injection.md). `descriptions`: what is known of
+        calls, if that is not what comes with clew. What nothing that is loaded has is looked for in what will be
+        loaded.
+        Raises UsageError, which a mistake in an expression is as well; ControlError.
+        """
+        from clew.sessions.injections import Injection
+
+        if descriptions is None:
+            from clew.api.reading import load_built_in
+
+            descriptions = load_built_in()
+        return Injection(self._probes, what, descriptions)
 
     def processes_begun(self) -> list[tuple[Identity, int]]:
         """The processes of the session, and the programs that they executed, in the order in which they were met: who
