@@ -64,6 +64,8 @@ class CallCapture:
     numbers: tuple[int, ...] = ()
     hide: Callable[[Function], Function] | None = None
     """Hides what of those arguments is to be hidden."""
+    injected_field: int | None = None
+    """Which field says what was done to the call (enum Injected), if one does."""
 
     def complete(
         self, values: tuple[Value, ...], fields: Sequence[int | bytes | float | None]
@@ -79,6 +81,10 @@ class CallCapture:
         numbers = [_number(fields[at]) for at in self.numbers]
         function, values = FormatArguments(words, numbers).complete(self.function, values)
         return function if self.hide is None else self.hide(function), values
+
+    def injected_of(self, fields: Sequence[int | bytes | float | None]) -> int:
+        """What was done to the call, bits of enum Injected."""
+        return 0 if self.injected_field is None else _number(fields[self.injected_field]) or 0
 
     def values_of(
         self, fields: Sequence[int | bytes | float | None]
@@ -180,8 +186,11 @@ def _number(value: int | bytes | float | None) -> int | None:
     return value if isinstance(value, int) else None
 
 
-def capture_of(function: Function, descriptions: Descriptions, n_spare: int = 0) -> CallCapture:
-    """What is to be captured of the calls of a function, so that there is room for `n_spare` fields besides."""
+def capture_of(
+    function: Function, descriptions: Descriptions, n_spare: int = 0, *, is_injected: bool = False
+) -> CallCapture:
+    """What is to be captured of the calls of a function, so that there is room for `n_spare` fields besides;
+    `is_injected`: and what is done to them."""
     returns = function.parameters is None or function.result is not None
     places = argument_words(function)
     words, numbers = more_words(function)
@@ -189,6 +198,7 @@ def capture_of(function: Function, descriptions: Descriptions, n_spare: int = 0)
         # What is in a format is the program's data as well.
         words, numbers = [], []
     plan = _Plan(returns, MAX_CAPTURE_FIELDS - n_spare)
+    injected_field = plan.add_injected() if is_injected else None
     fields = [None if place is None else plan.add_word(place) for place in places]
     arguments = [one for one in function.arguments if one.index < len(places) and places[one.index] is not None]
     begun, returned = Words(False, places), Words(True, places)
@@ -233,6 +243,7 @@ def capture_of(function: Function, descriptions: Descriptions, n_spare: int = 0)
         tuple(zip(more[0], texts, strict=True)),
         tuple(more[1]),
         descriptions.hidden,
+        injected_field,
     )
 
 
@@ -266,6 +277,12 @@ class _Plan:
     @property
     def _has_room(self) -> bool:
         return len(self.expressions) < self._n_fields - 1 - len(_OF_CALLS)
+
+    def add_injected(self) -> int:
+        """Take what is done to the call; which field that is."""
+        self._n_kept += 1
+        self.expressions.append("entry(injected)" if self._returns else "injected")
+        return len(self.expressions) - 1
 
     def add_begun(
         self, index: int, path: Path, text: str | None, late: str | None = None, *, is_sure: bool = True

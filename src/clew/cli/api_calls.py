@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from clew.sessions.api_functions import FunctionChoice
     from clew.sessions.call_tables import CallTables
     from clew.sessions.call_world import LiveWorld
+    from clew.sessions.injections import Injection
     from clew.sessions.session import Session
 
 __all__ = ["command"]
@@ -96,6 +97,13 @@ _MOST_NAMED: Final = 5
 )
 @click.option("-k", "--stack", "has_stacks", is_flag=True, help="Behind each call who made it, and who called that.")
 @click.option("-c", "--count", "counts", is_flag=True, help="Add up calls, errors and time by name, at the end.")
+@click.option(
+    "--inject",
+    "injections",
+    multiple=True,
+    metavar="SPEC",
+    help="Have calls fail, or wait: openat:path=/etc/*:error=ENOENT:when=3+; may be given again.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a call.")
 @click.option("--tree", "as_tree", is_flag=True, help="At the end: each thread's calls, within those that made them.")
 @click.option(
@@ -127,6 +135,7 @@ def command(
     mode: str,
     has_stacks: bool,
     counts: bool,
+    injections: tuple[str, ...],
     as_json: bool,
     as_tree: bool,
 ) -> int:
@@ -145,6 +154,7 @@ def command(
     from clew.sessions.api_functions import FunctionChoice, parse_pattern, parse_place
 
     descriptions = load_built_in(files)
+    _check_injections(injections, descriptions)
     redaction = read_redaction(hidden_patterns, hidden_names, no_data=no_data, secrets=secrets)
     if redaction is not None:
         descriptions.redact(redaction)
@@ -164,6 +174,7 @@ def command(
             )
         else:
             session = stack.enter_context(clew.attach_session(pid, mode=mode, output=trace, told_command=told))
+        injected = [session.inject(text, descriptions=descriptions) for text in injections]
         tables = None if trace is None else _open_tables(session, descriptions)
         end = None if duration is None else time.monotonic() + duration
         # Added up in the program itself, without a word of single calls.
@@ -173,7 +184,15 @@ def command(
             # Functions alone, unless kinds of system calls are asked for besides.
             of_calls = None if choice is not None and not filters else filters
             stacks = session.call_stacks() if has_stacks else None
-            log = ApiLog(session, descriptions, of_calls, functions=choice, keeps=trace is not None, stacks=stacks)
+            log = ApiLog(
+                session,
+                descriptions,
+                of_calls,
+                functions=choice,
+                keeps=trace is not None,
+                stacks=stacks,
+                injections=injected,
+            )
         teller = None
         if not counts:
             telling = Telling(limit, failed, as_json, as_tree, has_names, paths, numbers)
@@ -190,6 +209,7 @@ def command(
         raw = {} if log is None else log.raw
         if counts:
             raw |= _print_counts(out, counted, session, failed=failed)
+        _say_of_injections(injected)
     _say_what_is_raw(raw)
     if choice is not None:
         _say_of(choice, is_attached=pid is not None)
@@ -213,6 +233,25 @@ def _given_environment() -> dict[bytes, bytes]:
 
 
 # What only some calls of this need is imported there: a start of short programs should not take long.
+
+
+def _check_injections(texts: tuple[str, ...], descriptions: Descriptions) -> None:
+    """Raises UsageError, before anything is started."""
+    if texts:
+        from clew.api.injection import parse_injection
+        from clew.api.injection_plan import choose_system_calls
+
+        for text in texts:
+            choose_system_calls(parse_injection(text), descriptions)
+
+
+def _say_of_injections(injections: list[Injection]) -> None:
+    """Which of them there was nothing for, or could not be done."""
+    for one in injections:
+        for name, why in one.refused.items():
+            say(escape_control(f"{name}: {why}"))
+        if not one.refused and not one.n_places:
+            say(escape_control(f"{one.what}: nothing that was loaded has such a function"))
 
 
 def _open_tables(session: Session, descriptions: Descriptions) -> CallTables:

@@ -10,10 +10,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, TextIO
 
+from clew.api.injection import injected_words
 from clew.api.text import call_text
 from clew.cli.api_tree import CallTree
 from clew.cli.console import escape_control
 from clew.dataclass import dataclass
+from clew.protocol._constants import Injected
 
 if TYPE_CHECKING:
     from clew.api.descriptions import Descriptions
@@ -43,6 +45,13 @@ class Telling:
     def needs_world(self) -> bool:
         """Whether it has to be known what calls are about."""
         return self.has_names or bool(self.paths) or bool(self.numbers)
+
+
+def _marks(call: ApiCall) -> str:
+    """What was done to the call, as strace has it."""
+    given = " (INJECTED)" if call.injected & Injected.RESULT else ""
+    delayed = " (DELAYED)" if call.injected & (Injected.DELAY_ENTER | Injected.DELAY_EXIT) else ""
+    return given + delayed
 
 
 class Teller:
@@ -120,7 +129,7 @@ class Teller:
     def _line(self, call: ApiCall) -> str:
         """As strace -f -ttt -T -o has it."""
         took = "" if call.duration_ns is None else f" <{call.duration_ns / 1e9:.6f}>"
-        return f"{call.tid} {call.time_ns / 1e9:.6f} {self._named_text(call)}{took}"
+        return f"{call.tid} {call.time_ns / 1e9:.6f} {self._named_text(call)}{_marks(call)}{took}"
 
     def _object(self, call: ApiCall) -> dict[str, Any]:
         return {
@@ -135,5 +144,6 @@ class Teller:
             "described": call.function.parameters is not None,
             "result": call.result,
             "failed": call.has_failed,
+            "injected": injected_words(call.injected),
             "text": self._text(call),
         } | ({} if self._stacks is None else {"stack": [one.as_object() for one in self._frames(call)]})

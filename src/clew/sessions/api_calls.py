@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from clew.api.captures import CallCapture, capture_of
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from clew.sessions.api_functions import ChosenFunction, FunctionChoice
     from clew.sessions.call_logs import CallLog
     from clew.sessions.call_stacks import CallStacks
+    from clew.sessions.injections import Injection
     from clew.sessions.memory import Image
     from clew.sessions.session import Session
 
@@ -56,6 +58,8 @@ class ApiCall:
     """The path of the image that has the function."""
     stack: StackSample | None = None
     """What was taken of its stack, if that was asked for (CallStacks.frames)."""
+    injected: int = 0
+    """What was done to it, bits of enum Injected."""
 
     @property
     def has_failed(self) -> bool:
@@ -75,14 +79,24 @@ class ApiLog:
         functions: FunctionChoice | None = None,
         keeps: bool = False,
         stacks: CallStacks | None = None,
+        injections: Sequence[Injection] = (),
     ) -> None:
         """All system calls; or those of `filters`; None: none. And `functions`, if there are any. `keeps`: what was
-        read can be read again, all of it (`batches`). `stacks`: calls have theirs. Raises CaptureError, UsageError."""
-        self.descriptions, self._stacks = descriptions, stacks
+        read can be read again, all of it (`batches`). `stacks`: calls have theirs. `injections`: what may be done to
+        calls, which are told so. Raises CaptureError, UsageError."""
+        self.descriptions, self._stacks, self._injections = descriptions, stacks, injections
         self.raw: dict[str, int] = {}
         """How many calls were read of each function of which nobody knows the parameters: they are told raw."""
         chosen = [] if filters is None else descriptions.system_calls_of(set(filters), MAX_SYSTEM_CALLS)
-        captures = [capture_of(function, descriptions, self._n_spare) for _, function in chosen]
+        captures = [
+            capture_of(
+                function,
+                descriptions,
+                self._n_spare,
+                is_injected=any(one.is_about_call(number) for one in injections),
+            )
+            for number, function in chosen
+        ]
         taken = [self._taken_of_stack(capture, is_function=False) for capture in captures]
         wishes = [
             LogWish(
@@ -113,7 +127,8 @@ class ApiLog:
         chosen: dict[int, ChosenFunction] = {}
 
         def choose(image: Image, elf: ElfFile) -> Iterator[LogWish]:
-            for one in functions.of_image(image.path, elf, lambda: session.debug_file(image), self._n_spare):
+            find_debug = partial(session.debug_file, image)
+            for one in functions.of_image(image.path, elf, find_debug, self._n_spare, self._is_injected):
                 name = one.capture.function.name
                 where = Where(f"{image.name}!{name}", None, image.path, one.symbol, 0, one.offset)
                 returns = one.capture.returns
@@ -134,6 +149,9 @@ class ApiLog:
             self._logs.append(_Log(one.capture, log, taken, one.path))
 
         session.log_in_images(choose, take)
+
+    def _is_injected(self, path: str, offset: int) -> bool:
+        return any(one.is_about_function(path, offset) for one in self._injections)
 
     def read(self, *, is_last: bool = False) -> list[ApiCall]:
         """The calls that are over since this was asked last, in that order; or begun, of those that never return.
@@ -203,12 +221,14 @@ class _Log:
             fields = [column[row] for column in columns]
             values, result, began_ns, frame = capture.values_of(fields)
             function, values = capture.complete(values, fields)
+            injected = capture.injected_of(fields)
             told_ns, pid, tid, pc = (column[row] for column in places)
             took_ns = None
             if end == CallEnd.RETURNED and began_ns is not None:
                 took_ns = max(told_ns - began_ns, 0)
             time_ns = told_ns if began_ns is None else min(began_ns, told_ns)
-            call = ApiCall(time_ns, pid, tid, pc, function, values, result, took_ns, told_ns, frame, self.library)
+            of_call = (values, result, took_ns, told_ns, frame, self.library)
+            call = ApiCall(time_ns, pid, tid, pc, function, *of_call, injected=injected)
             if of_stack:
                 call = replace(call, stack=stack_sample([column[row] for column in of_stack], self.library is not None))
             yield CallEnd(end), call

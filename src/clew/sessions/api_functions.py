@@ -112,11 +112,17 @@ class FunctionChoice:
         return self._describe.undescribed
 
     def of_image(
-        self, path: str, elf: ElfFile, find_debug: Callable[[], DebugFile | None] = lambda: None, n_spare: int = 0
+        self,
+        path: str,
+        elf: ElfFile,
+        find_debug: Callable[[], DebugFile | None] = lambda: None,
+        n_spare: int = 0,
+        is_injected: Callable[[str, int], bool] = lambda path, offset: False,
     ) -> Iterator[ChosenFunction]:
         """Those of an image that is seen for the first time; else none.
 
-        `find_debug` gives its debugging information. Captures leave room for `n_spare` fields.
+        `find_debug` gives its debugging information. Captures leave room for `n_spare` fields. `is_injected`: whether
+        something may be done to the calls of a function, by path and offset.
         """
         if path in self._seen:
             return
@@ -127,12 +133,12 @@ class FunctionChoice:
                 self.missing.discard(place.text)
                 taken.add(place.offset)
                 function = self._describe.by_name(place.image.name)
-                yield ChosenFunction(
-                    path, place.offset, function.name, capture_of(function, self._descriptions, n_spare)
-                )
+                changes = is_injected(path, place.offset)
+                capture = capture_of(function, self._descriptions, n_spare, is_injected=changes)
+                yield ChosenFunction(path, place.offset, function.name, capture)
         patterns = [pattern for pattern in self._patterns if pattern.fits_image(path)]
         if patterns:
-            yield from self._named(path, elf, find_debug, patterns, taken, n_spare)
+            yield from self._named(path, elf, find_debug, patterns, taken, n_spare, is_injected)
 
     def _named(
         self,
@@ -142,6 +148,7 @@ class FunctionChoice:
         patterns: Sequence[FunctionPattern],
         taken: set[int],
         n_spare: int,
+        is_injected: Callable[[str, int], bool],
     ) -> Iterator[ChosenFunction]:
         try:
             functions = list_functions(elf)
@@ -164,9 +171,8 @@ class FunctionChoice:
             if chosen.is_indirect:
                 self.unchosen.add(chosen.name)
                 on_choice = partial(self._note_choice, chosen.name)
-            yield ChosenFunction(
-                path, offset, chosen.name, capture_of(described, self._descriptions, n_spare), on_choice
-            )
+            capture = capture_of(described, self._descriptions, n_spare, is_injected=is_injected(path, offset))
+            yield ChosenFunction(path, offset, chosen.name, capture, on_choice)
 
     def _note_choice(self, name: str, is_recorded: bool) -> None:
         self.unchosen.discard(name)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from clew.dataclass import dataclass
+from clew.dataclass import dataclass, replace
 from clew.errors import CaptureError, ControlError, UsageError
 from clew.protocol._constants import MAX_CAPTURE_FIELDS
 from clew.sessions.calls import Call
@@ -23,6 +23,7 @@ from clew.sessions.wanted import Wanted
 from clew.sessions.where import NOWHERE, Where, parse_where
 
 if TYPE_CHECKING:
+    from clew.api.injection_plan import InjectionPlan
     from clew.binary.elf import ElfFile
     from clew.process.maps import Mapping
     from clew.recording.control.commands import Control
@@ -206,6 +207,60 @@ class CallProbes:
         """
         from clew.sessions.call_logs import CallLog
 
+        def read(image: Image, elf: ElfFile) -> Iterator[tuple[_Asked, tuple[LogWish, Where, Image]]]:
+            for wish in choose(image, elf):
+                capture, has_returned = list(wish.capture), wish.has_returned
+                place, wanted = self._read(
+                    wish.where, capture, wish.condition, has_returned=has_returned, keeps_types=True
+                )
+                # Where a resolver chooses is known later.
+                there = place if wish.on_choice is None else NOWHERE
+                yield _Asked(there, wanted, Wish.LOG, None, wish.tells_left), (wish, place, image)
+
+        def note(asked: _Asked, told: tuple[LogWish, Where, Image], number: int) -> Chooser | None:
+            wish, place, image = told
+            sink.watch(number)
+            remove = partial(self.remove, number)
+            log = CallLog(self._target, sink, number, place.text, asked.wanted, remove, wish.tells_left)
+            take(wish, log)
+            return None if wish.on_choice is None else Chooser(place, image, log, wish.on_choice)
+
+        self._arm_in_images(read, note)
+
+    def inject(self, chosen: Sequence[tuple[Where, InjectionPlan]]) -> list[int]:
+        """Have calls of some functions go another way; the numbers of what is asked for. Raises CaptureError,
+        ControlError."""
+        return self._arm_all([self._read_plan(*one) for one in chosen], lambda _, number: number)
+
+    def inject_in_images(
+        self, choose: Callable[[Image, ElfFile], Iterable[tuple[Where, InjectionPlan]]], take: Callable[[int], None]
+    ) -> None:
+        """The same of what `choose` names in each image, now and when one is loaded; `take` is given the numbers.
+
+        Both are called in the thread that owns the target. Raises CaptureError, ControlError.
+        """
+
+        def read(image: Image, elf: ElfFile) -> Iterator[tuple[_Asked, None]]:
+            for one in choose(image, elf):
+                yield self._read_plan(*one), None
+
+        def note(_asked: _Asked, _: None, number: int) -> None:
+            take(number)
+
+        self._arm_in_images(read, note)
+
+    def _read_plan(self, where: Where, plan: InjectionPlan) -> _Asked:
+        machine = replace(self._target.machine(of_system_calls=where.is_system_call), is_interpreted=True)
+        return _Asked(where, Wanted(plan.expressions, plan.condition, machine, self._target.images), Wish.INJECT)
+
+    def _arm_in_images(
+        self,
+        choose: Callable[[Image, ElfFile], Iterable[tuple[_Asked, T]]],
+        note: Callable[[_Asked, T, int], Chooser | None],
+    ) -> None:
+        """Have things done about functions that `choose` names in each image, now and when one is loaded; `note` is
+        given the number of each, and tells who chooses where it is, if that is not known yet."""
+
         def steps(control: Control) -> Iterator[bool | None]:
             places, images = self.open_places(control), self._target.images
 
@@ -213,25 +268,16 @@ class CallProbes:
                 choosers: list[Chooser] = []
                 for image in images.in_mappings(mappings):
                     elf = images.elf(image)
-                    for wish in [] if elf is None else choose(image, elf):
-                        capture, has_returned = list(wish.capture), wish.has_returned
-                        place, wanted = self._read(
-                            wish.where, capture, wish.condition, has_returned=has_returned, keeps_types=True
-                        )
+                    for one, what in [] if elf is None else choose(image, elf):
+                        of_one = (one.where, one.wanted, mappings, followed.pid, one.wish)
                         try:
-                            there = place if wish.on_choice is None else NOWHERE
-                            number = places.add(
-                                there, wanted, mappings, followed.pid, Wish.LOG, tells_left=wish.tells_left
-                            )
+                            number = places.add(*of_one, tells_left=one.tells_left)
                         except ControlError as error:
-                            followed.warnings.append(f"{place.text}: {error.message}")
+                            followed.warnings.append(f"{one.where.text}: {error.message}")
                             continue
-                        sink.watch(number)
-                        remove = partial(self.remove, number)
-                        log = CallLog(self._target, sink, number, place.text, wanted, remove, wish.tells_left)
-                        take(wish, log)
-                        if wish.on_choice is not None:
-                            choosers.append(Chooser(place, image, log, wish.on_choice))
+                        chooser = note(one, what, number)
+                        if chooser is not None:
+                            choosers.append(chooser)
                 if choosers:
                     self._await_choices(places, followed, mappings, choosers)
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 from clew.api.description import RESULT
 from clew.api.descriptions import Descriptions
 from clew.api.entities.scene import Touch
+from clew.api.injection import injected_words
 from clew.api.pieces import Value, register_of
 from clew.api.text import argument_text, result_text
 from clew.sessions.call_places import find_places
@@ -113,6 +114,7 @@ class Filling:
             "result": call.result,
             "result_text": None if call.result is None else told,
             "error": error,
+            "injected": ",".join(injected_words(call.injected)) or None,
             "pc": call.pc,
             "end_ns": call.end_ns,
             "frame": call.frame,

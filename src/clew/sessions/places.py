@@ -43,12 +43,13 @@ _ALWAYS: Final = Form([], []).pack()
 
 class Wish(Enum):
     """What is done about a function: threads stop when it is called, or when it returns; or it is only recorded, or
-    added up."""
+    added up; or its calls go another way."""
 
     CALL = auto()
     RETURN = auto()
     LOG = auto()
     AGGREGATE = auto()
+    INJECT = auto()
 
     @property
     def stops(self) -> bool:
@@ -91,6 +92,11 @@ class _Probe:
         known = [(owner, form) for (owner, place, _), form in self.forms.items() if place == address]
         return next((form for owner, form in known if owner == pid), known[0][1] if known else None)
 
+    def room_of(self, form: Form) -> CaptureRoom:
+        """How much of a place's room one of its forms takes."""
+        # What the dispatcher works out takes none but for literals.
+        return CaptureRoom(n_data_bytes=len(form.data)) if self.wish == Wish.INJECT else (form.entry or form).room
+
     def rows(self, address: int, form: Form, find_kind: Callable[[int, Form], int]) -> list[CaptureRow]:
         """What is captured for it at one of its addresses; `find_kind` numbers the calls whose returns are."""
         if self.wish == Wish.CALL:
@@ -98,6 +104,8 @@ class _Probe:
         if self.wish == Wish.RETURN:
             # What the condition says of a return is not known when the call begins.
             return [_stop_always(address)]
+        if self.wish == Wish.INJECT:
+            return [CaptureRow(address, self.number, CaptureAction.INJECT, form.pack())]
         action = CaptureAction.RECORD if self.table is None else CaptureAction.AGGREGATE
         shape = None if self.table is None else self.table.shape
         if form.entry is None:
@@ -320,11 +328,11 @@ class Places:
         # What comes back to there may be told of, too.
         # What is taken at a return is alone there, as far as is known by now.
         fits = form.room.add(CaptureRoom()) is not None
-        n, room = 2, (form.entry or form).room.add(CaptureRoom()) if fits else None
+        n, room = 2, probe.room_of(form).add(CaptureRoom()) if fits else None
         others = self._there.get((pid, address), set()) - {probe.number}
         for other in [self._probes[number] for number in others if number in self._probes]:
             for there in other.forms_at(pid, address):
-                n, room = n + 1, room and room.add((there.entry or there).room)
+                n, room = n + 1, room and room.add(other.room_of(there))
         if n > MAX_CAPTURES_AT_PLACE or room is None:
             raise ControlError(f"{probe.where.text}: there is no room for one more capture at this place")
 

@@ -13,6 +13,7 @@ from clew.sessions.aggregate_table import AggregateRoom, AggregateWish
 from clew.sessions.call_probes import Callback, CallProbe, CallProbes, LogWish
 
 if TYPE_CHECKING:
+    from clew.api.descriptions import Descriptions
     from clew.binary.debug_file import DebugFile
     from clew.binary.elf import ElfFile
     from clew.process.maps import Mapping
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from clew.sessions.call_logs import CallLog
     from clew.sessions.call_stacks import CallStacks
     from clew.sessions.capture_sink import CaptureSink
+    from clew.sessions.injections import Injection
     from clew.sessions.memory import Image
     from clew.sessions.target import SessionTarget
 
@@ -136,6 +138,22 @@ class ProbesFacet:
         from clew.sessions.call_stacks import CallStacks
 
         return CallStacks(self.watch_code, self.processes_begun, self._target.images)
+
+    def inject(self, what: str, *, descriptions: Descriptions | None = None) -> Injection:
+        """Have calls go another way from now on, in all processes of the session: `openat:path=/etc/*:error=ENOENT`.
+
+        WHAT:CONDITION:CHANGE, as `clew api --inject` has it (docs/injection.md). `descriptions`: what is known of
+        calls, if that is not what comes with clew. What nothing that is loaded has is looked for in what will be
+        loaded.
+        Raises UsageError, which a mistake in an expression is as well; ControlError.
+        """
+        from clew.sessions.injections import Injection
+
+        if descriptions is None:
+            from clew.api.reading import load_built_in
+
+            descriptions = load_built_in()
+        return Injection(self._probes, what, descriptions)
 
     def processes_begun(self) -> list[tuple[Identity, int]]:
         """The processes of the session, and the programs that they executed, in the order in which they were met: who
