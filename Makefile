@@ -144,6 +144,7 @@ fuzz: build ## property tests with many more examples; random programs and damag
 	$(PYTHON) -m tests.fuzz.corruption --seed $$(date +%s) --count 1000000 --seconds $(FUZZ_SECONDS)
 	$(PYTHON) -m tests.fuzz.scribbles --seed $$(date +%s) --count 1000000 --seconds $(FUZZ_SECONDS)
 	$(PYTHON) -m tests.fuzz.captures --seed $$(date +%s) --count 1000000 --seconds $(FUZZ_SECONDS)
+	$(PYTHON) -m tests.fuzz.injections --seed $$(date +%s) --count 1000000 --seconds $(FUZZ_SECONDS)
 	$(PYTHON) -m tests.fuzz.elf_headers --seed $$(date +%s) --count 1000000 --seconds $(FUZZ_SECONDS)
 
 # -------------------------------------------------------------------------------------------------------------- checks

@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0x62, 0x53, 0xf3, 0xec, 0x95, 0x59, 0x7d, 0xff, 0x53, 0x62, 0x24, 0x87, 0x95, 0x20, 0x37, 0x13, 0x76, 0x97, 0x86,
-    0xff, 0x73, 0x99, 0xb4, 0x13, 0x11, 0xda, 0xa9, 0x83, 0x21, 0xe0, 0xa3, 0x47,
+    0xfd, 0x37, 0x9e, 0xbb, 0x3b, 0x97, 0xb1, 0x49, 0x7c, 0xd8, 0xfb, 0xb1, 0xf0, 0x4e, 0x6a, 0x50, 0x52, 0xa6, 0x3e,
+    0x17, 0xc3, 0xb7, 0xb4, 0xec, 0x2f, 0x22, 0xd9, 0x05, 0xfc, 0x0e, 0x8d, 0xf9,
 ];
 /// the least that is mapped at once
 pub const PAGE_BYTES: u64 = 0x1000;
@@ -431,7 +431,10 @@ pub mod capture_type {
 /// both operands are of. equal to less_equal: 1 or 0, an i32, of operands of type. logical_and, logical_or,
 /// logical_not: of i32; what the left one decides does not ask the right one. text_equal: 1 or 0. kept: of a call that
 /// has returned, the field that was kept when it began, of the number that the immediate's lower half is; of bytes as
-/// many as its upper half says, at most; missing elsewhere.
+/// many as its upper half says, at most; missing elsewhere. text_match: 1 or 0, whether a is as the pattern b: * stands
+/// for any bytes, ? for one, \[abc\], \[a-z\] and \[!a\] for one of some, or of all others; descriptor_path: where the
+/// process' descriptor a, an i32, leads to, as /proc tells it, immediate bytes at most. These two are for action inject
+/// only.
 pub mod capture_operation {
     pub const CONSTANT: u8 = 0;
     pub const REGISTER: u8 = 1;
@@ -464,6 +467,8 @@ pub mod capture_operation {
     pub const TEXT_EQUAL: u8 = 28;
     pub const KEPT: u8 = 29;
     pub const WORDS: u8 = 30;
+    pub const TEXT_MATCH: u8 = 31;
+    pub const DESCRIPTOR_PATH: u8 = 32;
 }
 
 /// What a capture may ask about the place beside registers and memory: thread, process, processor, nanoseconds of
@@ -472,7 +477,8 @@ pub mod capture_operation {
 /// nanoseconds since it began; missing elsewhere, and where a thread may be refused the time stamp counter. began: of
 /// such a call, and of one that is over otherwise, the time stamp counter when it began. frame: of such calls, the
 /// stack pointer in front of the function, or 8 below that of the system call. behind: the mark of the instruction that
-/// the thread comes from (PieceKind), if it has one, or something else.
+/// the thread comes from (PieceKind), if it has one, or something else. injected: where a call begins, what is done to
+/// it, bits of Injected.
 pub mod capture_context {
     pub const TID: u8 = 0;
     pub const PID: u8 = 1;
@@ -485,18 +491,47 @@ pub mod capture_context {
     pub const BEHIND: u8 = 8;
     pub const BEGAN: u8 = 9;
     pub const FRAME: u8 = 10;
+    pub const INJECTED: u8 = 11;
 }
 
 /// What is done where a capture's condition holds: a CaptureRecord is written; or the thread stops (RequestKind.hold);
 /// or the fields are added to a row of a table: its keys, and behind them, if the table has values, what is added up;
 /// or a call begins there, in front of the function's first instruction, and the fields are kept until it returns to
 /// where its return address says: then the capture whose place is nowhere (pc 0) and whose call_kind is the same is
-/// taken there.
+/// taken there. inject: the call that begins there goes another way than the program has it; the fields say which
+/// (InjectField), and nothing is done where one of them is missing.
 pub mod capture_action {
     pub const RECORD: u32 = 0;
     pub const STOP: u32 = 1;
     pub const AGGREGATE: u32 = 2;
     pub const CALL: u32 = 3;
+    pub const INJECT: u32 = 4;
+}
+
+/// The fields of a capture of action inject, integers of 64 bits, by their numbers. what: bits of Injected. result:
+/// what the call gives, which is not made then. errno_address, errno: where an i32 is to be besides, 0: nowhere; of
+/// functions. delay_enter, delay_exit: how many nanoseconds the thread is held before the call is made and when it has
+/// returned. signal: what the thread is sent. first, last, step: of the calls of a thread at which the condition holds,
+/// counted from 1, which: from the first to the last one, each step.
+pub mod inject_field {
+    pub const WHAT: u32 = 0;
+    pub const RESULT: u32 = 1;
+    pub const ERRNO_ADDRESS: u32 = 2;
+    pub const ERRNO: u32 = 3;
+    pub const DELAY_ENTER: u32 = 4;
+    pub const DELAY_EXIT: u32 = 5;
+    pub const SIGNAL: u32 = 6;
+    pub const FIRST: u32 = 7;
+    pub const LAST: u32 = 8;
+    pub const STEP: u32 = 9;
+}
+
+/// Bits: what is done to a call.
+pub mod injected {
+    pub const RESULT: u32 = 1;
+    pub const DELAY_ENTER: u32 = 2;
+    pub const DELAY_EXIT: u32 = 4;
+    pub const SIGNAL: u32 = 8;
 }
 
 /// Why a thread is stopped in the dispatcher: the controller holds the process, the thread has made the one step that

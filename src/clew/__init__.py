@@ -15,7 +15,7 @@ from clew.version import __version__
 # Not from `typing`: an interrupt while that is imported could not be told in one line yet.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Any
 
     from clew.analysis.comparison.trace_diff import TraceDiff
@@ -183,12 +183,14 @@ def spawn(
     stdout: Stream = None,
     stderr: Stream = None,
     cwd: Text | None = None,
+    told_command: Callable[[Sequence[str]], list[str]] | None = None,
 ) -> Session:
     """Start `command`, a program and its arguments, stopped in front of its first instruction, and follow it.
 
     The `Session` has it in its hands: `resume` lets it go, `on_call` has functions told of. What is recorded is thrown
     away with the session unless there is an `output`. Standard streams are given as `subprocess` takes them: of a pipe
-    the session has the other end. The rest is as for `record`. Raises ClewError.
+    the session has the other end. `told_command` makes of each process' command line, and of a thread's
+    name as one of one word, what is written of it. The rest is as for `record`. Raises ClewError.
     """
     import math
 
@@ -199,7 +201,7 @@ def spawn(
 
     words = parse_command(command)
     variables = None if environment is None else parse_environment(environment)
-    options = _session_options(output, mode, budget, include, exclude, follow=follow)
+    options = _session_options(output, mode, budget, include, exclude, told_command, follow=follow)
     directory = None if cwd is None else parse_directory(cwd)
     streams = Streams(stdin, stdout, stderr)
 
@@ -219,13 +221,14 @@ def attach_session(
     include: str | Iterable[str] = (),
     exclude: str | Iterable[str] = (),
     follow: bool = True,
+    told_command: Callable[[Sequence[str]], list[str]] | None = None,
 ) -> Session:
     """Follow the running process `pid`, which runs on, in a `Session`; the rest is as for `spawn`. Raises ClewError."""
     from clew.address import Pid
     from clew.recording.session.attached import Attach
     from clew.sessions.session import Session
 
-    options = _session_options(output, mode, budget, include, exclude, follow=follow)
+    options = _session_options(output, mode, budget, include, exclude, told_command, follow=follow)
     return Session(lambda: Attach(Pid(pid), None), options, is_spawned=False)
 
 
@@ -267,17 +270,20 @@ def _session_options(
     budget: float | None,
     include: str | Iterable[str],
     exclude: str | Iterable[str],
+    told_command: Callable[[Sequence[str]], list[str]] | None,
     *,
     follow: bool,
 ) -> RecordOptions:
     from pathlib import Path
 
+    from clew.dataclass import replace
     from clew.recording.options.arguments import parse_output
     from clew.recording.options.record_options import parse_options
 
     # Without a name: the session has a folder of its own.
     path = Path() if output is None else parse_output(output)
-    return parse_options(path, mode=mode, budget=budget, include=include, exclude=exclude, follow=follow)
+    options = parse_options(path, mode=mode, budget=budget, include=include, exclude=exclude, follow=follow)
+    return replace(options, told_command=told_command)
 
 
 def diff(a: Trace | Text, b: Trace | Text, *, merge: bool = False) -> TraceDiff:

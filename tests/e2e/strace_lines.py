@@ -6,8 +6,9 @@ Runs on the machine that tests. Each kind of difference is named here, with its 
 from __future__ import annotations
 
 import re
+from collections.abc import Set
 
-__all__ = ["DIFFERENT", "VOLATILE", "WRITTEN_OTHERWISE", "Call", "read"]
+__all__ = ["DIFFERENT", "UNEQUAL", "VOLATILE", "WRITTEN_OTHERWISE", "Call", "read", "read_both"]
 
 Call = tuple[str, str, str]
 """Name, arguments and result, as far as two runs have the same."""
@@ -18,6 +19,9 @@ DIFFERENT = {
     "rt_sigreturn": "strace tells the mask, and what the register has afterwards",
 }
 """Whose arguments are not compared, and why."""
+
+UNEQUAL = ("rt_sigreturn",)
+"""Calls whose results are not compared either."""
 
 VOLATILE = {
     r"gettimeofday|clock_gettime|getrusage|wait4|clock_adjtime|adjtimex|getitimer|timer(fd)?_gettime|clock_getres": (
@@ -56,13 +60,29 @@ WRITTEN_OTHERWISE = [
         r"\1B\2",
         "of the later ones only addresses are told",
     ),
+    (r"prctl", r'(PR_SET_NAME, "[^"]{15}")\.\.\.', r"\1", "strace does not look whether the longest name ends there"),
+    (
+        r"io_uring_setup",
+        r"(\|(IORING_FEAT_(REG_REG_RING|RECVSEND_BUNDLE|MIN_TIMEOUT|RW_ATTR|NO_IOWAIT)|0x[0-9a-f]+))+(?=,)",
+        "",
+        "strace is too old for the newer names",
+    ),
     (r"timer_create", r"\[\d+\]", "[N]", "the number is the kernel's choice"),
 ]
 """By names of calls: what both write otherwise, what stands for it, and why."""
 
 
-def read(text: str) -> list[list[Call]]:
-    """The calls of each thread, threads in the order of their first call, of strace -f -ttt -T's lines or clew's."""
+def read_both(theirs: str, ours: str) -> tuple[list[list[Call]], list[list[Call]]]:
+    """As `read`, of two runs: a number that is a thread in one of them is told as that in both."""
+    numbers = {line.split(maxsplit=1)[0] for line in (*theirs.splitlines(), *ours.splitlines())}
+    return read(theirs, numbers), read(ours, numbers)
+
+
+def read(text: str, others: Set[str] = frozenset()) -> list[list[Call]]:
+    """The calls of each thread, threads in the order of their first call, of strace -f -ttt -T's lines or clew's.
+
+    Numbers of its threads, and `others`, are all told as one.
+    """
     threads: dict[str, list[str]] = {}
     pending: dict[str, str] = {}
     for line in text.splitlines():
@@ -79,10 +99,14 @@ def read(text: str) -> list[list[Call]]:
             # strace leaves the blank out behind a comma.
             begun = pending.pop(tid)
             call = f"{begun} {resumed[1].lstrip()}" if begun.endswith(",") else begun + resumed[1]
-        threads.setdefault(tid, []).append(call)
+        own = threads.setdefault(tid, [])
+        # Who is traced is interrupted by what it ignores, too: its call goes on, and is told again.
+        if own and " = ? ERESTARTSYS" in own[-1] and own[-1].split("(")[0] == call.split("(")[0]:
+            own.pop()
+        own.append(call)
     for tid in pending:
         threads.setdefault(tid, []).append(pending[tid] + " = ?")
-    numbers = re.compile(r"\b(" + "|".join(threads) + r")\b")
+    numbers = re.compile(r"\b(" + "|".join(sorted(others | threads.keys())) + r")\b")
     told = [[split(numbers.sub("PID", call)) for call in calls] for calls in threads.values()]
     # What a signal's end leaves open is told by strace alone.
     for calls in told:

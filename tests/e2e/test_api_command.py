@@ -14,11 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.e2e import runs
-from tests.e2e.strace_lines import read
+from tests.e2e.strace_lines import UNEQUAL, read, read_both
 from tests.programs.build import SOURCES, build_plain
-
-UNEQUAL = ("rt_sigreturn",)
-"""Calls whose results are not compared either."""
 
 COMMANDS = {
     "ls": ["ls", "-l", "/usr"],
@@ -58,7 +55,7 @@ def test_the_same_calls_as_strace_has(name: str, tmp_path: Path) -> None:
     known = subprocess.run(command, env=runs.environment(), capture_output=True, check=False, timeout=120)
     found = run_clew(words, path=tmp_path / "clew")
     assert (found.returncode, found.stdout, found.stderr) == (known.returncode, known.stdout, known.stderr)
-    expected, told = (read((tmp_path / which).read_text()) for which in ("strace", "clew"))
+    expected, told = read_both(*((tmp_path / which).read_text() for which in ("strace", "clew")))
     # It began the program.
     assert expected[0].pop(0)[0] == "execve"
     if words[0] == sys.executable:
@@ -102,6 +99,81 @@ def test_calls_are_chosen_and_counted(tmp_path: Path) -> None:
     by_name = {line.split()[-1]: line.split() for line in counts[1:]}
     assert int(by_name["openat"][1]) == sum(one["name"] == "openat" for one in objects)
     assert int(by_name["total"][1]) == len(objects)
+
+
+def test_what_nobody_describes_is_told_raw_and_counted(tmp_path: Path) -> None:
+    words = [str(build_plain(SOURCES / "api" / "unknown_calls.c", "-O1"))]
+    counted = b"5 calls without a description, arguments raw: syscall_0x190 (3), create_module (1), syscall_0x1ff (1)\n"
+    for options in ((), ("--json",), ("-c",), ("-c", "--trace", str(tmp_path / "it.clew"))):
+        done = run_clew(words, *options, path=tmp_path / "told")
+        assert done.returncode == 0
+        assert done.stderr.endswith(counted)
+        text = (tmp_path / "told").read_text()
+        if not options:
+            line = "syscall_0x190(0x1, 0x2, 0x3, 0x4, 0x5, 0x6) = -1 ENOSYS (Function not implemented)"
+            assert text.count(line) == 3
+            assert "syscall_0x1ff(0x7, " in text and "create_module(0x" in text
+        elif "--json" in options:
+            objects = [json.loads(line) for line in text.splitlines()]
+            raw = Counter(one["name"] for one in objects if not one["described"])
+            assert raw == {"syscall_0x190": 3, "syscall_0x1ff": 1, "create_module": 1}
+        else:
+            by_name = {line.split()[-1]: line.split() for line in text.splitlines()[1:]}
+            assert by_name["syscall_0x190"][1:3] == ["3", "3"]
+
+
+NEWER = [
+    "landlock_create_ruleset({handled_access_fs=LANDLOCK_ACCESS_FS_READ_FILE|LANDLOCK_ACCESS_FS_IOCTL_DEV, "
+    "handled_access_net=LANDLOCK_ACCESS_NET_CONNECT_TCP, scoped=LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET}, 24, 0x80000000)",
+    "landlock_add_rule(-1, LANDLOCK_RULE_NET_PORT, {allowed_access=LANDLOCK_ACCESS_NET_BIND_TCP, port=8080}, 0)",
+    "landlock_add_rule(-1, LANDLOCK_RULE_PATH_BENEATH, {allowed_access=LANDLOCK_ACCESS_FS_READ_DIR, parent_fd=-1}, 0)",
+    "cachestat(-1, {off=0, len=4096}, ADDRESS, 0)",
+    'setxattrat(-1, "/nothing", 0, "user.one", {value="the value", size=9, flags=XATTR_CREATE}, 16)',
+    'file_setattr(-1, "/nothing", {fa_xflags=0x20, fa_extsize=1, fa_nextents=2, fa_projid=3, fa_cowextsize=4}, 24, 0)',
+    "bpf(BPF_MAP_CREATE, {map_type=BPF_MAP_TYPE_HASH, key_size=4, value_size=8, max_entries=16, map_flags=0, "
+    'inner_map_fd=0, map_name="the_map"}, 44)',
+    "ptrace(PTRACE_PEEKSIGINFO, -1, {off=7, flags=0x1, nr=3}, ADDRESS)",
+    "ptrace(PTRACE_SETOPTIONS, -1, NULL, PTRACE_O_TRACESYSGOOD|PTRACE_O_EXITKILL)",
+    'quotactl(USRQUOTA|Q_SETQUOTA, "/dev/nothing", 5, {dqb_bhardlimit=1, dqb_bsoftlimit=2, dqb_curspace=3, '
+    "dqb_ihardlimit=4, dqb_isoftlimit=5, dqb_curinodes=6})",
+    "keyctl(KEYCTL_UPDATE, KEY_SPEC_SESSION_KEYRING, [redacted], 11)",
+    'keyctl(KEYCTL_SEARCH, KEY_SPEC_SESSION_KEYRING, "user", "no such key", 0x0)',
+    "msgget(IPC_PRIVATE, 0600)",
+    "shmget(IPC_PRIVATE, 4096, 0600)",
+    "semget(IPC_PRIVATE, 2, 0600)",
+    "msgctl(ID, IPC_STAT, {msg_perm={uid=UID, gid=GID, mode=0600}, msg_qnum=0, msg_qbytes=N, msg_lspid=0, "
+    "msg_lrpid=0, ...})",
+    "msgctl(ID, IPC_RMID, NULL)",
+    "shmctl(ID, IPC_STAT, {shm_perm={uid=UID, gid=GID, mode=0600}, shm_segsz=4096, shm_cpid=N, shm_lpid=0, "
+    "shm_nattch=0, ...})",
+    "shmctl(ID, IPC_RMID, NULL)",
+    "semctl(ID, 1, SETVAL, 0x3)",
+    "semctl(ID, 0, IPC_STAT, {sem_perm={uid=UID, gid=GID, mode=0600}, sem_nsems=2, ...})",
+    "semctl(ID, 0, IPC_RMID, NULL)",
+]
+"""What the program says, call by call, whatever the kernel says of it."""
+
+
+def test_arguments_by_a_command_and_newer_structures_are_told(tmp_path: Path) -> None:
+    run_clew([str(build_plain(SOURCES / "api" / "newer_calls.c", "-O1"))], path=tmp_path / "told")
+    lines = [re.sub(r"^\d+ [\d.]+ | = .*", "", line) for line in (tmp_path / "told").read_text().splitlines()]
+    first = next(index for index, line in enumerate(lines) if line.startswith("landlock_create_ruleset"))
+    told = lines[first : first + len(NEWER)]
+    replaced = [
+        (r"0x[0-9a-f]{9,}", "ADDRESS"),
+        (r"(?<=(msg|shm|sem)ctl\()\d+", "ID"),
+        (r"_(qbytes|cpid)=\d+", r"_\1=N"),
+    ]
+    replaced += [(f"uid={os.getuid()}", "uid=UID"), (f"gid={os.getgid()}", "gid=GID")]
+    for pattern, word in replaced:
+        told = [re.sub(pattern, word, line) for line in told]
+    assert told == NEWER
+
+
+def test_secrets_of_single_commands_are_told_where_they_are_asked_for(tmp_path: Path) -> None:
+    program = build_plain(SOURCES / "api" / "newer_calls.c", "-O1")
+    run_clew([str(program)], "--secrets", "--filter", "crypto", path=tmp_path / "told")
+    assert 'keyctl(KEYCTL_UPDATE, KEY_SPEC_SESSION_KEYRING, "the new key", 11)' in (tmp_path / "told").read_text()
 
 
 def test_a_description_of_ones_own_counts(tmp_path: Path) -> None:
@@ -148,6 +220,14 @@ def test_a_process_that_runs_is_looked_at_and_left(tmp_path: Path) -> None:
             assert "TracerPid:\t0" in status
         finally:
             process.kill()
+
+
+def test_the_program_has_the_environment_that_clew_was_given(tmp_path: Path) -> None:
+    """Python adds to its own (LC_CTYPE, without a locale), and so does clew for libraries that it uses."""
+    words = [sys.executable, "-m", "clew", "api", "-o", str(tmp_path / "out"), "--", shutil.which("env") or "env"]
+    environ = {"PYTHONPATH": str(runs.ROOT / "src"), "EMPTY": "", "ONE": "1"}
+    done = subprocess.run(words, env=environ, capture_output=True, check=True, timeout=60)
+    assert sorted(done.stdout.decode().splitlines()) == sorted(f"{name}={value}" for name, value in environ.items())
 
 
 def test_what_ends_by_a_signal_is_told_as_shells_do(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import random
 import struct
 from collections.abc import Callable
 
-from clew.capture.form import Form, Instruction, check_form
+from clew.capture.form import Form, Instruction, check_form, count_operands
 from clew.capture.types import SIZES, is_float
 from clew.dataclass import replace
 from clew.protocol._constants import (
@@ -18,7 +18,7 @@ from clew.protocol._constants import (
     CaptureType,
 )
 
-__all__ = ["TURN_REGISTER", "make_form", "make_returned"]
+__all__ = ["TURN_REGISTER", "make_condition", "make_form", "make_returned"]
 
 _Op, _T = CaptureOperation, CaptureType
 TURN_REGISTER = 7
@@ -27,6 +27,7 @@ _POINTERS = (6, 2, 4)
 _NUMBERS = (_T.I32, _T.U32, _T.I64, _T.U64, _T.F32, _T.F64)
 _INTEGERS = _NUMBERS[:4]
 _DATA = b"needle\0at end x"
+_PATTERNS = b"*e[a-z]?*[!/]*/dev/*l*[]"
 _CORNERS = (0, 1, 2, 7, 0x7F, 0x80, 0xFF, 0x7FFF_FFFF, 0x8000_0000, 0xFFFF_FFFF, 1 << 63, (1 << 63) - 1, (1 << 64) - 1)
 
 
@@ -137,6 +138,49 @@ class _Maker:
 
     def equality(self) -> int:
         return self.add(_Op.TEXT_EQUAL, _T.TEXT, self.pick(_T.TEXT), self.pick(_T.TEXT))
+
+    def match(self) -> int:
+        return self.add(_Op.TEXT_MATCH, _T.TEXT, self.pick(_T.TEXT), self.pattern())
+
+    def pattern(self) -> int:
+        start = self.dice.randrange(len(_DATA), len(_DATA) + len(_PATTERNS))
+        size = self.dice.randrange(len(_DATA) + len(_PATTERNS) - start + 1)
+        return self.add(_Op.LITERAL, _T.TEXT, immediate=start | size << 32)
+
+    def path(self) -> int:
+        descriptor = self.add(_Op.CONSTANT, _T.I32, immediate=self.dice.choice([0, 1, 2, 99, 0xFFFFFFFF]))
+        return self.add(_Op.DESCRIPTOR_PATH, _T.TEXT, descriptor, immediate=self.dice.choice([1, 5, 300]))
+
+
+def make_condition(dice: random.Random, n_operations: int) -> Form:
+    """A form of a condition that only the dispatcher works out, without fields: of integers, texts and patterns."""
+    while True:
+        maker = _Maker(dice)
+        makers = [
+            maker.source,
+            maker.load,
+            maker.text,
+            maker.arithmetic,
+            maker.comparison,
+            maker.conversion,
+            maker.logic,
+        ]
+        makers += [maker.equality, maker.match, maker.match, maker.path]
+        while len(maker.made) < n_operations:
+            dice.choice(makers)()
+        answers = [number for number, one in enumerate(maker.made) if one.result == _T.I32]
+        form = Form(maker.made, [], dice.choice(answers[-4:]) if answers else None, _DATA + _PATTERNS)
+        check_form(form)
+        if form.condition is not None and not _has_floats(form, form.condition):
+            return form
+
+
+def _has_floats(form: Form, number: int) -> bool:
+    """Whether an operation is made of floating-point numbers, which the dispatcher has not."""
+    one = form.instructions[number]
+    sources = [one.a, one.b][: count_operands(one.operation)]
+    is_one = is_float(one.kind) or (one.operation == _Op.CONVERT and is_float(CaptureType(one.immediate)))
+    return is_one or any(_has_floats(form, source) for source in sources)
 
 
 def _keep(entry: Form, index: int) -> Instruction:

@@ -87,6 +87,7 @@ int main(void)
     set_action(SIGUSR1, on_user, 0);
     set_action(SIGSEGV, on_segv, 0);
     raise(SIGUSR1);
+    set_stack("none, as it is", NULL, 0, 0);
     set_stack("too small to be set", small, 2047, 0);
     set_stack("set", big, sizeof big, 0);
     set_action(SIGUSR1, on_user, SA_ONSTACK);

@@ -23,7 +23,7 @@ from clew.analysis.graph.graph import ProcessGraph
 from clew.analysis.graph.graph_tables import find_busiest_process
 from clew.analysis.trace import Trace
 from tests.e2e.live_recording import build_new_code
-from tests.e2e.runs import ROOT
+from tests.e2e.runs import ROOT, clew_command, run
 from tests.e2e.runs import record as record_whole
 from tests.web.graph_page import CANVAS, GraphPage
 from tests.web.recorded_page import RecordedPage, record, watch
@@ -49,6 +49,12 @@ _SQL: Final = (
 )
 
 
+_API: Final = (
+    "import ssl, sqlite3, socket; a, b = socket.socketpair(); a.send(b'x');"
+    " print(len(open('/etc/passwd').read()), b.recv(1))"
+)
+_API_KINDS: Final = ("file", "directory", "network", "memory", "process", "thread")
+
 _OTHER: Final = 3
 """The number of the trace that gzip's is compared with, of those that `_record` makes."""
 
@@ -58,13 +64,14 @@ class Shot:
     """A picture: its name, the trace, the words of the address, and a key that is pressed when all of it is there.
 
     `selects` adds to the words what is looked up in the trace: the hottest function, the hottest of those that call
-    some others, a block that jumps to many, or the function that differs the most from the other trace.
+    some others, a block that jumps to many, a call that another one made, or the function that differs the most from
+    the other trace.
     """
 
     name: str
     trace: str
     words: dict[str, object] = field(default_factory=dict)
-    selects: Literal["", "hottest", "connected", "dispatch", "compared"] = ""
+    selects: Literal["", "hottest", "connected", "dispatch", "call", "compared"] = ""
     theme: Literal["dark", "light"] = "dark"
     key: str = ""
 
@@ -84,6 +91,7 @@ SHOTS: Final = (
     Shot("sqlite3-selected", "sqlite3", {"layout": "force", "mode": "structure"}, selects="connected", theme="light"),
     Shot("sqlite3-dispatch", "sqlite3", {"view": "function"}, selects="dispatch"),
     Shot("sqlite3-replay", "sqlite3", {"mode": "recency"}),
+    Shot("python3-api", "python3-api", {"view": "calls", "calls": "tree"}, selects="call"),
     Shot("sqlite3-calls", "sqlite3", {"view": "calls"}),
     Shot("sqlite3-export", "sqlite3", {"view": "calls"}, key="e"),
     *(
@@ -146,7 +154,25 @@ def _record(work: Path) -> dict[str, Path]:
         done = record_whole(command, traces[name], "--mode", "full", stdin=text)
         if done.status != 0:
             raise RuntimeError(f"{name} could not be recorded: {done.stderr.decode(errors='replace')}")
+    traces["python3-api"] = work / "python3-api.clew"
+    options: list[str | Path] = [*(f"--filter={kind}" for kind in _API_KINDS), "--function", "libc*:dlopen"]
+    options += ["--trace", traces["python3-api"], "--mode", "full", "-o", work / "told"]
+    done = run(clew_command("api", *options, "--", "/usr/bin/python3", "-I", "-c", _API))
+    if done.status != 0:
+        raise RuntimeError(f"calls could not be recorded: {done.stderr.decode(errors='replace')}")
     return traces
+
+
+def _find_call(directory: Path) -> dict[str, object]:
+    """The words for a call within another one, halfway through: its number, and where its thread was."""
+    trace = Trace(directory)
+    process_id = find_busiest_process(trace)
+    calls = [row for row in trace.calls.to_pylist() if row["process_id"] == process_id]
+    calls.sort(key=lambda row: row["time_ns"])
+    inner = [index for index, row in enumerate(calls) if row["parent_call_id"] is not None]
+    chosen = inner[len(inner) // 2]
+    row = calls[chosen]
+    return {"process": process_id, "call": chosen, "at": f"{row['tid']}:{row['position']}"}
 
 
 def _take(browser: Browser, server: Server, shot: Shot, traces: dict[str, Path], folder: Path) -> list[str]:
@@ -159,6 +185,8 @@ def _take(browser: Browser, server: Server, shot: Shot, traces: dict[str, Path],
         words["select"] = f"f{_find_connected(traces[shot.trace])}"
     elif shot.selects == "dispatch":
         words["select"] = f"b{_find_dispatch(traces[shot.trace])}"
+    elif shot.selects == "call":
+        words |= _find_call(traces[shot.trace])
     if shot.name.endswith("-replay"):
         tid, last = _find_longest_path(traces[shot.trace])
         words["at"] = f"{tid}:{last // 2}"

@@ -27,8 +27,10 @@ _HERE: Final = Path(__file__).resolve().parent
 _SHAPES: Final = _HERE / "programs/shapes.c"
 _COMPARED: Final = _HERE / "programs/compared.c"
 _LOSSES: Final = _HERE / "programs/losses.c"
+_CALLS: Final = _HERE / "programs/calls.c"
 _THINNED: Final = "branches_random.static"
 _RECORDER: Final = tuple(ROOT / "src/clew" / part for part in ("process", "protocol", "recording", "store", "_runtime"))
+_API: Final = (*_RECORDER, *(ROOT / "src/clew" / part for part in ("api", "sessions", "capture")), _CALLS)
 _MAKER: Final = (
     *(_HERE / f"made_up_{name}.py" for name in ("program", "trace", "calls")),
     ROOT / "src/clew/store",
@@ -116,6 +118,23 @@ def _record_compared(mode: str, *arguments: str, flags: tuple[str, ...] = ()) ->
     return make
 
 
+def _record_calls(mode: str) -> Callable[[Path], None]:
+    """Calls of functions and of the system with their arguments, of a program with threads, files and a child."""
+
+    def make(trace: Path) -> None:
+        program = trace.with_name("calls")
+        subprocess.run(["gcc", "-O1", "-pthread", "-Wall", "-Wextra", "-Werror", "-o", program, _CALLS], check=True)
+        kinds = (word for kind in ("file", "process", "thread", "ipc", "memory") for word in ("--filter", kind))
+        functions = (word for name in ("fopen", "fclose", "fputs") for word in ("--function", f"libc*:{name}"))
+        told = trace.with_name("told")
+        command = clew_command("api", *kinds, *functions, "--trace", trace, "--mode", mode, "-o", told)
+        done = run([*command, "--", program, trace.parent])
+        if done.status != 0:
+            raise RuntimeError(f"calls could not be recorded: {done.stderr.decode(errors='replace')}")
+
+    return make
+
+
 def _compact_shapes(trace: Path) -> None:
     """The same as `shapes-full`, in a fraction of its room."""
     done = run(clew_command("compact", "-q", "-o", trace, find_trace("shapes-full")))
@@ -161,6 +180,8 @@ _MAKERS: Final[dict[str, tuple[Callable[[Path], None], tuple[Path, ...]]]] = {
     "compared-second": (_record_compared("full", "more"), (_COMPARED, *_RECORDER)),
     "compared-counts": (_record_compared("counts", "more"), (_COMPARED, *_RECORDER)),
     "compared-built": (_record_compared("full", flags=("-DSECOND",)), (_COMPARED, *_RECORDER)),
+    "api-full": (_record_calls("full"), _API),
+    "api-counts": (_record_calls("counts"), _API),
     "gzip": (_record_gzip, _RECORDER),
     "small": (_make_up(10_000, 4), _MAKER),
     "large": (_make_up(100_000, 4), _MAKER),

@@ -115,10 +115,10 @@ class Viewer:
         return self.page.get_by_role("region", name=f"{view} view".capitalize(), exact=True)
 
     def wait_for_counts(self) -> None:
-        """Until the table of functions has rows with numbers."""
-        self.rows.first.wait_for()
+        """Until the table of functions has rows with numbers; in the view of calls until entities are there instead."""
         self.page.wait_for_function(
-            "() => [...document.querySelectorAll('[role=listbox][aria-label=Functions] .count')]"
+            "() => document.querySelector('[role=listbox][aria-label=Entities]') ||"
+            " [...document.querySelectorAll('[role=listbox][aria-label=Functions] .count')]"
             ".some((one) => one.title !== '' && one.title !== '0')"
         )
 

@@ -12,6 +12,16 @@ pub const UNFETCHED: u32 = 1 << 30;
 /// Of so many handlers at a time it is known what they interrupted.
 pub const N_FRAMES: usize = 4;
 
+/// What was decided about a system call that has begun.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub struct CallDecision {
+    /// Bits of enum Injected.
+    pub injected: u32,
+    pub answer: u64,
+    pub delay_exit_ns: u64,
+}
+
 /// All zeros where nothing is captured, but for where the thread's ring is.
 #[repr(C, align(16))]
 #[derive(Default)]
@@ -54,6 +64,20 @@ pub struct Capture {
     /// a signal, is the same.
     pub begun_calls: [(u64, AppPc); N_FRAMES],
     pub next_begun: u64,
+    /// By the same numbers: the frame of the handler that came before the call was made, as long as that has not returned; 0: none. Where
+    /// it never does the call is none that is made again.
+    pub begun_frames: [u64; N_FRAMES],
+    /// By the same numbers: what was decided about them (dispatch/apart/injections.rs).
+    pub decisions: [CallDecision; N_FRAMES],
+    /// Not 0: the call that the thread is about to make is not made, and this is its result.
+    pub is_answered: u32,
+    pub answer: u64,
+    /// What is done to the call that begins, bits of enum Injected.
+    pub injected: u32,
+    /// Whose calls the thread's block has counted.
+    pub counting_tid: u32,
+    /// The thread executes nothing before that time, CLOCK_MONOTONIC; 0: it is not delayed.
+    pub delayed_until_ns: u64,
     /// Not 0: the thread has room for open calls.
     pub has_open_calls: u32,
     /// How many open calls found no room there; not 0: those that return to the place have it (`is_fetched`).

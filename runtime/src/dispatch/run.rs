@@ -18,7 +18,8 @@ use crate::cpu::dispatcher::{
 use crate::cpu::gate;
 use crate::decode::NoCode;
 use crate::dispatch::apart::{
-    breakpoints, captured_system_calls, captures, hold, probe_ends, probe_returns, transforms, unfollowed, written,
+    breakpoints, captured_system_calls, captures, hold, injections, probe_ends, probe_returns, transforms, unfollowed,
+    written,
 };
 use crate::dispatch::calls::rewind::{leave_syscall, rewind_call, rewind_syscall};
 use crate::dispatch::calls::{memory, results, syscalls};
@@ -125,7 +126,11 @@ pub fn take_call(context: &mut ThreadContext) -> Result<ExitId, u64> {
     let before = context.registers.overwritten();
     context.call.goes_on_at = context.gate.jump;
     let number = context.registers.call_number();
-    captured_system_calls::begin(context, number, next);
+    if captured_system_calls::begin(context, number, next) {
+        // It is made when the thread has waited.
+        rewind_syscall(context);
+        return Ok(ExitId::NONE);
+    }
     context.registers.pass_call(next);
     match syscalls::handle(context) {
         syscalls::Outcome::Done => {
@@ -254,6 +259,9 @@ pub fn wait_or_go_on(context: &mut ThreadContext, shared: Shared, link: ExitId) 
         release::release(context, release_reason::TRACED);
     }
     hold::carry_out(context, shared);
+    if injections::wait(context) {
+        return Next::Again;
+    }
     if unfollowed::go_on(context, shared, link) {
         return Next::AgainAlone;
     }

@@ -10,7 +10,7 @@ from typing import Final
 
 from clew.dataclass import dataclass
 
-__all__ = ["Prototype", "parse_prototype"]
+__all__ = ["Access", "Prototype", "parse_prototype"]
 
 _NAME: Final = re.compile(r"(\w+)\(")
 _POINTER_NAME: Final = re.compile(r"\((?P<stars>\*(?:[* ]|const\b|volatile\b)*)(?P<name>\w*)(?P<more>(?:\[\w*\])*)\)")
@@ -27,7 +27,20 @@ _NO_NAMES: Final = frozenset(
 _NO_TYPES: Final = frozenset({"const", "volatile", "struct", "union", "enum"})
 """Words that are no type without another one."""
 
+_ACCESS: Final = re.compile(r"(?P<way>read_only|write_only|read_write) (?P<index>\d+)(?: (?P<size>\d+))?")
+_WAYS: Final = {"read_only": "in", "write_only": "out", "read_write": "inout"}
+
 NO_RETURN: Final = "_Noreturn "
+
+
+@dataclass(frozen=True)
+class Access:
+    """What a function does with that to which argument `index` leads: `direction` is `in`, `out` or `inout`. Argument
+    `size_index` says how many elements there are, bytes if it is no type's; None: it is one, or ends by itself."""
+
+    index: int
+    direction: str
+    size_index: int | None = None
 
 
 @dataclass(frozen=True)
@@ -42,10 +55,13 @@ class Prototype:
     arguments: tuple[tuple[str, str], ...]
     result: str | None
     is_variadic: bool = False
+    accesses: tuple[Access, ...] = ()
 
 
 def parse_prototype(line: str) -> Prototype:
-    """The function in a line `RESULT NAME(TYPE NAME, ...)`. Raises ValueError for another line."""
+    """The function in a line `RESULT NAME(TYPE NAME, ...)`, behind which may be ` // write_only 2 3, read_only 1`: the
+    attributes of gcc's, with numbers from 1 on. Raises ValueError for another line."""
+    line, _, notes = line.partition(" // ")
     start = _NAME.search(line)
     if start is None:
         raise ValueError(f"{line!r} is no prototype")
@@ -59,7 +75,16 @@ def parse_prototype(line: str) -> Prototype:
     if not result:
         raise ValueError(f"{line!r} has no result")
     returned = None if head.startswith(NO_RETURN) else result
-    return Prototype(start[1], arguments, returned, is_variadic)
+    accesses = tuple(_access(note, len(arguments)) for note in notes.split(", ") if note)
+    return Prototype(start[1], arguments, returned, is_variadic, accesses)
+
+
+def _access(note: str, n_arguments: int) -> Access:
+    found = _ACCESS.fullmatch(note)
+    numbers = [] if found is None else [int(one) - 1 for one in (found["index"], found["size"]) if one]
+    if found is None or not all(0 <= number < n_arguments for number in numbers):
+        raise ValueError(f"{note!r} says nothing of an argument")
+    return Access(numbers[0], _WAYS[found["way"]], numbers[1] if len(numbers) > 1 else None)
 
 
 def _closing(line: str, start: int) -> int:

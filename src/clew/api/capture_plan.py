@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from clew.api.argument_words import MAX_REGISTERS
 from clew.api.description import RESULT, Function, Member, Parameter, Struct
 from clew.api.descriptions import Descriptions
 from clew.api.pieces import Path
@@ -17,10 +18,7 @@ from clew.api.ring_entries import field_text, is_answered
 from clew.dataclass import dataclass
 from clew.protocol._constants import MAX_CAPTURE_TEXT
 
-__all__ = ["ENDED_ELEMENTS", "MAX_ARGUMENTS", "MAX_ROOT_ELEMENTS", "Words", "inner_pieces", "root_piece", "size_of"]
-
-MAX_ARGUMENTS: Final = 6
-"""Of a system call; of a function so many are looked at."""
+__all__ = ["ENDED_ELEMENTS", "MAX_ROOT_ELEMENTS", "Words", "inner_pieces", "root_piece", "size_of"]
 
 MAX_ROOT_ELEMENTS: Final = 64
 """Of an array that an argument leads to."""
@@ -48,20 +46,23 @@ class Words:
     """
 
     is_returned: bool
+    places: tuple[str | None, ...] = tuple(f"arg{index + 1}" for index in range(MAX_REGISTERS))
     fields: tuple[str, ...] = ()
 
     def argument(self, index: int) -> str:
-        """An argument."""
+        """An argument, which has a place."""
         if self.fields:
             field = self.fields[index]
             was = self.is_returned and not is_answered(field)
             return field_text(field, lambda word: f"entry({word})" if was else word)
-        return f"entry(arg{index + 1})" if self.is_returned else f"arg{index + 1}"
+        return f"entry({self.places[index]})" if self.is_returned else f"{self.places[index]}"
 
 
 def root_piece(parameter: Parameter, function: Function, descriptions: Descriptions, words: Words) -> str | None:
     """What takes that to which an argument leads; None: nobody knows how much it is, or it is known later."""
     own = words.argument(parameter.index)
+    if parameter.hidden is not None:
+        return None
     if parameter.raw_type in ("path", "string"):
         return f"str({own}, {MAX_CAPTURE_TEXT})"
     if parameter.is_ended:
@@ -110,12 +111,12 @@ def size_of(
 
 def _said(index: int | None, function: Function, words: Words) -> str | None:
     """The number that another parameter is, or leads to."""
-    if index is None or index >= MAX_ARGUMENTS:
+    if index is None or index >= len(words.places):
         return None
     if index == RESULT:
         return "retval" if words.is_returned else None
     says = next((one for one in function.arguments if one.index == index), None)
-    if says is None:
+    if says is None or words.places[index] is None:
         return None
     word = words.argument(index)
     return f"*(unsigned*){word}" if says.is_pointer else word
@@ -126,7 +127,7 @@ def inner_pieces(
 ) -> Iterator[tuple[Path, str]]:
     """What takes that to which addresses within the structures lead to which an argument does, and its path."""
     struct = descriptions.struct(parameter.struct)
-    if struct is None or struct.length is not None:
+    if struct is None or struct.length is not None or parameter.hidden is not None:
         return
     address = words.argument(parameter.index)
     walk = _Walk(descriptions)
@@ -171,6 +172,8 @@ class _Walk:
             place = _at(address, member.offset)
             own_path = path if struct.is_plain else (*path, member.name)
             inner = self._descriptions.struct(member.struct)
+            if member.hidden is not None:
+                continue
             if member.leads:
                 yield from self._led_to(struct, member, address, f"*(u64*)({place})", own_path, factor, depth)
             elif inner is not None and not member.is_many:

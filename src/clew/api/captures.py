@@ -8,22 +8,26 @@ what structures lead to, is read when it has returned.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import struct
+from collections.abc import Callable, Sequence
 from typing import Final
 
-from clew.api.capture_plan import ENDED_ELEMENTS, MAX_ARGUMENTS, Words, inner_pieces, root_piece
+from clew.api.argument_words import argument_words, result_word
+from clew.api.capture_plan import ENDED_ELEMENTS, Words, inner_pieces, root_piece
 from clew.api.description import RESULT, Function, Parameter
 from clew.api.descriptions import Descriptions
 from clew.api.pieces import Path, Pointed, Value
 from clew.api.ring_entries import is_answered, word_of
+from clew.api.values import signed, width_bits
+from clew.api.varargs import STRING_BYTES, FormatArguments, more_words
 from clew.api.variant_plan import variant_pieces
 from clew.dataclass import dataclass
 from clew.protocol._constants import MAX_CAPTURE_FIELDS, MAX_CAPTURE_TEXT, MAX_KEPT_VALUES
 
 __all__ = ["CallCapture", "capture_of"]
 
-_OF_CALLS: Final = ("retval", "began", "frame")
-"""The last expressions of what returns."""
+_OF_CALLS: Final = ("began", "frame")
+"""The last expressions of what returns, behind its result."""
 _MAX_INNER: Final = 12
 """How much is read at most of that to which the structures of a call lead; of an array up to a zero all there is."""
 
@@ -49,28 +53,63 @@ class CallCapture:
     function: Function
     expressions: tuple[str, ...]
     returns: bool
-    n_arguments: int
+    places: tuple[int | None, ...]
+    """The field of each argument; None: it is not taken."""
     taken: tuple[_Taken, ...]
     sizes: dict[int, int]
     """How many bytes an element has, by the index of the argument that leads to them."""
+    hidden: tuple[int, ...] = ()
+    """Indexes of arguments that lead to data which nobody wants."""
+    words: tuple[tuple[int, int | None], ...] = ()
+    """Where a format says what arguments there are, the fields of words and of what they lead to."""
+    numbers: tuple[int, ...] = ()
+    hide: Callable[[Function], Function] | None = None
+    """Hides what of those arguments is to be hidden."""
+    injected_field: int | None = None
+    """Which field says what was done to the call (enum Injected), if one does."""
+
+    def complete(
+        self, values: tuple[Value, ...], fields: Sequence[int | bytes | float | None]
+    ) -> tuple[Function, tuple[Value, ...]]:
+        """The function, and the values of its arguments, with those that its format asks for."""
+        if not self.words:
+            return self.function, values
+        texts = [None if at is None else fields[at] for _, at in self.words]
+        words = [
+            (_number(fields[at]), text if isinstance(text, bytes) else None)
+            for (at, _), text in zip(self.words, texts, strict=True)
+        ]
+        numbers = [_number(fields[at]) for at in self.numbers]
+        function, values = FormatArguments(words, numbers).complete(self.function, values)
+        return function if self.hide is None else self.hide(function), values
+
+    def injected_of(self, fields: Sequence[int | bytes | float | None]) -> int:
+        """What was done to the call, bits of enum Injected."""
+        return 0 if self.injected_field is None else _number(fields[self.injected_field]) or 0
 
     def values_of(
         self, fields: Sequence[int | bytes | float | None]
     ) -> tuple[tuple[Value, ...], int | None, int | None, int | None]:
         """The values of the arguments, the result, when it began, and where the stack was then, out of the fields in
         their order. Without a result it has not returned: then nothing is there that was to be taken behind it."""
-        registers = [_number(value) for value in fields[: self.n_arguments]]
+        registers = [None if at is None else _number(fields[at]) for at in self.places]
         values: list[Value] = list(registers)
-        told = fields[-len(_OF_CALLS) :] if self.returns else (None,) * len(_OF_CALLS)
+        told = fields[-1 - len(_OF_CALLS) :] if self.returns else (None,) * (1 + len(_OF_CALLS))
         result, began, frame = (_number(value) for value in told)
         has_failed = self.function.has_failed(result)
         found: dict[int, dict[tuple[bool, Path], bytes]] = {}
         for one in self.taken:
             data = fields[one.field]
             pieces = found.setdefault(one.index, {})
-            is_written = not one.is_answer or _is_written(self.function.arguments[one.index], result, has_failed)
+            parameter = self.function.arguments[one.index]
+            is_written = not one.is_answer or _is_written(parameter, self._signed(result), has_failed)
             if isinstance(data, bytes) and is_written and (data or one.is_sure):
                 pieces.setdefault((one.is_answer, one.path), data)
+        for index in self.hidden:
+            # Of data that is not taken it is told how much there is.
+            n_bytes = self._moved(self.function.arguments[index], registers, result)
+            if (address := registers[index]) is not None:
+                values[index] = Pointed(address, total=None if has_failed else n_bytes)
         for index, pieces in found.items():
             address = registers[index]
             if address is not None:
@@ -105,6 +144,21 @@ class CallCapture:
             total,
         )
 
+    def _signed(self, result: int | None) -> int | None:
+        """The result as a number that may be negative."""
+        described = self.function.result
+        bits = 64 if described is None else width_bits(described.c_type)
+        return None if result is None else signed(result, bits)
+
+    def _moved(self, parameter: Parameter, registers: Sequence[int | None], result: int | None) -> int | None:
+        """How many bytes an argument leads to, if an argument or the result is that number."""
+        index = parameter.size_index
+        if index is None or index >= len(registers):
+            return None
+        said = self._signed(result) if index == RESULT else registers[index]
+        is_number = index == RESULT or not self.function.arguments[index].is_pointer
+        return said if is_number and said is not None and 0 <= said < 1 << 63 else None
+
     def _is_cut(self, parameter: Parameter, data: bytes, registers: Sequence[int | None], result: int | None) -> bool:
         """Whether there is more than was taken."""
         size = self.sizes.get(parameter.index)
@@ -121,27 +175,42 @@ def _is_written(parameter: Parameter, result: int | None, has_failed: bool) -> b
     """Whether a call with that result has written to where an argument leads."""
     if parameter.written == "positive":
         return bool(result) and not has_failed
+    if parameter.size_index == RESULT and result is not None and result < 0:
+        return False
     return has_failed == (parameter.written == "failed")
 
 
 def _number(value: int | bytes | float | None) -> int | None:
+    if isinstance(value, float):
+        # As the register had it.
+        return int.from_bytes(struct.pack("<d", value), "little", signed=True)
     return value if isinstance(value, int) else None
 
 
-def capture_of(function: Function, descriptions: Descriptions) -> CallCapture:
-    """What is to be captured of the calls of a function."""
+def capture_of(
+    function: Function, descriptions: Descriptions, n_spare: int = 0, *, is_injected: bool = False
+) -> CallCapture:
+    """What is to be captured of the calls of a function, so that there is room for `n_spare` fields besides;
+    `is_injected`: and what is done to them."""
     returns = function.parameters is None or function.result is not None
-    n_arguments = MAX_ARGUMENTS if function.parameters is None else min(len(function.arguments), MAX_ARGUMENTS)
-    fields: tuple[str, ...] = ()
-    if function.opcode is not None:
-        fields = tuple(one.field for one in function.arguments if one.field is not None)
-        n_arguments = len(fields)
-    begun, returned = Words(False, fields), Words(True, fields)
-    words = returned if returns else begun
-    # What lies in one word is kept once.
-    n_kept = len({word_of(field) for field in fields if not is_answered(field)}) if fields else n_arguments
-    plan = _Plan(returns, [words.argument(index) for index in range(n_arguments)], n_kept)
-    arguments = [one for one in function.arguments if one.index < n_arguments]
+    operation_fields = tuple(one.field for one in function.arguments if one.field is not None)
+    places = operation_fields if function.opcode is not None else argument_words(function)
+    of_ring = operation_fields if function.opcode is not None else ()
+    words, numbers = more_words(function)
+    if any(one.index == function.format_index and one.hidden is not None for one in function.arguments):
+        # What is in a format is the program's data as well.
+        words, numbers = [], []
+    plan = _Plan(returns, MAX_CAPTURE_FIELDS - n_spare)
+    injected_field = plan.add_injected() if is_injected else None
+    begun, returned = Words(False, places, of_ring), Words(True, places, of_ring)
+    if of_ring:
+        own = returned if returns else begun
+        fields: list[int | None] = [plan.add_field(own.argument(index)) for index in range(len(of_ring))]
+        # What lies in one word is kept once.
+        plan.note_kept(len({word_of(field) for field in of_ring if not is_answered(field)}))
+    else:
+        fields = [None if place is None else plan.add_word(place) for place in places]
+    arguments = [one for one in function.arguments if one.index < len(places) and places[one.index] is not None]
     for parameter in arguments:
         if not parameter.is_pointer:
             continue
@@ -153,25 +222,39 @@ def capture_of(function: Function, descriptions: Descriptions) -> CallCapture:
         if is_both or _is_answer(parameter):
             plan.add_returned(parameter.index, (), late)
     # Cases of operations say what descriptors are, and nothing of memory.
-    for index, text, is_answer in () if fields else variant_pieces(function, descriptions):
+    for index, text, is_answer in () if of_ring else variant_pieces(function, descriptions):
         (plan.add_returned if is_answer else plan.add_begun)(index, (), text, is_sure=False)
     for parameter in arguments:
-        words = returned if _is_answer(parameter) else begun
+        own = returned if _is_answer(parameter) else begun
         most = ENDED_ELEMENTS if parameter.is_ended else _MAX_INNER
-        pieces = list(inner_pieces(parameter, function, descriptions, words))[:most]
+        pieces = list(inner_pieces(parameter, function, descriptions, own))[:most]
         later = list(inner_pieces(parameter, function, descriptions, returned))
         for (path, text), (_, late_text) in zip(pieces, later, strict=False):
             if _is_answer(parameter):
                 plan.add_returned(parameter.index, path, text)
             else:
                 plan.add_begun(parameter.index, path, text, late_text)
+    more = [plan.add_word(word) for word in words], [plan.add_word(number) for number in numbers]
+    texts = [plan.add_text(word) for word in words]
     sizes = {
-        one.index: struct.size
+        one.index: shape.size
         for one in arguments
-        if one.is_array and (struct := descriptions.struct(one.struct)) is not None
+        if one.is_array and (shape := descriptions.struct(one.struct)) is not None
     }
-    expressions = (*plan.expressions, *(_OF_CALLS if returns else ()))
-    return CallCapture(function, expressions, returns, n_arguments, tuple(plan.taken), sizes)
+    expressions = (*plan.expressions, *((result_word(function), *_OF_CALLS) if returns else ()))
+    return CallCapture(
+        function,
+        expressions,
+        returns,
+        tuple(fields),
+        tuple(plan.taken),
+        sizes,
+        tuple(one.index for one in arguments if one.hidden == "data"),
+        tuple(zip(more[0], texts, strict=True)),
+        tuple(more[1]),
+        descriptions.hidden,
+        injected_field,
+    )
 
 
 def _is_answer(parameter: Parameter) -> bool:
@@ -181,11 +264,44 @@ def _is_answer(parameter: Parameter) -> bool:
 class _Plan:
     """The expressions so far, and what each of them takes."""
 
-    def __init__(self, returns: bool, arguments: list[str], n_kept: int) -> None:
-        self._returns = returns
-        self.expressions = arguments
+    def __init__(self, returns: bool, n_fields: int) -> None:
+        self._returns, self._n_fields = returns, n_fields
+        self.expressions: list[str] = []
         self.taken: list[_Taken] = []
-        self._n_kept = n_kept
+        self._n_kept = 0
+
+    def add_word(self, place: str) -> int:
+        """Take what is at a place when the call begins; the field that has it."""
+        self._n_kept += 1
+        self.expressions.append(f"entry({place})" if self._returns else place)
+        return len(self.expressions) - 1
+
+    def add_text(self, place: str) -> int | None:
+        """Take the string to which a word leads, if there is room; the field that has it."""
+        if not self._has_room:
+            return None
+        word = f"entry({place})" if self._returns else place
+        self.expressions.append(f"str({word}, {STRING_BYTES})")
+        return len(self.expressions) - 1
+
+    @property
+    def _has_room(self) -> bool:
+        return len(self.expressions) < self._n_fields - 1 - len(_OF_CALLS)
+
+    def add_injected(self) -> int:
+        """Take what is done to the call; which field that is."""
+        self._n_kept += 1
+        self.expressions.append("entry(injected)" if self._returns else "injected")
+        return len(self.expressions) - 1
+
+    def add_field(self, expression: str) -> int:
+        """Take a field of an operation of io_uring; which field of the capture that is."""
+        self.expressions.append(expression)
+        return len(self.expressions) - 1
+
+    def note_kept(self, n: int) -> None:
+        """So many words more are kept until the call returns."""
+        self._n_kept += n
 
     def add_begun(
         self, index: int, path: Path, text: str | None, late: str | None = None, *, is_sure: bool = True
@@ -205,6 +321,6 @@ class _Plan:
             self._add(index, path, text, is_answer=True, is_sure=is_sure)
 
     def _add(self, index: int, path: Path, text: str, *, is_answer: bool, is_sure: bool) -> None:
-        if len(self.expressions) < MAX_CAPTURE_FIELDS - len(_OF_CALLS):
+        if self._has_room:
             self.taken.append(_Taken(index, len(self.expressions), path, is_answer, is_sure))
             self.expressions.append(text)

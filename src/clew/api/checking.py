@@ -139,6 +139,8 @@ def _function(path: str, function: object, tables: Tables, structs: frozenset[st
     for place, parameter in items_of(path, function, "Parameters"):
         yield from _references(place, parameter, by_index, known, tables, structs)
     yield from _effects(path, function, by_index, known, tables)
+    if isinstance(function.get("Varargs"), dict):
+        yield from _varargs(f"{path}.Varargs", function["Varargs"], by_index)
     if isinstance(function.get("Variants"), dict):
         yield from _variants(f"{path}.Variants", function["Variants"], by_index, known, tables, structs)
 
@@ -240,6 +242,14 @@ def _references(
     condition = parameter.get("Conditional")
     if isinstance(condition, dict):
         yield from _condition(f"{path}.Conditional", condition, by_index, known, tables)
+
+
+def _varargs(path: str, varargs: dict[str, Any], by_index: dict[int, Any]) -> Found:
+    yield from check_object(path, varargs, shapes.VARARGS)
+    index = number_of(varargs.get("Format"))
+    parameter = by_index.get(-1 if index is None else index)
+    if index is not None and not (isinstance(parameter, dict) and parameter.get("RawType") == "string"):
+        yield f"{path}.Format", f"argument {index} is no string"
 
 
 def _variants(

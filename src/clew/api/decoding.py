@@ -23,6 +23,8 @@ MAX_DEPTH: Final = 8
 """Of structures within structures."""
 
 _ADDRESS_BYTES: Final = 8
+_MAY_BE_EMPTY: Final = frozenset({"buffer", "path", "string"})
+"""Raw types of which no bytes are something: others were not read then."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +150,7 @@ class _Decoder:
 
     def _led_to(self, struct: Struct, member: Member, address: int, data: bytes, path: Path, depth: int) -> Item:
         piece = self._inner.get(path)
-        if piece is None or not address or not (piece or member.raw_type == "buffer" or member.is_array):
+        if piece is None or not address or not (piece or member.raw_type in _MAY_BE_EMPTY or member.is_array):
             return Address(address)
         inner = self._descriptions.struct(member.struct)
         length = number_of(struct, member.size_name, data)

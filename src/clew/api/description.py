@@ -15,6 +15,7 @@ __all__ = [
     "EFFECTS",
     "ERROR_CONVENTIONS",
     "FILTERS",
+    "HIDDEN",
     "INLINE",
     "MAX_ARGUMENTS",
     "MAX_ERRNO",
@@ -63,7 +64,7 @@ MAX_STRUCT_BYTES: Final = 4096
 RAW_TYPES: Final = (
     *("int", "uint", "long", "ulong", "hex", "pointer", "fd", "path", "string", "buffer", "size", "offset", "mode"),
     *("pid", "tid", "uid", "gid", "signal", "clock", "flags", "enum", "timespec", "sockaddr", "struct"),
-    *("sigset", "bits", "device", "address4", "limit", "request", "wait_status"),
+    *("sigset", "bits", "device", "address4", "limit", "request", "wait_status", "float", "raw"),
 )
 POINTERS: Final = frozenset({"pointer", "path", "string", "buffer", "timespec", "sockaddr", "struct", "sigset", "bits"})
 """Those of RAW_TYPES that are addresses of something."""
@@ -71,9 +72,12 @@ POINTERS: Final = frozenset({"pointer", "path", "string", "buffer", "timespec", 
 INLINE: Final = POINTERS - {"pointer"}
 """Those of POINTERS that a structure can also have in itself, instead of an address."""
 
+HIDDEN: Final = ("secret", "data")
+"""Why something is not told: it is a secret, or it is data and nobody wants any."""
+
 DIRECTIONS: Final = ("in", "out", "inout")
-SHARED: Final = ("Files", "Directory", "Memory")
-"""What of a process its child may share."""
+SHARED: Final = ("Files", "Directory", "Memory", "Thread")
+"""What of a process its child may share; a thread is one of its own."""
 
 WRITTEN: Final = ("failed", "positive")
 SIDES: Final = ("in", "out", "change")
@@ -83,7 +87,7 @@ EFFECTS: Final = (
     *("LinkReference", "UseReference", "DestroyReference", "ModifyReference", "TakeReference"),
     *("PassReferences", "ReceiveReferences"),
     *("UseEntity", "RemoveEntity", "RenameEntity", "ExchangeEntities", "LinkEntity", "GiveAddress", "SetDirectory"),
-    *("StartTask", "EndProcess", "MapMemory", "UseMemory", "UnmapMemory"),
+    *("StartTask", "EndProcess", "EndThread", "MapMemory", "UseMemory", "UnmapMemory"),
 )
 TABLE_KINDS: Final = ("flags", "enum")
 
@@ -133,7 +137,8 @@ class Parameter:
     is 0) tell how many, an array. `total_index` is that of the parameter that says how many bytes were moved, of all
     that the structures lead to. `coded_index` is that of an argument that has how many bytes it leads to in its bits 16
     to 29. `behind`: what it leads to afterwards is told behind the result, under that name, which may be empty.
-    `written`: it is written to only where the call fails (failed), or gives a number above 0 (positive). `field`: of an
+    `written`: it is written to only where the call fails (failed), or gives a number above 0 (positive). `hidden` is
+    one of HIDDEN where it is not told, nor taken. `field`: of an
     operation of io_uring, which field of its entry it is. `is_named`: told as NAME=VALUE, where it is not 0.
     """
 
@@ -157,6 +162,7 @@ class Parameter:
     coded_index: int | None = None
     behind: str | None = None
     written: str | None = None
+    hidden: str | None = None
     field: str | None = None
     is_named: bool = False
 
@@ -191,7 +197,7 @@ class Member:
     what `is_many` as many are in it as it has room for. It is there only if all `conditions` hold. `is_detail`: only
     told where all is wanted. `side` is where it is told of what is told twice: as an argument (in), or behind the
     result (out); change: before and behind, where it changes. `total_name`: the member that says how many bytes were
-    moved, of all that it leads to.
+    moved, of all that it leads to. `hidden` is one of HIDDEN where it is not told, nor what it leads to taken.
     """
 
     name: str
@@ -210,6 +216,7 @@ class Member:
     is_detail: bool = False
     side: str | None = None
     total_name: str | None = None
+    hidden: str | None = None
 
     @property
     def is_array(self) -> bool:
@@ -242,7 +249,8 @@ class Effect:
 
     `role` is what is told of it. `at`: for each of the parameters that of the directory its path begins at, or None.
     `size_index`: which parameter says how many bytes are moved. Of a new thing `entity_kind` is what it is, `parent`
-    which parameter stands for what it belongs to; `is_each`: each reference of an array stands for one of its own.
+    which parameter stands for what it belongs to; `is_each`: each reference of an array stands for one of its own;
+    `is_within`: what a call within this one made last is it, if there is one.
     `close_on_exec`: whether a descriptor does not stay when a program is executed, or by which flags. Nothing happens
     without `conditional`, nor with `unless`. `shares`: what of a process its child has, not a copy of it. `lost`: with
     which flags some of what came was left out.
@@ -261,6 +269,7 @@ class Effect:
     unless: Condition | None = None
     shares: tuple[tuple[str, bool | Condition], ...] = ()
     lost: Condition | None = None
+    is_within: bool = False
 
 
 @dataclass(frozen=True)
@@ -294,7 +303,8 @@ class Function:
 
     `parameters` are in the order of their indexes, the result last; None: nobody knows them. `since` is the version
     of the kernel or library that has it first. `unreturned` is the result of a call that does not return since the
-    process executes another program.
+    process executes another program. `format_index`: the argument that is the format of a printf, which says what
+    arguments are behind those that are named.
     """
 
     name: str
@@ -307,6 +317,7 @@ class Function:
     variants: Variants | None = None
     effects: tuple[Effect, ...] = ()
     unreturned: int | None = None
+    format_index: int | None = None
     opcode: int | None = None
 
     def has_failed(self, result: int | None) -> bool:

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
 
 from clew.api.description import RESULT, Case, Description, Flag, FlagTable, Function, Parameter, Struct, Variants
 from clew.dataclass import replace
+
+if TYPE_CHECKING:
+    from clew.api.redaction import Redaction
 
 __all__ = ["Descriptions"]
 
@@ -18,9 +22,8 @@ __all__ = ["Descriptions"]
 class Descriptions:
     """What description files say, later ones over earlier ones.
 
-    `system_calls`: by number. `ring_operations`, of io_uring: by opcode.
-    `functions`: by the library's pattern and the function's name. `flag_tables` and
-    `structs`: by name.
+    `system_calls`: by number. `ring_operations`, of io_uring: by opcode. `functions`: by the library's pattern and the
+    function's name. `flag_tables` and `structs`: by name. `redaction`: what of calls is not to be told.
     """
 
     def __init__(self) -> None:
@@ -30,6 +33,7 @@ class Descriptions:
         self._prefixes: dict[str, str] = {}
         self.flag_tables: dict[str, FlagTable] = {}
         self.structs: dict[str, Struct] = {}
+        self.redaction: Redaction | None = None
         self._cases: dict[int, tuple[Variants, dict[int, Case]]] = {}
         """By the identity of variants: these, and their cases by the numbers that choose them, maybe hundreds."""
 
@@ -59,6 +63,32 @@ class Descriptions:
                 self.functions.pop((library.name, function.name), None)
                 self.functions[library.name, function.name] = function
 
+    def add_table(self, table: FlagTable) -> None:
+        """Put a table over that of its name."""
+        self.flag_tables[table.name] = table
+
+    def add_struct(self, struct: Struct) -> None:
+        """Put a structure over that of its name."""
+        self.structs[struct.name] = struct if self.redaction is None else self.redaction.struct(struct)
+
+    def redact(self, redaction: Redaction) -> None:
+        """Hide from now on what is to be hidden, of all that was added."""
+        self.redaction = redaction
+        if redaction.changes_descriptions:
+            self._cases.clear()
+            self.system_calls = {number: redaction.function(one) for number, one in self.system_calls.items()}
+            self.ring_operations = {code: redaction.function(one) for code, one in self.ring_operations.items()}
+            self.functions = {key: redaction.function(one) for key, one in self.functions.items()}
+            self.structs = {name: redaction.struct(one) for name, one in self.structs.items()}
+
+    def hidden(self, function: Function) -> Function:
+        """A function that is described somewhere else, as what was added is."""
+        return function if self.redaction is None else self.redaction.function(function)
+
+    def redacted(self, text: str) -> str:
+        """A name, without what is not to be told."""
+        return text if self.redaction is None else self.redaction.text(text)
+
     def flag_table(self, name: str | None) -> FlagTable | None:
         """The table of that name; None: there is none."""
         return None if name is None else self.flag_tables.get(name)
@@ -67,10 +97,16 @@ class Descriptions:
         """The structure of that name; None: there is none."""
         return None if name is None else self.structs.get(name)
 
-    def system_calls_of(self, filters: Collection[str] = ()) -> list[tuple[int, Function]]:
-        """All system calls, or those of some filters, by number."""
-        told = sorted(self.system_calls.items())
-        return [(number, function) for number, function in told if not filters or function.filter in filters]
+    def system_calls_of(self, filters: Collection[str] = (), n_numbers: int = 0) -> list[tuple[int, Function]]:
+        """All system calls, or those of some filters, by number. Numbers below `n_numbers` that nobody describes
+        are functions of which nothing is known."""
+        rest = (
+            (number, Function(f"syscall_{number:#x}", "Other", None, {"": number}, "negative_errno"))
+            for number in range(n_numbers)
+            if number not in self.system_calls
+        )
+        found = [one for one in (*self.system_calls.items(), *rest) if not filters or one[1].filter in filters]
+        return sorted(found, key=lambda one: one[0])
 
     def ring_operations_of(self, filters: Collection[str] = ()) -> list[tuple[int, Function]]:
         """All operations of io_uring, or those of some filters, by opcode."""
@@ -97,6 +133,10 @@ class Descriptions:
             if name.startswith(prefix) and fnmatchcase(library, pattern) and call is not None:
                 return replace(call, numbers={})
         return None
+
+    def find_anywhere(self, name: str) -> Function | None:
+        """The function `name` of whatever library has one, the one that was added last."""
+        return next((found for (_, own), found in reversed(self.functions.items()) if own == name), None)
 
     def with_values(self, function: Function, values: Sequence[int | None]) -> Function:
         """A function as it looks when it is called with `values`, by its variants and conditions.

@@ -11,12 +11,12 @@ import re
 from collections.abc import Mapping, Sequence, Set
 from typing import Final
 
-from clew.api.c_prototypes import Prototype
+from clew.api.c_prototypes import Access, Prototype
 from clew.api.c_types import BY_TYPE, ENTITIES, FILE_NAMES, count_of, plain_type, raw_type_of
-from clew.api.description import RESULT, Parameter
+from clew.api.description import RESULT, Function, Parameter
 from clew.api.values import width_bits
 
-__all__ = ["LibraryTypes", "describe_arguments", "describe_result"]
+__all__ = ["LibraryTypes", "describe_arguments", "describe_function", "describe_number", "describe_result"]
 
 _LENGTHS: Final = re.compile(r"\w*(len|length|size|bytes?|sz|cnt)|n|in_?l|num", re.IGNORECASE)
 _TIMES: Final = re.compile(r"n|nmemb|nitems|count", re.IGNORECASE)
@@ -42,7 +42,20 @@ _NUMBERS: Final = {
     "long long": ("long", 64),
     "unsigned long long": ("ulong", 64),
 }
-"""Raw types and bits of integers. What is not here is told by `hex`."""
+"""Raw types and bits of integers."""
+
+_FLOATS: Final = {"float": 32, "double": 64}
+
+_PLAIN_BY_NAME: Final = {"uid_t": "uid", "gid_t": "gid", "pid_t": "pid"}
+_PLAIN: Final = {
+    "int": "int",
+    "unsigned int": "uint",
+    "long": "long",
+    "unsigned long": "ulong",
+    "long long": "long",
+    "unsigned long long": "ulong",
+}
+"""Structures of clew's own files that are one number."""
 
 _FILLED: Final = frozenset({"buffer", "timespec", "sockaddr", "iovec", "struct"})
 """What a function may fill, if it is not constant."""
@@ -50,10 +63,19 @@ _FILLED: Final = frozenset({"buffer", "timespec", "sockaddr", "iovec", "struct"}
 
 class LibraryTypes:
     """What the names of a library's types stand for. `typedefs`: types by name, of structures and enumerations that
-    have no other name `struct`, `union` or `enum`. `opaque`: structures whose members no header tells."""
+    have no other name `struct`, `union` or `enum`. `opaque`: structures whose members no header tells. `structs`: names
+    of descriptions of structures, and `tables` of those of enumerations, by how they are called."""
 
-    def __init__(self, typedefs: Mapping[str, str], opaque: Set[str] = frozenset()) -> None:
+    def __init__(
+        self,
+        typedefs: Mapping[str, str],
+        opaque: Set[str] = frozenset(),
+        structs: Mapping[str, str] | None = None,
+        tables: Mapping[str, str] | None = None,
+    ) -> None:
         self._typedefs, self._opaque = typedefs, opaque
+        self._structs = {} if structs is None else structs
+        self._tables = {} if tables is None else tables
 
     def chain(self, c_type: str) -> list[str]:
         """A type and all that it stands for one after the other, up to one that is no typedef. Of a pointer it is left
@@ -92,6 +114,27 @@ class LibraryTypes:
         shown = words[0] if words[-1] in _RECORDS else plain_type(words[-1])
         return f"{'const ' if is_const else ''}{shown} *"
 
+    def struct(self, c_type: str) -> str | None:
+        """The description of a structure."""
+        names = (plain_type(one) for one in self.chain(c_type))
+        return next((self._structs[name] for name in names if name in self._structs), None)
+
+    def pointed_struct(self, c_type: str) -> str | None:
+        """The description of the structure that a pointer leads to."""
+        pointer = self.chain(c_type)[-1]
+        return self.struct(_target(pointer)) if _is_simple_pointer(pointer) else None
+
+    def table(self, c_type: str) -> str | None:
+        """The table of an enumeration."""
+        names = (plain_type(one).removeprefix("enum ") for one in self.chain(c_type))
+        return next((self._tables[name] for name in names if name in self._tables), None)
+
+    def plain_struct(self, c_type: str) -> str | None:
+        """What describes one number of a type, where arrays of those are told."""
+        chain = [plain_type(one) for one in self.chain(c_type)]
+        known = (_PLAIN_BY_NAME.get(one.lstrip("_")) for one in chain)
+        return next((one for one in known if one), _PLAIN.get(chain[-1]))
+
 
 def _is_simple_pointer(c_type: str) -> bool:
     return c_type.endswith("*") and "(" not in c_type
@@ -106,40 +149,91 @@ def _own_name(name: str) -> str:
     return name.lstrip("_") or name
 
 
+def describe_function(prototype: Prototype, types: LibraryTypes, filter_name: str = "Other") -> Function:
+    """A function by its declaration."""
+    parameters = describe_arguments(prototype, types)
+    if prototype.result is not None:
+        parameters.append(describe_result(prototype.result, types))
+    return Function(prototype.name, filter_name, tuple(parameters))
+
+
 def describe_arguments(prototype: Prototype, types: LibraryTypes) -> list[Parameter]:
     """The arguments of a function, by their indexes; those that have no name are `arg0`, `arg1` and so on."""
     arguments = [(c_type, _own_name(name) or f"arg{index}") for index, (c_type, name) in enumerate(prototype.arguments)]
-    told = [_pointer_or_number(c_type, name, types) for c_type, name in arguments]
     spelled = [(types.spelled(c_type), name) for c_type, name in arguments]
-    made = []
-    for index, (_, name) in enumerate(arguments):
-        shown, raw_type, kind, entity = told[index]
-        counts = {} if _is_of_elements(spelled, index) else _how_much(spelled, index, raw_type)
-        size, room = counts.get("Bytes"), None
-        is_constant = "const" in spelled[index][0].split()
-        if raw_type == "buffer" and size is None:
-            # Where it ends nobody says but itself, if it is text.
-            raw_type = "string" if spelled[index][0] == "const char *" else "pointer"
-        is_filled = raw_type in _FILLED and not is_constant
-        if is_filled and raw_type == "buffer" and size is not None and prototype.result == "ssize_t":
-            # It says how much there is.
-            size, room = RESULT, size
-        made.append(
-            Parameter(
-                index,
-                name,
-                shown,
-                raw_type,
-                kind,
-                entity,
-                direction="out" if is_filled else "in",
-                when="exit" if is_filled else "entry",
-                count=counts.get("Count"),
-                size_index=size,
-                room_index=room,
-            )
-        )
-    return made
+    accesses = {access.index: access for access in prototype.accesses}
+    return [
+        _described(arguments, spelled, index, accesses.get(index), types, gives_length=prototype.result == "ssize_t")
+        for index in range(len(arguments))
+    ]
+
+
+def _described(
+    arguments: Sequence[tuple[str, str]],
+    spelled: Sequence[tuple[str, str]],
+    index: int,
+    access: Access | None,
+    types: LibraryTypes,
+    *,
+    gives_length: bool,
+) -> Parameter:
+    """An argument; `gives_length`: the result is how much there is."""
+    c_type, name = arguments[index]
+    own = spelled[index][0]
+    shown, raw_type, kind, entity = _pointer_or_number(c_type, name, types)
+    struct = types.pointed_struct(c_type) if raw_type in ("pointer", "struct") else None
+    if struct is not None:
+        raw_type, kind, entity = "struct", "Info", None
+    counts = {} if _is_of_elements(spelled, index) else _how_much(spelled, index, raw_type)
+    if access is not None and types.is_pointer(c_type):
+        raw_type, struct, counts = _accessed(c_type, raw_type, struct, access, types, gives_length=gives_length)
+    size, room = counts.get("Bytes"), None
+    if raw_type == "buffer" and size is None:
+        # Where it ends nobody says but itself, if it is text.
+        raw_type = "string" if own == "const char *" else "pointer"
+    direction = "in"
+    if access is not None:
+        direction = access.direction
+    elif raw_type in _FILLED and "const" not in own.split():
+        direction = "out" if struct is None else "inout"
+    if direction == "out" and raw_type == "buffer" and size is not None and gives_length:
+        # It says how much there is.
+        size, room = RESULT, size
+    return Parameter(
+        index,
+        name,
+        shown,
+        raw_type,
+        kind,
+        entity,
+        flags=types.table(c_type) if raw_type == "enum" else None,
+        direction=direction,
+        when="entry" if direction == "in" else "exit",
+        count=counts.get("Count"),
+        size_index=size,
+        room_index=room,
+        struct=struct,
+        elements=counts.get("Elements"),
+    )
+
+
+def _accessed(
+    c_type: str, raw_type: str, struct: str | None, access: Access, types: LibraryTypes, *, gives_length: bool
+) -> tuple[str, str | None, dict[str, int]]:
+    """The raw type, the structure and how much an argument leads to, by the attribute of its function."""
+    target = _target(types.chain(c_type)[-1])
+    last, size = plain_type(types.chain(target)[-1]), access.size_index
+    if last == "char" and not (size is not None and (access.direction != "out" or gives_length)):
+        # Text ends by itself; where no more than so many bytes are written, too.
+        return "string", None, {}
+    if last in ("char", "void", *_BYTES):
+        return (raw_type, None, {}) if size is None else ("buffer", None, {"Bytes": size})
+    element = struct or types.plain_struct(target)
+    if element is None:
+        return raw_type, None, {}
+    if size is not None:
+        return "struct", element, {"Count": size}
+    return "struct", element, {} if struct is not None else {"Elements": 1}
 
 
 def describe_result(c_type: str, types: LibraryTypes) -> Parameter:
@@ -147,7 +241,8 @@ def describe_result(c_type: str, types: LibraryTypes) -> Parameter:
     shown, raw_type, kind, entity = _pointer_or_number(c_type, "result", types)
     if raw_type == "buffer":
         raw_type = "string" if types.spelled(c_type) in ("char *", "const char *") else "pointer"
-    return Parameter(RESULT, "result", shown, raw_type, kind, entity, direction="out", when="exit")
+    table = types.table(c_type) if raw_type == "enum" else None
+    return Parameter(RESULT, "result", shown, raw_type, kind, entity, table, direction="out", when="exit")
 
 
 def _is_of_elements(arguments: Sequence[tuple[str, str]], index: int) -> bool:
@@ -174,7 +269,7 @@ def _pointer_or_number(c_type: str, name: str, types: LibraryTypes) -> tuple[str
     """The type as it is told, the raw type, the kind of parameter, and the kind of thing it stands for."""
     if types.is_pointer(c_type):
         return _pointer(c_type, name, types)
-    shown, raw_type = _number(c_type, name, types)
+    shown, raw_type = describe_number(c_type, name, types)
     return (shown, raw_type, *ENTITIES.get(raw_type, ("Info", None)))
 
 
@@ -195,11 +290,14 @@ def _pointer(c_type: str, name: str, types: LibraryTypes) -> tuple[str, str, str
     return (c_type, raw_type, *ENTITIES.get(raw_type, ("Info", None)))
 
 
-def _number(c_type: str, name: str, types: LibraryTypes) -> tuple[str, str]:
+def describe_number(c_type: str, name: str, types: LibraryTypes) -> tuple[str, str]:
+    """The type of a number as it is told, and its raw type."""
     chain = [plain_type(one) for one in types.chain(c_type)]
     last = "enum" if chain[-1].startswith("enum ") else chain[-1]
+    if last in _FLOATS:
+        return (c_type if width_bits(c_type) == _FLOATS[last] else last), "float"
     if last not in _NUMBERS:
-        return c_type, "hex"
+        return (c_type, "hex") if last == "void" else (last, "raw")
     raw_type, bits = _NUMBERS[last]
     known = next((_BY_TYPE[one.lstrip("_")] for one in chain if one.lstrip("_") in _BY_TYPE), None)
     if known is not None:

@@ -179,6 +179,7 @@ def _member(said: dict[str, Any]) -> Member:
         said.get("Detail", False),
         said.get("Side"),
         said.get("Total"),
+        "secret" if said.get("Secret") else None,
     )
 
 
@@ -195,6 +196,7 @@ def _function(said: dict[str, Any]) -> Function:
         _variants(said["Variants"]) if "Variants" in said else None,
         tuple(_effect(effect) for effect in said.get("Effects", ())),
         said.get("Unreturned"),
+        said["Varargs"]["Format"] if "Varargs" in said else None,
         said.get("Opcode"),
     )
 
@@ -214,6 +216,7 @@ def _effect(said: dict[str, Any]) -> Effect:
         _condition(said.get("Unless")),
         tuple((name, _switch(value)) for name, value in said.get("Shares", {}).items()),
         _condition(said.get("Lost")),
+        said.get("Within", False),
     )
 
 
@@ -254,6 +257,7 @@ def _parameter(said: dict[str, Any]) -> Parameter:
         said.get("Coded"),
         said.get("Behind"),
         said.get("Written"),
+        "secret" if said.get("Secret") else None,
         said.get("Field"),
         said.get("Named", False),
     )

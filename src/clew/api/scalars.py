@@ -15,6 +15,7 @@ from clew.api.values import (
     device_text,
     enum_text,
     flags_text,
+    float_text,
     limit_text,
     mode_text,
     pointer_text,
@@ -123,6 +124,9 @@ _WRITERS: Final[dict[str, Callable[[int, int], str]]] = {
     "limit": lambda value, bits: limit_text(unsigned(value, bits)),
     "request": lambda value, _: request_text(unsigned(value, 32)),
     "wait_status": _hexadecimal,
+    "float": float_text,
+    # Where it is nobody has looked.
+    "raw": lambda _, __: "?",
     **dict.fromkeys(
         ("pointer", "path", "string", "buffer", "timespec", "sockaddr", "struct", "sigset", "bits"), _pointer
     ),

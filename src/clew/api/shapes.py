@@ -107,10 +107,11 @@ MEMBER: Final = {
     "Detail": Key(bool),
     "Side": Key(str, words=SIDES),
     "Total": _TEXT,
+    "Secret": Key(bool),
 }
 MEMBER_CONDITION: Final = {"Member": _NAME, "Values": Key(list, is_needed=True), "Mask": _MASK, "Not": Key(bool)}
 LIBRARY: Final = {"Name": _NAME, "Functions": Key(list, is_needed=True), "Prefix": _TEXT}
-FUNCTION: Final = {
+_FUNCTION: Final = {
     "Name": _NAME,
     "Filter": Key(str, is_needed=True, words=FILTERS),
     "Label": _TEXT,
@@ -121,8 +122,10 @@ FUNCTION: Final = {
     "Variants": Key(dict),
     "Effects": Key(list),
 }
-SYSTEM_CALL: Final = FUNCTION | {"Number": Key(dict, is_needed=True)}
-RING_OPERATION: Final = FUNCTION | {"Opcode": Key(int, is_needed=True, least=0, most=255)}
+SYSTEM_CALL: Final = _FUNCTION | {"Number": Key(dict, is_needed=True)}
+RING_OPERATION: Final = _FUNCTION | {"Opcode": Key(int, is_needed=True, least=0, most=255)}
+FUNCTION: Final = _FUNCTION | {"Varargs": Key(dict)}
+VARARGS: Final = {"Format": _ARGUMENT}
 PARAMETER: Final = {
     "Index": Key(int, is_needed=True, least=RESULT, most=MAX_ARGUMENTS - 1),
     "Name": _NAME,
@@ -146,6 +149,7 @@ PARAMETER: Final = {
     "Field": Key(str, words=tuple(sorted(FIELDS))),
     "Named": Key(bool),
     "Conditional": Key(dict),
+    "Secret": Key(bool),
 }
 CONDITION: Final = {"Index": _ARGUMENT, "Member": _TEXT, "Flags": Key(list, is_needed=True)}
 VARIANTS: Final = {"By": _ARGUMENT, "Mask": _MASK, "Cases": Key(list, is_needed=True)}
@@ -169,6 +173,7 @@ EFFECT: Final = {
     "Kind": _TEXT,
     "Parent": _PARAMETER,
     "Each": Key(bool),
+    "Within": Key(bool),
     "CloseOnExec": _SWITCH,
     "Conditional": Key(dict),
     "Unless": Key(dict),
@@ -192,6 +197,7 @@ EFFECT_PARAMETERS: Final = {
     "SetDirectory": (1, 1),
     "StartTask": (1, 1),
     "EndProcess": (0, 0),
+    "EndThread": (0, 0),
     "MapMemory": (2, 3),
     "UseMemory": (2, 2),
     "UnmapMemory": (2, 2),

@@ -12,7 +12,16 @@ from clew.api.description import Member, Parameter
 from clew.api.descriptions import Descriptions
 from clew.api.pieces import Pointed
 from clew.api.scalars import number_text
-from clew.api.values import bits_text, pointer_text, quoted, signals_text, sockaddr_text, timespec_text
+from clew.api.values import (
+    REDACTED,
+    bits_text,
+    pointer_text,
+    quoted,
+    signals_text,
+    size_text,
+    sockaddr_text,
+    timespec_text,
+)
 from clew.dataclass import dataclass
 
 __all__ = ["Style", "behind_text", "bytes_text", "item_text", "pointed_text"]
@@ -39,16 +48,19 @@ def bytes_text(
     one: Member | Parameter, data: bytes, descriptions: Descriptions, style: Style, *, is_cut: bool
 ) -> str | None:
     """Bytes by what they are; None: nothing is known of how to write that."""
-    raw_type = one.raw_type
+    raw_type, redaction = one.raw_type, descriptions.redaction
     if raw_type in ("path", "string"):
         text, end, _ = data.partition(b"\0")
-        return quoted(text, None if raw_type == "path" else style.limit, is_cut=is_cut and not end)
+        shown = text if redaction is None else redaction.data(text)
+        return quoted(shown, None if raw_type == "path" else style.limit, is_cut=is_cut and not end)
     if raw_type == "buffer":
-        return quoted(data, style.limit, is_cut=is_cut)
+        return quoted(data if redaction is None else redaction.data(data), style.limit, is_cut=is_cut)
     if raw_type == "timespec":
         return timespec_text(data)
     if raw_type == "sockaddr":
-        return sockaddr_text(data, descriptions.flag_table(_FAMILIES))
+        shown = data if redaction is None else redaction.socket_address(data)
+        told = sockaddr_text(shown, descriptions.flag_table(_FAMILIES))
+        return told if told is None else descriptions.redacted(told)
     if raw_type == "sigset":
         return signals_text(data, descriptions.flag_table(_SIGNALS)) if data else None
     return bits_text(data) if raw_type == "bits" else None
@@ -105,6 +117,8 @@ def _has_answer(record: Record) -> bool:
 def item_text(item: Item, descriptions: Descriptions, style: Style) -> str:
     """A value out of a structure."""
     match item:
+        case Number() | Bytes() if item.one.hidden is not None:
+            return size_text(len(item.data)) if isinstance(item, Bytes) and item.one.hidden == "data" else REDACTED
         case Number():
             return number_text(item.one, item.value, item.bits, descriptions)
         case Address():
@@ -128,9 +142,10 @@ def _record_text(record: Record, descriptions: Descriptions, style: Style) -> st
     for member, item in record.members:
         if member.side in ("in", "out") and style.side not in (None, member.side):
             continue
-        told = item_text(item, descriptions, inner)
+        is_secret = member.hidden == "secret"
+        told = REDACTED if is_secret else item_text(item, descriptions, inner)
         before = number_of(record.struct, member.name, style.before) if style.before is not None else None
-        if member.side == "change" and isinstance(item, Number) and before not in (None, item.value):
+        if member.side == "change" and not is_secret and isinstance(item, Number) and before not in (None, item.value):
             told = f"{number_text(member, before or 0, item.bits, descriptions)} => {told}"
         pieces.append(f"{member.name}={told}")
     if record.is_cut or (record.struct.has_more and not style.has_details):

@@ -15,7 +15,7 @@ from clew.api.descriptions import Descriptions
 from clew.api.pieces import Pointed, Value, register_of
 from clew.api.scalars import name_of, number_text
 from clew.api.struct_text import Style, behind_text, pointed_text
-from clew.api.values import pointer_text, quoted, signed, unsigned, width_bits
+from clew.api.values import REDACTED, pointer_text, quoted, signed, size_text, unsigned, width_bits
 
 __all__ = ["DEFAULT_LIMIT_BYTES", "Pointed", "Value", "argument_text", "call_text", "result_text"]
 
@@ -37,6 +37,8 @@ def argument_text(
 ) -> str:
     """An argument by what its parameter is. `limit`: how many bytes of strings and buffers, and elements of arrays, are
     told; None: all. `has_details`: whether all members of structures are."""
+    if parameter.hidden is not None:
+        return hidden_text(parameter, value)
     if value is None:
         return "?"
     if isinstance(value, bytes):
@@ -56,6 +58,18 @@ def argument_text(
     else:
         shown = value
     return pointed_text(parameter, shown, descriptions, style) or pointer_text(value.address)
+
+
+def hidden_text(parameter: Parameter, value: Value) -> str:
+    """An argument that is not to be told: of data how much there is."""
+    address = register_of(value)
+    if parameter.is_pointer and address is not None and not unsigned(address, 64):
+        return pointer_text(address)
+    if parameter.hidden == "secret":
+        return REDACTED
+    if isinstance(value, Pointed) and value.total is not None:
+        return size_text(value.total)
+    return "?" if address is None else pointer_text(address)
 
 
 def _as_before(value: Pointed) -> Pointed:
@@ -100,7 +114,8 @@ def result_text(
         return f"{bits:#x} (flags {text})" if bits or text != "0" else "0"
     if table is not None and table.kind == "enum":
         named = name_of(table.name, value, descriptions)
-        return f"{number} ({named})" if named else str(number)
+        own = signed(value, width_bits(result.c_type))
+        return f"{own} ({named})" if named else str(own)
     if result.raw_type == "signal" and name_of(_SIGNALS, value, descriptions):
         return f"{number} ({text})"
     return text

@@ -13,11 +13,13 @@ from typing import Final
 from clew.api.description import Flag, FlagTable
 
 __all__ = [
+    "REDACTED",
     "address4_text",
     "bits_text",
     "device_text",
     "enum_text",
     "flags_text",
+    "float_text",
     "limit_text",
     "mode_text",
     "pointer_text",
@@ -26,6 +28,7 @@ __all__ = [
     "request_text",
     "signals_text",
     "signed",
+    "size_text",
     "sockaddr_text",
     "timespec_text",
     "unsigned",
@@ -33,7 +36,10 @@ __all__ = [
     "width_bits",
 ]
 
-_WIDE: Final = re.compile(r"\*|long|64|size_t|off_t|time_t|ptr_t|timer_t|aio_context_t|cap_user")
+REDACTED: Final = "[redacted]"
+"""What stands for what is not to be told."""
+
+_WIDE: Final = re.compile(r"\*|long|\bdouble\b|64|size_t|off_t|time_t|ptr_t|timer_t|aio_context_t|cap_user")
 _NARROW: Final = re.compile(r"16|\bshort\b|\bumode_t\b")
 _BYTE: Final = re.compile(r"\bchar\b|\b\w*int8_t\b|\b_*[us]8\b|\bbool\b|\b_Bool\b")
 _ESCAPES: Final = {9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 34: '\\"', 92: "\\\\"}
@@ -66,6 +72,11 @@ def pointer_text(address: int) -> str:
     """An address, which has 64 bits."""
     address = unsigned(address, 64)
     return f"{address:#x}" if address else "NULL"
+
+
+def size_text(n_bytes: int) -> str:
+    """Bytes of which nothing is told but how many they are."""
+    return f"[{n_bytes} {'byte' if n_bytes == 1 else 'bytes'}]"
 
 
 def mode_text(mode: int) -> str:
@@ -125,6 +136,16 @@ def quoted(data: bytes, limit: int | None = None, *, is_cut: bool = False) -> st
             is_followed = index + 1 < len(shown) and 48 <= shown[index + 1] < 58
             pieces.append(f"\\{byte:03o}" if is_followed else f"\\{byte:o}")
     return f'"{"".join(pieces)}"' + ("..." if is_cut or len(shown) < len(data) else "")
+
+
+def float_text(value: int, bits: int) -> str:
+    """A number with a point by its bits, of 32 or 64: as short as tells it from others."""
+    if bits == 64:
+        (number,) = struct.unpack("<d", struct.pack("<Q", unsigned(value, 64)))
+        return repr(number)
+    (number,) = struct.unpack("<f", struct.pack("<I", unsigned(value, 32)))
+    told = (repr(float(f"{number:.{n}g}")) for n in range(6, 9))
+    return next((text for text in told if struct.pack("<f", float(text)) == struct.pack("<f", number)), f"{number:.9g}")
 
 
 def timespec_text(data: bytes) -> str | None:

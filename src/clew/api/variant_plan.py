@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from clew.api.capture_plan import MAX_ARGUMENTS, Words, size_of
+from clew.api.argument_words import MAX_REGISTERS
+from clew.api.capture_plan import Words, size_of
 from clew.api.description import Function, Parameter, Variants
 from clew.api.descriptions import Descriptions
 from clew.protocol._constants import MAX_CAPTURE_TEXT
@@ -20,30 +21,31 @@ _MAX_RANGES: Final = 12
 """Of values that are asked for in one expression."""
 
 _STRINGS: Final = ("path", "string")
+_STRING: Final = "string"
 
 _Sizes = dict[int, int | str]
-"""How many bytes there are, by the value that chooses; `str` is a string."""
+"""How many bytes there are, by the value that chooses: a number, an expression, or _STRING."""
 
 
 def variant_pieces(function: Function, descriptions: Descriptions) -> Iterator[tuple[int, str, bool]]:
     """Which argument, what takes that to which it leads, and whether that is when the call has returned."""
     variants = function.variants
-    if variants is None or variants.by >= MAX_ARGUMENTS:
+    if variants is None or variants.by >= MAX_REGISTERS:
         return
     for base in function.arguments:
-        if base.index >= MAX_ARGUMENTS or base.index == variants.by:
+        if base.index >= MAX_REGISTERS or base.index == variants.by or base.hidden == "secret":
             continue
         for is_answer in (False, True):
             words = Words(is_answer)
             sizes = _sizes(function, variants, base, descriptions, is_answer=is_answer)
-            strings = [value for value, size in sizes.items() if size == "str"]
+            strings = [value for value, size in sizes.items() if size == _STRING]
             own = words.argument(base.index)
             chosen = f"(u32){words.argument(variants.by)}"
             if variants.mask is not None:
                 chosen = f"({chosen} & {variants.mask})"
             total = [
                 f"{_is_one_of(chosen, values, sizes)}*{size}"
-                for size in sorted({size for size in sizes.values() if isinstance(size, int)})
+                for size in sorted({size for size in sizes.values() if size != _STRING}, key=str)
                 if (values := [value for value, one in sizes.items() if one == size])
             ]
             if base.coded_index == variants.by:
@@ -61,18 +63,25 @@ def _sizes(
 ) -> _Sizes:
     """What the cases say of an argument, as far as that is not what the function itself says."""
     sizes: _Sizes = {}
+    words = Words(is_answer)
+    has_own_size = base.hidden is None and size_of(base, function, descriptions, words) is not None
     for case in variants.cases:
         own = next((one for one in case.parameters if one.index == base.index), None)
-        if own is None or not own.is_pointer or own.direction == ("in" if is_answer else "out"):
+        if (
+            own is None
+            or not own.is_pointer
+            or own.hidden is not None
+            or own.direction == ("in" if is_answer else "out")
+        ):
             continue
         if own.raw_type in _STRINGS:
-            size: int | str = "str"
+            size: int | str = _STRING
         else:
-            found = size_of(own, function, descriptions, Words(is_answer))
-            if found is None or not found[0].isdecimal():
+            found = size_of(own, function, descriptions, words)
+            if found is None or (not found[0].isdecimal() and has_own_size):
                 # What says how much there is says it without the case, too.
                 continue
-            size = int(found[0])
+            size = int(found[0]) if found[0].isdecimal() else f"({found[0]})"
         for value in descriptions.case_values(function.parameters or (), variants, case):
             is_coded = base.coded_index == variants.by and value >> 16 & 0x3FFF == size
             if not is_coded:

@@ -79,6 +79,7 @@ class Attribute(IntEnum):
     RNGLISTS_BASE = 0x74
     DWO_NAME = 0x76
     ALIGNMENT = 0x88
+    NORETURN = 0x87
     DEFAULTED = 0x8B
     LOCLISTS_BASE = 0x8C
     GNU_VECTOR = 0x2107

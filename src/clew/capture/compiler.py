@@ -62,6 +62,13 @@ _ARITHMETIC: Final = {
 }
 _SHIFTS: Final = {"<<": _Op.SHIFT_LEFT, ">>": _Op.SHIFT_RIGHT}
 _COMPARISONS: Final = {"==": _Op.EQUAL, "!=": _Op.NOT_EQUAL, "<": _Op.LESS, "<=": _Op.LESS_EQUAL}
+_FUNCTIONS: Final = {
+    "str": (1, 2, "str(p[, max])"),
+    "bytes": (2, 3, "bytes(p, n[, max])"),
+    "words": (2, 2, "words(p, max)"),
+}
+"""How many arguments they take, and how that is said."""
+_INTERPRETED: Final = {"match": (2, 2, "match(text, pattern)"), "fd_path": (1, 1, "fd_path(fd)")}
 _SWAPPED: Final = {">": _Op.LESS, ">=": _Op.LESS_EQUAL}
 
 
@@ -252,15 +259,17 @@ class _Compiler:
     def _call(self, node: Call) -> Made:
         if node.function == "entry":
             return self._from_entry(node)
-        wanted = {"str": (1, 2), "bytes": (2, 3), "words": (2, 2)}.get(node.function)
-        if wanted is None:
-            there = "str(p[, max]), bytes(p, n[, max]), words(p, max), entry(x)"
-            raise self._error(f"{node.function}: no such function; there is {there}", node.at)
-        least, most = wanted
+        wanted = _FUNCTIONS | (_INTERPRETED if self.machine.is_interpreted else {})
+        if node.function not in wanted:
+            known = ", ".join([*(text for _, _, text in wanted.values()), "entry(x)"])
+            raise self._error(f"{node.function}: no such function; there is {known}", node.at)
+        least, most, _ = wanted[node.function]
         if not least <= len(node.arguments) <= most:
             raise self._error(
                 f"{node.function} takes {least if least == most else f'{least} or {most}'} arguments", node.at
             )
+        if node.function in _INTERPRETED:
+            return self._interpreted(node)
         address = self._pointer(self._make(node.arguments[0]), node.at)
         if node.function == "str":
             limit = self._limit(node.arguments[1]) if len(node.arguments) == 2 else DEFAULT_STRING_BYTES
@@ -274,6 +283,18 @@ class _Compiler:
         if constant.operation == _Op.CONSTANT:
             limit = min(constant.immediate, limit)
         return self._add(_Op.BYTES, CType(_Type.TEXT), address.number, size.number, max(limit, 1))
+
+    def _interpreted(self, node: Call) -> Made:
+        """What only the dispatcher works out."""
+        first = self._make(node.arguments[0])
+        if node.function == "fd_path":
+            self._ask_number(first, node.at)
+            descriptor = self._convert(first, I32).number
+            return self._add(_Op.DESCRIPTOR_PATH, CType(_Type.TEXT), descriptor, immediate=MAX_BYTES)
+        pattern = self._make(node.arguments[1])
+        if first.type.kind != _Type.TEXT or pattern.type.kind != _Type.TEXT:
+            raise self._error("a string is held against a pattern: take one by str(p)", node.at)
+        return self._add(_Op.TEXT_MATCH, I32, first.number, pattern.number)
 
     def _limit(self, node: Node, size: int = 1) -> int:
         if isinstance(node, Number) and isinstance(node.value, int) and 0 < node.value <= MAX_BYTES // size:
@@ -398,7 +419,7 @@ class _Compiler:
 
     def _is_answer(self, number: int) -> bool:
         operation = self.builder.instructions[number].operation
-        return _Op.EQUAL <= operation <= _Op.TEXT_EQUAL
+        return _Op.EQUAL <= operation <= _Op.TEXT_EQUAL or operation == _Op.TEXT_MATCH
 
     def _zero(self, kind: CaptureType) -> Made:
         return self._constant(0, kind)

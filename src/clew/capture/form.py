@@ -37,6 +37,7 @@ __all__ = [
     "Form",
     "Instruction",
     "check_form",
+    "count_operands",
 ]
 
 MAX_INSTRUCTIONS: Final = MAX_CAPTURE_OPERATIONS
@@ -57,7 +58,10 @@ CONTEXT_TYPES: Final = {
 _HEAD, _PACKED = row_of("CaptureForm"), row_of("CaptureInstruction")
 
 _Op = CaptureOperation
-_ANSWERS: Final = frozenset(one for one in _Op if _Op.EQUAL <= one <= _Op.TEXT_EQUAL)
+_ANSWERS: Final = frozenset(one for one in _Op if _Op.EQUAL <= one <= _Op.TEXT_EQUAL or one == _Op.TEXT_MATCH)
+_OF_ONE: Final = (
+    *(_Op.LOAD, _Op.STRING, _Op.WORDS, _Op.CONVERT, _Op.NEGATE, _Op.COMPLEMENT, _Op.LOGICAL_NOT, _Op.DESCRIPTOR_PATH),
+)
 _INTEGERS_ONLY: Final = (
     _Op.REMAINDER,
     _Op.BIT_AND,
@@ -195,7 +199,7 @@ def check_form(form: Form) -> None:
 
 def _find_fault(form: Form, number: int, one: Instruction) -> str:
     operation, kind = one.operation, one.kind
-    operands = [one.a, one.b][: _count_operands(operation)]
+    operands = [one.a, one.b][: count_operands(operation)]
     if any(not 0 <= operand < number for operand in operands):
         return "an operand is not there yet"
     types = [form.instructions[operand].result for operand in operands]
@@ -211,7 +215,10 @@ def _find_fault(form: Form, number: int, one: Instruction) -> str:
         if operation == _Op.WORDS and one.immediate % WORD_BYTES:
             return "words are of eight bytes"
         return "" if 0 < one.immediate <= MAX_BYTES else f"from 1 to {MAX_BYTES} bytes are taken"
-    if operation == _Op.TEXT_EQUAL:
+    if operation == _Op.DESCRIPTOR_PATH:
+        is_sound = is_text and types == [CaptureType.I32] and 0 < one.immediate <= MAX_BYTES
+        return "" if is_sound else "a descriptor is an i32, and its path bytes"
+    if operation in (_Op.TEXT_EQUAL, _Op.TEXT_MATCH):
         return "" if types == [CaptureType.TEXT] * 2 else "both operands are bytes"
     if operation == _Op.CONTEXT:
         return _find_fault_of_context(one)
@@ -248,10 +255,11 @@ def _find_fault_of_context(one: Instruction) -> str:
     return ""
 
 
-def _count_operands(operation: CaptureOperation) -> int:
+def count_operands(operation: CaptureOperation) -> int:
+    """How many of `a` and `b` an operation has."""
     if operation in (_Op.CONSTANT, _Op.REGISTER, _Op.VECTOR, _Op.CONTEXT, _Op.LITERAL, _Op.KEPT):
         return 0
-    if operation in (_Op.LOAD, _Op.STRING, _Op.WORDS, _Op.CONVERT, _Op.NEGATE, _Op.COMPLEMENT, _Op.LOGICAL_NOT):
+    if operation in _OF_ONE:
         return 1
     return 2
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
 from clew.capture.form import WORD_BYTES, Form, Instruction
+from clew.capture.globs import matches
 from clew.capture.types import SIZES, is_float, is_signed
 from clew.protocol._constants import CaptureContext, CaptureOperation, CaptureType
 
@@ -41,6 +42,9 @@ class Place(Protocol):
 
     def kept(self, field: int) -> Value:
         """A field that was kept when the call began that has returned; None where there is none."""
+
+    def descriptor_path(self, descriptor: int) -> bytes | None:
+        """Where a descriptor of the process leads to; None where there is none."""
 
     def read(self, address: int, size_bytes: int) -> bytes:
         """Memory from an address on: as much of it as can be read."""
@@ -99,6 +103,9 @@ def _do(form: Form, one: Instruction, values: Sequence[Value], place: Place) -> 
             return _wrap(~a, kind)
         case _Op.LOGICAL_NOT:
             return int(not a)
+        case _Op.DESCRIPTOR_PATH:
+            path = place.descriptor_path(a)
+            return None if path is None else path[: one.immediate]
     if b is None:
         return None
     match operation:
@@ -108,6 +115,8 @@ def _do(form: Form, one: Instruction, values: Sequence[Value], place: Place) -> 
             return found if len(found) == size_bytes else None
         case _Op.TEXT_EQUAL | _Op.EQUAL:
             return int(a == b)
+        case _Op.TEXT_MATCH:
+            return int(matches(a, b))
         case _Op.NOT_EQUAL:
             return int(a != b)
         case _Op.LESS:

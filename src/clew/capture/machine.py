@@ -22,6 +22,7 @@ class Machine:
     `result` that of what it returns, `stack_pointer` that of its stack, where further arguments are from
     `stack_arguments` bytes on. `find_symbol` gives the address of a symbol, None if there is none; `scope` knows the
     program's variables and types. `entry` is what names mean where a call begins, of what is taken when it returns.
+    `is_interpreted`: no code is emitted for what is asked for there, so more can be asked (`match`, `fd_path`).
     """
 
     registers: Sequence[str]
@@ -34,3 +35,4 @@ class Machine:
     find_symbol: Callable[[str], int | None]
     scope: Scope | None = None
     entry: Machine | None = None
+    is_interpreted: bool = False

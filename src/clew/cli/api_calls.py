@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Final, TextIO
 import click
 
 from clew.api.description import FILTERS
+from clew.cli.api_headers import header_options, read_headers
+from clew.cli.api_redaction import read_redaction, redaction_options
 from clew.cli.console import escape_control, say
 from clew.cli.light_numpy import prepare_numpy
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from clew.sessions.api_functions import FunctionChoice
     from clew.sessions.call_tables import CallTables
     from clew.sessions.call_world import LiveWorld
+    from clew.sessions.injections import Injection
     from clew.sessions.session import Session
 
 __all__ = ["command"]
@@ -47,6 +50,14 @@ _MOST_NAMED: Final = 5
     multiple=True,
     metavar="IMAGE:NAME",
     help="Calls of functions, too, or only: libssl*:SSL_*, malloc; may be given again.",
+)
+@header_options
+@click.option(
+    "--at",
+    "places",
+    multiple=True,
+    metavar="NAME=IMAGE+0xOFFSET",
+    help="Calls of a function without a symbol: SSL_write=app+0x1234; may be given again.",
 )
 @click.option(
     "--vdso", "has_vdso", is_flag=True, help="Calls that the vDSO answers, too, without the kernel: clock_gettime."
@@ -71,6 +82,7 @@ _MOST_NAMED: Final = 5
     metavar="N",
     help="So many bytes of what is read and written; default 32.",
 )
+@redaction_options
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write to this file, not to stderr.")
 @click.option(
     "--trace",
@@ -86,8 +98,17 @@ _MOST_NAMED: Final = 5
     show_default=True,
     help="With --trace: what else is recorded.",
 )
+@click.option("-k", "--stack", "has_stacks", is_flag=True, help="Behind each call who made it, and who called that.")
 @click.option("-c", "--count", "counts", is_flag=True, help="Add up calls, errors and time by name, at the end.")
+@click.option(
+    "--inject",
+    "injections",
+    multiple=True,
+    metavar="SPEC",
+    help="Have calls fail, or wait: openat:path=/etc/*:error=ENOENT:when=3+; may be given again.",
+)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a call.")
+@click.option("--tree", "as_tree", is_flag=True, help="At the end: each thread's calls, within those that made them.")
 @click.option(
     "-p", "--pid", type=click.IntRange(1), metavar="PID", help="Of a process that runs already, until Ctrl-C."
 )
@@ -100,72 +121,142 @@ def command(
     filters: tuple[str, ...],
     patterns: tuple[str, ...],
     has_vdso: bool,
+    headers: tuple[str, ...],
+    header_folders: tuple[Path, ...],
+    places: tuple[str, ...],
     files: tuple[Path, ...],
     has_names: bool,
     paths: tuple[str, ...],
     numbers: tuple[int, ...],
     failed: bool,
     limit: int,
+    hidden_patterns: tuple[str, ...],
+    hidden_names: tuple[str, ...],
+    no_data: bool,
+    secrets: bool,
     output: Path | None,
     trace: Path | None,
     mode: str,
+    has_stacks: bool,
     counts: bool,
+    injections: tuple[str, ...],
     as_json: bool,
+    as_tree: bool,
 ) -> int:
     """Show the system calls of COMMAND and its children, or of a process, with arguments, results and times."""
     if bool(command_line) == (pid is not None):
         raise click.UsageError("a command behind --, or a process by --pid")
     if duration is not None and pid is None:
         raise click.UsageError("--duration is for --pid")
+    if as_tree and (as_json or counts):
+        raise click.UsageError("--tree is another form than --json and --count")
     prepare_numpy()
     import clew
     from clew.api.reading import load_built_in
     from clew.cli.api_teller import Teller, Telling
     from clew.sessions.api_calls import ApiLog
-    from clew.sessions.api_functions import VDSO, FunctionChoice, parse_pattern
+    from clew.sessions.api_functions import VDSO, FunctionChoice, parse_pattern, parse_place
 
     descriptions = load_built_in(files)
-    asked = [*(parse_pattern(text) for text in patterns), *([VDSO] if has_vdso else [])]
-    choice = FunctionChoice(asked, descriptions, filters) if asked else None
+    _check_injections(injections, descriptions)
+    redaction = read_redaction(hidden_patterns, hidden_names, no_data=no_data, secrets=secrets)
+    if redaction is not None:
+        descriptions.redact(redaction)
+    told = None if redaction is None else redaction.command
+    declared = read_headers(headers, header_folders, descriptions, has_functions=bool(patterns))
+    choice = None
+    asked = [*map(parse_pattern, patterns), *([VDSO] if has_vdso else [])]
+    if asked or places:
+        choice = FunctionChoice(asked, descriptions, [*map(parse_place, places)], declared, filters)
     with ExitStack() as stack:
         out = sys.stderr if output is None else stack.enter_context(output.open("w", encoding="utf-8"))
         mode = "coverage" if trace is None else mode
         if pid is None:
-            session = stack.enter_context(clew.spawn(list(command_line), mode=mode, output=trace))
+            environment = _given_environment()
+            session = stack.enter_context(
+                clew.spawn(list(command_line), mode=mode, output=trace, environment=environment, told_command=told)
+            )
         else:
-            session = stack.enter_context(clew.attach_session(pid, mode=mode, output=trace))
+            session = stack.enter_context(clew.attach_session(pid, mode=mode, output=trace, told_command=told))
+        injected = [session.inject(text, descriptions=descriptions) for text in injections]
         tables = None if trace is None else _open_tables(session, descriptions)
         end = None if duration is None else time.monotonic() + duration
         # Added up in the program itself, without a word of single calls.
         counted = _count(session, descriptions, filters) if counts and trace is None else None
-        log = None
+        log = stacks = None
         if counted is None:
             # Functions alone, unless kinds of system calls are asked for besides.
-            of_calls = None if patterns and not filters else filters
-            log = ApiLog(session, descriptions, of_calls, functions=choice, keeps=trace is not None)
+            of_calls = None if choice is not None and not filters else filters
+            stacks = session.call_stacks() if has_stacks else None
+            log = ApiLog(
+                session,
+                descriptions,
+                of_calls,
+                functions=choice,
+                keeps=trace is not None,
+                stacks=stacks,
+                injections=injected,
+            )
         teller = None
         if not counts:
-            telling = Telling(limit, failed, as_json, has_names, paths, numbers)
+            telling = Telling(limit, failed, as_json, as_tree, has_names, paths, numbers)
             world = _open_world(session, descriptions) if telling.needs_world else None
-            teller = Teller(out, descriptions, telling, world)
+            teller = Teller(out, descriptions, telling, world, stacks)
         if pid is None:
             session.resume()
         status = _tell_all(session, log, teller, end, is_left=pid is not None)
+        if teller is not None:
+            teller.finish()
         if tables is not None and log is not None:
             session.detach()
             tables.write(session.trace, log.batches)
+        raw = {} if log is None else log.raw
         if counts:
-            _print_counts(out, counted, session, failed=failed)
+            raw |= _print_counts(out, counted, session, failed=failed)
+        _say_of_injections(injected)
         _say_unseen(session.statistics)
+    _say_what_is_raw(raw)
     if choice is not None:
-        _say_of(choice)
+        _say_of(choice, is_attached=pid is not None)
     if pid is not None:
         return 0
     # As shells have it: 128 and the signal's number.
     return status if status >= 0 else 128 - status
 
 
+def _given_environment() -> dict[bytes, bytes]:
+    """The environment that this process was started with: its own view has more."""
+    from clew.process.launch import original_environment
+
+    given: dict[bytes, bytes] = {}
+    for entry in original_environment():
+        name, sign, value = entry.partition(b"=")
+        if name and sign:
+            # As getenv finds it, the first of a name.
+            given.setdefault(name, value)
+    return given
+
+
 # What only some calls of this need is imported there: a start of short programs should not take long.
+
+
+def _check_injections(texts: tuple[str, ...], descriptions: Descriptions) -> None:
+    """Raises UsageError, before anything is started."""
+    if texts:
+        from clew.api.injection import parse_injection
+        from clew.api.injection_plan import choose_system_calls
+
+        for text in texts:
+            choose_system_calls(parse_injection(text), descriptions)
+
+
+def _say_of_injections(injections: list[Injection]) -> None:
+    """Which of them there was nothing for, or could not be done."""
+    for one in injections:
+        for name, why in one.refused.items():
+            say(escape_control(f"{name}: {why}"))
+        if not one.refused and not one.n_places:
+            say(escape_control(f"{one.what}: nothing that was loaded has such a function"))
 
 
 def _open_tables(session: Session, descriptions: Descriptions) -> CallTables:
@@ -186,11 +277,14 @@ def _count(session: Session, descriptions: Descriptions, filters: tuple[str, ...
     return ApiCounts(session, descriptions, filters)
 
 
-def _print_counts(out: TextIO, counted: ApiCounts | None, session: Session, *, failed: bool) -> None:
+def _print_counts(out: TextIO, counted: ApiCounts | None, session: Session, *, failed: bool) -> dict[str, int]:
+    """How many of the calls were of functions of which nobody knows the parameters, by their names."""
     from clew.cli.calls_text import print_counts
     from clew.sessions.api_counts import count_calls
 
-    print_counts(out, count_calls(session.trace) if counted is None else counted.read(), failed=failed)
+    counts = count_calls(session.trace) if counted is None else counted.read()
+    print_counts(out, counts, failed=failed)
+    return {one.name: one.calls for one in counts if one.is_raw}
 
 
 def _say_unseen(numbers: dict[str, int]) -> None:
@@ -203,11 +297,22 @@ def _say_unseen(numbers: dict[str, int]) -> None:
             say(f"{numbers[name]} {what}")
 
 
-def _say_of(choice: FunctionChoice) -> None:
+def _say_what_is_raw(calls: dict[str, int]) -> None:
+    if calls:
+        often = sorted(calls.items(), key=lambda one: (-one[1], one[0]))
+        some = ", ".join(f"{name} ({n})" for name, n in often[:_MOST_NAMED])
+        more = ", ..." if len(often) > _MOST_NAMED else ""
+        say(escape_control(f"{sum(calls.values())} calls without a description, arguments raw: {some}{more}"))
+
+
+def _say_of(choice: FunctionChoice, *, is_attached: bool) -> None:
     """Which functions are told without much, or not at all."""
     for names, why in (
         (choice.undescribed, "without a description"),
-        (choice.indirect, "chosen when they are bound"),
+        (choice.missing, "in nothing that was loaded"),
+        (choice.alike, "told by the names of others that are the same"),
+        # What a program that began with this has not chosen it has not called.
+        (choice.unchosen if is_attached else set(), "not seen, since nobody knows what was chosen for them"),
     ):
         if names:
             some = ", ".join(sorted(names)[:_MOST_NAMED]) + (", ..." if len(names) > _MOST_NAMED else "")

@@ -10,13 +10,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, TextIO
 
+from clew.api.injection import injected_words
 from clew.api.text import call_text
+from clew.cli.api_tree import CallTree
+from clew.cli.console import escape_control
 from clew.dataclass import dataclass
+from clew.protocol._constants import Injected
 
 if TYPE_CHECKING:
     from clew.api.descriptions import Descriptions
     from clew.api.entities.scene import Touch
     from clew.sessions.api_calls import ApiCall
+    from clew.sessions.call_stacks import CallFrame, CallStacks
     from clew.sessions.call_world import LiveWorld
 
 __all__ = ["Teller", "Telling"]
@@ -25,11 +30,13 @@ __all__ = ["Teller", "Telling"]
 @dataclass(frozen=True)
 class Telling:
     """What is told: `limit` bytes of strings, only calls that `failed`, those that are about one of `paths` (patterns),
-    that name one of the descriptors `numbers`; whether `as_json`, and with what descriptors stand for (`has_names`)."""
+    that name one of the descriptors `numbers`; whether `as_json` or `as_tree`, and with what descriptors stand for
+    (`has_names`)."""
 
     limit: int
     failed: bool = False
     as_json: bool = False
+    as_tree: bool = False
     has_names: bool = False
     paths: tuple[str, ...] = ()
     numbers: tuple[int, ...] = ()
@@ -40,19 +47,45 @@ class Telling:
         return self.has_names or bool(self.paths) or bool(self.numbers)
 
 
+def _marks(call: ApiCall) -> str:
+    """What was done to the call, as strace has it."""
+    given = " (INJECTED)" if call.injected & Injected.RESULT else ""
+    delayed = " (DELAYED)" if call.injected & (Injected.DELAY_ENTER | Injected.DELAY_EXIT) else ""
+    return given + delayed
+
+
 class Teller:
     """Writes calls to `out`. `world`: where somebody wants to know what they are about."""
 
-    def __init__(self, out: TextIO, descriptions: Descriptions, telling: Telling, world: LiveWorld | None) -> None:
+    def __init__(
+        self,
+        out: TextIO,
+        descriptions: Descriptions,
+        telling: Telling,
+        world: LiveWorld | None,
+        stacks: CallStacks | None = None,
+    ) -> None:
         self._out, self._descriptions, self._telling, self._world = out, descriptions, telling, world
+        self._stacks = stacks
+        self._tree = CallTree() if telling.as_tree else None
 
     def tell(self, calls: Sequence[ApiCall]) -> None:
         """Write some calls."""
         for call in self._chosen(calls):
-            if self._telling.as_json:
+            if self._tree is not None:
+                self._tree.add(call, [self._named_text(call), *self._frame_lines(call)])
+            elif self._telling.as_json:
                 print(json.dumps(self._object(call), ensure_ascii=False), file=self._out)
             else:
                 print(self._line(call), file=self._out)
+                for line in self._frame_lines(call):
+                    print(line, file=self._out)
+        self._out.flush()
+
+    def finish(self) -> None:
+        """Write what waits for the end."""
+        for line in () if self._tree is None else self._tree.lines():
+            print(line, file=self._out)
         self._out.flush()
 
     def _chosen(self, calls: Sequence[ApiCall]) -> Iterator[ApiCall]:
@@ -74,18 +107,29 @@ class Teller:
         return any(number in telling.numbers for number in world.descriptors(call).values())
 
     def _names(self, call: ApiCall) -> dict[int, str]:
-        return self._world.names(call) if self._world is not None and self._telling.has_names else {}
+        if self._world is None or not self._telling.has_names:
+            return {}
+        return {index: self._descriptions.redacted(name) for index, name in self._world.names(call).items()}
 
     def _text(self, call: ApiCall) -> str:
         names = self._names(call)
         limit = self._telling.limit
         return call_text(call.function, call.values, call.result, self._descriptions, limit=limit, names=names)
 
+    def _frames(self, call: ApiCall) -> list[CallFrame]:
+        return [] if self._stacks is None else self._stacks.frames(call)
+
+    def _frame_lines(self, call: ApiCall) -> list[str]:
+        return [escape_control(str(frame)) for frame in self._frames(call)]
+
+    def _named_text(self, call: ApiCall) -> str:
+        library = "" if call.library is None else f"{call.library.rpartition('/')[2]}!"
+        return library + self._text(call)
+
     def _line(self, call: ApiCall) -> str:
         """As strace -f -ttt -T -o has it."""
         took = "" if call.duration_ns is None else f" <{call.duration_ns / 1e9:.6f}>"
-        library = "" if call.library is None else f"{call.library.rpartition('/')[2]}!"
-        return f"{call.tid} {call.time_ns / 1e9:.6f} {library}{self._text(call)}{took}"
+        return f"{call.tid} {call.time_ns / 1e9:.6f} {self._named_text(call)}{_marks(call)}{took}"
 
     def _object(self, call: ApiCall) -> dict[str, Any]:
         return {
@@ -97,7 +141,9 @@ class Teller:
             "name": call.function.name,
             "library": call.library,
             "filter": call.function.filter,
+            "described": call.function.parameters is not None,
             "result": call.result,
             "failed": call.has_failed,
+            "injected": injected_words(call.injected),
             "text": self._text(call),
-        }
+        } | ({} if self._stacks is None else {"stack": [one.as_object() for one in self._frames(call)]})

@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("6253f3ec95597dff5362248795203713769786ff7399b41311daa98321e0a347")
+SCHEMA_HASH: Final = bytes.fromhex("fd379ebb3b97b1497cd8fbb1f04e6a5052a63e17c3b7b4ec2f22d905fc0e8df9")
 
 CONTAINER_MAGIC: Final = 3544686211845344323
 """what a container begins with: CLDATA11"""
@@ -525,7 +525,10 @@ class CaptureOperation(IntEnum):
     type, which both operands are of. equal to less_equal: 1 or 0, an i32, of operands of type. logical_and,
     logical_or, logical_not: of i32; what the left one decides does not ask the right one. text_equal: 1 or 0. kept:
     of a call that has returned, the field that was kept when it began, of the number that the immediate's lower half
-    is; of bytes as many as its upper half says, at most; missing elsewhere.
+    is; of bytes as many as its upper half says, at most; missing elsewhere. text_match: 1 or 0, whether a is as the
+    pattern b: * stands for any bytes, ? for one, [abc], [a-z] and [!a] for one of some, or of all others;
+    descriptor_path: where the process' descriptor a, an i32, leads to, as /proc tells it, immediate bytes at most.
+    These two are for action inject only.
     """
 
     CONSTANT = 0
@@ -559,6 +562,8 @@ class CaptureOperation(IntEnum):
     TEXT_EQUAL = 28
     KEPT = 29
     WORDS = 30
+    TEXT_MATCH = 31
+    DESCRIPTOR_PATH = 32
 
 
 class CaptureContext(IntEnum):
@@ -568,7 +573,8 @@ class CaptureContext(IntEnum):
     returned, nanoseconds since it began; missing elsewhere, and where a thread may be refused the time stamp
     counter. began: of such a call, and of one that is over otherwise, the time stamp counter when it began. frame:
     of such calls, the stack pointer in front of the function, or 8 below that of the system call. behind: the mark
-    of the instruction that the thread comes from (PieceKind), if it has one, or something else.
+    of the instruction that the thread comes from (PieceKind), if it has one, or something else. injected: where a
+    call begins, what is done to it, bits of Injected.
     """
 
     TID = 0
@@ -582,6 +588,7 @@ class CaptureContext(IntEnum):
     BEHIND = 8
     BEGAN = 9
     FRAME = 10
+    INJECTED = 11
 
 
 class CaptureAction(IntEnum):
@@ -589,13 +596,44 @@ class CaptureAction(IntEnum):
     (RequestKind.hold); or the fields are added to a row of a table: its keys, and behind them, if the table has
     values, what is added up; or a call begins there, in front of the function's first instruction, and the fields
     are kept until it returns to where its return address says: then the capture whose place is nowhere (pc 0) and
-    whose call_kind is the same is taken there.
+    whose call_kind is the same is taken there. inject: the call that begins there goes another way than the program
+    has it; the fields say which (InjectField), and nothing is done where one of them is missing.
     """
 
     RECORD = 0
     STOP = 1
     AGGREGATE = 2
     CALL = 3
+    INJECT = 4
+
+
+class InjectField(IntEnum):
+    """The fields of a capture of action inject, integers of 64 bits, by their numbers. what: bits of Injected. result:
+    what the call gives, which is not made then. errno_address, errno: where an i32 is to be besides, 0: nowhere; of
+    functions. delay_enter, delay_exit: how many nanoseconds the thread is held before the call is made and when it
+    has returned. signal: what the thread is sent. first, last, step: of the calls of a thread at which the condition
+    holds, counted from 1, which: from the first to the last one, each step.
+    """
+
+    WHAT = 0
+    RESULT = 1
+    ERRNO_ADDRESS = 2
+    ERRNO = 3
+    DELAY_ENTER = 4
+    DELAY_EXIT = 5
+    SIGNAL = 6
+    FIRST = 7
+    LAST = 8
+    STEP = 9
+
+
+class Injected(IntEnum):
+    """Bits: what is done to a call."""
+
+    RESULT = 1
+    DELAY_ENTER = 2
+    DELAY_EXIT = 4
+    SIGNAL = 8
 
 
 class HoldReason(IntEnum):

@@ -15,6 +15,8 @@ from clew.server.call_answers import (
     answer_calls,
     encode_call_chart,
 )
+from clew.server.call_time_answers import answer_next_call, answer_thread_calls, encode_call_lanes
+from clew.server.call_tree_answers import answer_call_tree
 from clew.server.code import (
     answer_function_code,
     answer_function_lines,
@@ -102,6 +104,8 @@ ANSWERS: Final[dict[str, Answer]] = {
     f"{_PROCESS}/calls/summary": answer_call_summary,
     f"{_PROCESS}/calls/chart": encode_call_chart,
     f"{_PROCESS}/calls/places": answer_call_places,
+    f"{_PROCESS}/calls/tree": answer_call_tree,
+    f"{_PROCESS}/calls/lanes": encode_call_lanes,
     f"{_PROCESS}/calls/{{call:index}}": answer_call,
     f"{_PROCESS}/entities": answer_entities,
     f"{_PROCESS}/entities/{{entity:index}}": answer_entity,
@@ -120,6 +124,8 @@ ANSWERS: Final[dict[str, Answer]] = {
     f"{_THREAD}/replay": lambda query: answer_replay(
         query.served, query.process_id, query.tid, query.number("position", 0)
     ),
+    f"{_THREAD}/calls-near": answer_thread_calls,
+    f"{_THREAD}/next-call": answer_next_call,
     f"{_THREAD}/seek": lambda query: answer_seek(
         query.served, query.process_id, query.tid, query.words(), query.number("position", 0)
     ),

@@ -11,17 +11,18 @@ from typing import Any, Final
 import numpy as np
 
 from clew.analysis.calls.call_rows import CallRows
-from clew.analysis.calls.recorded_calls import tell_arguments
 from clew.analysis.calls.system_calls import count_system_calls, sum_system_calls
+from clew.analysis.calls.told_calls import tell_arguments
 from clew.analysis.replay.timeline import find_edges
 from clew.errors import UsageError
 from clew.protocol.words import CALL_WORDS
 from clew.server.container import encode_container, pack_texts
-from clew.server.process_calls import ProcessCalls, hold_calls, parse_filter
+from clew.server.process_calls import ProcessCalls, hold_calls, open_entities, parse_filter
 from clew.server.query import Query
 from clew.server.replay_answers import find_call_position
 
 __all__ = [
+    "MAX_TEXT",
     "answer_call",
     "answer_call_places",
     "answer_call_summary",
@@ -35,13 +36,18 @@ __all__ = [
 MAX_PAGE: Final = 500
 MAX_NAMES: Final = 2000
 MAX_PLACES: Final = 2000
-MAX_REFERENCES: Final = 8
-_MAX_TEXT: Final = 400
+MAX_REFERENCES: Final = 16
+MAX_AROUND: Final = 32
+MAX_WITHIN: Final = 20
+MAX_TEXT: Final = 400
 _NO_TIMES: Final = (
-    "This trace has no API calls, and of system calls mode {} knows only which blocks made them: those of modes full "
-    "and region have times"
+    "This trace has no API calls (clew api --trace OUT.clew -- COMMAND records them), and of system calls mode {} "
+    "knows only which blocks made them: those of modes full and region have times"
 )
-_NO_ARGUMENTS: Final = "This trace has no API calls: these are the system calls that mode {} notes, without arguments"
+_NO_ARGUMENTS: Final = (
+    "This trace has no API calls (clew api --trace OUT.clew -- COMMAND records them): these are the system calls that "
+    "mode {} notes, without arguments"
+)
 
 
 def answer_call_summary(query: Query) -> dict[str, Any]:
@@ -71,7 +77,7 @@ def answer_call_summary(query: Query) -> dict[str, Any]:
             "to": int(rows.time_ns[-1]) - start,
             "calls": int(np.count_nonzero(chosen)),
             "names": [
-                {"name": name[:_MAX_TEXT], "kind": _name_kind(kind), "calls": n, "failed": failed}
+                {"name": name[:MAX_TEXT], "kind": _name_kind(kind), "calls": n, "failed": failed}
                 for name, kind, n, failed in names[:MAX_NAMES]
             ],
             "names_omitted": max(len(names) - MAX_NAMES, 0),
@@ -136,7 +142,7 @@ def tell_calls(query: Query, calls: ProcessCalls, rows: CallRows, page: list[int
             "duration": None if duration < 0 else duration,
             "tid": rows.tids[thread] if thread < len(rows.tids) else None,
             "kind": _name_kind(int(rows.kind[call])),
-            "name": rows.names[name][:_MAX_TEXT] if name < len(rows.names) else "",
+            "name": rows.names[name][:MAX_TEXT] if name < len(rows.names) else "",
             "block": block,
             "function": int(graph.function[block]) if block >= 0 else -1,
             "library": None,
@@ -147,10 +153,10 @@ def tell_calls(query: Query, calls: ProcessCalls, rows: CallRows, page: list[int
         if more:
             text = more["result_text"] if more["result_text"] is not None else more["result"]
             row |= {
-                "library": None if more["library"] is None else more["library"][:_MAX_TEXT],
+                "library": None if more["library"] is None else more["library"][:MAX_TEXT],
                 "arguments": tell_arguments(more["arguments"]),
-                "result": None if text is None else str(text)[:_MAX_TEXT],
-                "error": None if more["error"] is None else more["error"][:_MAX_TEXT],
+                "result": None if text is None else str(text)[:MAX_TEXT],
+                "error": None if more["error"] is None else more["error"][:MAX_TEXT],
             }
         found.append(row)
     return found
@@ -163,7 +169,24 @@ def answer_call(query: Query) -> dict[str, Any]:
             raise UsageError("there are no calls with a time in this trace")
         chosen = [_check_call(calls.rows, int(query.path["call"]))]
     (told,) = tell_call_details(query, chosen, MAX_REFERENCES)
-    return told
+    if told["references"]:
+        entities = open_entities(query.served)
+        rows_of = [entities.find(one["entity"]) for one in told["references"]]
+        for one, row in zip(told["references"], rows_of, strict=True):
+            one |= {"name": entities.names[row][:MAX_TEXT], "kind": entities.kinds[row]}
+    return told | _tell_nested(query, chosen[0])
+
+
+def _tell_nested(query: Query, call: int) -> dict[str, Any]:
+    """What a call was made within, the outermost first, and the first of those that it is the innermost around."""
+    with hold_calls(query.served, query.process_id) as calls:
+        rows, nesting = calls.rows, calls.nesting
+        assert rows is not None
+        around = list(nesting.around(call))[:MAX_AROUND][::-1]
+        within = nesting.within(call)
+        inside = tell_calls(query, calls, rows, within[:MAX_WITHIN].tolist())
+        outside = tell_calls(query, calls, rows, around)
+    return {"around": outside, "within": inside, "n_within": len(within)}
 
 
 def tell_call_details(query: Query, chosen: list[int], most_references: int) -> list[dict[str, Any]]:
@@ -172,6 +195,9 @@ def tell_call_details(query: Query, chosen: list[int], most_references: int) -> 
         rows, recorded = calls.rows, calls.recorded
         assert rows is not None
         found = tell_calls(query, calls, rows, chosen)
+        for call, told in zip(chosen, found, strict=True):
+            told["parent"], told["depth"] = int(calls.nesting.parent[call]), int(calls.nesting.depth[call])
+            told["own"] = None if told["duration"] is None else int(calls.nesting.own[call])
         # What was not recorded as a call is known by its number among the events.
         sources: list[int | None] = [None if recorded else int(rows.source[call]) for call in chosen]
         positions: list[int | None] = [None for _ in chosen]
@@ -234,7 +260,7 @@ def find_places(query: Query) -> list[dict[str, Any]]:
         {
             "block": block,
             "function": int(graph.function[block]) if block >= 0 else -1,
-            "name": None if name is None else name[:_MAX_TEXT],
+            "name": None if name is None else name[:MAX_TEXT],
             "calls": n,
         }
         for block, name, n in places
@@ -268,7 +294,7 @@ def encode_call_chart(query: Query) -> bytes:
         "bins": series.counts.shape[1],
         "others": series.n_others,
     }
-    arrays = pack_texts("name", [name[:_MAX_TEXT] for name in series.names])
+    arrays = pack_texts("name", [name[:MAX_TEXT] for name in series.names])
     return encode_container("call_chart", meta, arrays | {"calls": series.counts.reshape(-1).astype(np.uint32)})
 
 

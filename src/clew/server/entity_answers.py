@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from clew.analysis.calls.entities import EntityFilter, EntityTable
+from clew.analysis.calls.entity_life import read_life
 from clew.errors import UsageError
 from clew.server.process_calls import hold_calls, open_entities
 from clew.server.query import Query
@@ -19,6 +20,7 @@ __all__ = ["answer_entities", "answer_entity", "answer_touches", "tell_entities"
 
 MAX_PAGE: Final = 500
 MAX_TOUCHES: Final = 1000
+MAX_LIFE: Final = 200
 _MAX_TEXT: Final = 400
 
 
@@ -117,7 +119,35 @@ def answer_entity(query: Query) -> dict[str, Any]:
     table = open_entities(query.served)
     row = table.find(int(query.path["entity"]))
     (told,) = _tell_rows(query, table, [row])
-    return told | {"touches": tell_touches(table, None, int(query.path["entity"]))[0]}
+    parent = table.find(told["parent"]) if told["parent"] is not None else None
+    return told | {
+        "touches": tell_touches(table, None, int(query.path["entity"]))[0],
+        "parent_name": None if parent is None else table.names[parent][:_MAX_TEXT],
+        **_tell_life(query, int(query.path["entity"])),
+    }
+
+
+def _tell_life(query: Query, entity_id: int) -> dict[str, Any]:
+    """Who opened, shared, used and closed it. `call`: of the process an index, where it is listed."""
+    events, total = read_life(query.served.trace, entity_id, MAX_LIFE)
+    with hold_calls(query.served, query.process_id) as calls:
+        ids = np.array([event.call_id for event in events], np.int64)
+        index = np.full(len(ids), -1) if calls.recorded is None else calls.recorded.index_of(ids)
+    return {
+        "life_total": total,
+        "life": [
+            {
+                "process": event.process_id,
+                "tid": event.tid,
+                "call": call if call >= 0 else None,
+                "time": event.time_ns - query.served.start_ns,
+                "name": event.name[:_MAX_TEXT],
+                "role": event.role[:40],
+                "more": event.more,
+            }
+            for event, call in zip(events, index.tolist(), strict=True)
+        ],
+    }
 
 
 def answer_touches(query: Query) -> dict[str, Any]:

@@ -15,6 +15,10 @@ from typing import Any, Final
 
 import numpy as np
 
+from clew.analysis.calls.call_lanes import CallLanes
+from clew.analysis.calls.call_nesting import CallNesting
+from clew.analysis.calls.call_order import CallOrder
+from clew.analysis.calls.call_paths import CallPaths
 from clew.analysis.calls.call_rows import CallFilter, CallRows
 from clew.analysis.calls.entities import EntityTable
 from clew.analysis.calls.recorded_calls import RecordedCalls
@@ -40,6 +44,8 @@ class ProcessCalls:
         self.recorded = recorded if recorded.n_all else None
         self.lock = threading.Lock()
         self._searches: OrderedDict[tuple[str, object], Array] = OrderedDict()
+        self._kept: tuple[CallFilter, Array] | None = None
+        self._paths_kept: tuple[CallFilter, CallPaths] | None = None
 
     @property
     def source(self) -> str:
@@ -64,6 +70,39 @@ class ProcessCalls:
         if self._paths:
             return read_path_calls(self.graph, load_process_code(self._trace, self.graph.process_id), self._paths)
         return None
+
+    @cached_property
+    def nesting(self) -> CallNesting:
+        """What is within what: of system calls that were not recorded as calls nothing is."""
+        if self.recorded is not None:
+            return self.recorded.nesting
+        rows = self.rows
+        assert rows is not None
+        return CallNesting(rows, np.full(len(rows), -1))
+
+    @cached_property
+    def lanes(self) -> CallLanes:
+        """The same over time."""
+        return CallLanes(self.nesting)
+
+    @cached_property
+    def in_order(self) -> CallOrder | None:
+        """Where calls are in the order of execution; None where only what is noted of system calls is known."""
+        return None if self.recorded is None else CallOrder(self.recorded.rows, self.recorded.position)
+
+    def keep(self, wanted: CallFilter) -> Array:
+        """Which calls (bool) are asked for, or around one that is."""
+        if self._kept is None or self._kept[0] != wanted:
+            nesting = self.nesting
+            self._kept = wanted, nesting.with_those_around(self.choose(nesting.rows, wanted))
+        return self._kept[1]
+
+    def paths(self, wanted: CallFilter) -> CallPaths:
+        """Those together that have the same around them."""
+        kept = self.keep(wanted)
+        if self._paths_kept is None or self._paths_kept[0] != wanted:
+            self._paths_kept = wanted, CallPaths(self.nesting, kept)
+        return self._paths_kept[1]
 
     def choose(self, rows: CallRows, wanted: CallFilter) -> Array:
         """Which of `rows` (bool) are asked for."""

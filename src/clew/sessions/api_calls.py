@@ -7,16 +7,18 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from clew.api.captures import CallCapture, capture_of
 from clew.api.description import Function
 from clew.api.pieces import Value
-from clew.dataclass import dataclass
+from clew.dataclass import dataclass, replace
 from clew.sessions.call_ends import CallEnds
 from clew.sessions.call_logs import CallEnd, read_together
 from clew.sessions.call_probes import LogWish
-from clew.sessions.where import Where, ring_operation
+from clew.sessions.stack_sample import StackSample, stack_sample
+from clew.sessions.where import MAX_SYSTEM_CALLS, Where, ring_operation
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from clew.binary.elf import ElfFile
     from clew.sessions.api_functions import ChosenFunction, FunctionChoice
     from clew.sessions.call_logs import CallLog
+    from clew.sessions.call_stacks import CallStacks
+    from clew.sessions.injections import Injection
     from clew.sessions.memory import Image
     from clew.sessions.session import Session
 
@@ -52,6 +56,10 @@ class ApiCall:
     frame: int | None
     library: str | None = None
     """The path of the image that has the function."""
+    stack: StackSample | None = None
+    """What was taken of its stack, if that was asked for (CallStacks.frames)."""
+    injected: int = 0
+    """What was done to it, bits of enum Injected."""
 
     @property
     def has_failed(self) -> bool:
@@ -70,45 +78,81 @@ class ApiLog:
         *,
         functions: FunctionChoice | None = None,
         keeps: bool = False,
+        stacks: CallStacks | None = None,
+        injections: Sequence[Injection] = (),
     ) -> None:
         """All system calls; or those of `filters`; None: none. And `functions`, if there are any. `keeps`: what was
-        read can be read again, all of it (`batches`). Raises CaptureError, UsageError."""
-        self.descriptions = descriptions
-        chosen = [] if filters is None else descriptions.system_calls_of(set(filters))
+        read can be read again, all of it (`batches`). `stacks`: calls have theirs. `injections`: what may be done to
+        calls, which are told so. Raises CaptureError, UsageError."""
+        self.descriptions, self._stacks, self._injections = descriptions, stacks, injections
+        self.raw: dict[str, int] = {}
+        """How many calls were read of each function of which nobody knows the parameters: they are told raw."""
+        chosen = [] if filters is None else descriptions.system_calls_of(set(filters), MAX_SYSTEM_CALLS)
         operations = [] if filters is None else descriptions.ring_operations_of(set(filters))
-        captures = [capture_of(function, descriptions) for _, function in (*chosen, *operations)]
+        captures = [
+            capture_of(
+                function,
+                descriptions,
+                self._n_spare,
+                is_injected=any(one.is_about_call(number) for one in injections),
+            )
+            for number, function in chosen
+        ]
+        captures += [capture_of(function, descriptions, self._n_spare) for _, function in operations]
         places: list[str | Where] = [
             *(f"syscall:{number}" for number, _ in chosen),
             *(ring_operation(opcode) for opcode, _ in operations),
         ]
+        taken = [self._taken_of_stack(capture, is_function=False) for capture in captures]
         wishes = [
-            LogWish(place, capture.expressions, has_returned=capture.returns, tells_left=capture.returns)
-            for place, capture in zip(places, captures, strict=True)
+            LogWish(place, capture.expressions + more, has_returned=capture.returns, tells_left=capture.returns)
+            for place, capture, more in zip(places, captures, taken, strict=True)
         ]
-        self._logs = [_Log(*one) for one in zip(captures, session.log_all(wishes), strict=True)]
+        logs = session.log_all(wishes)
+        self._logs = [_Log(*one) for one in zip(captures, logs, taken, strict=True)]
         self._kept: list[list[tuple[int, pa.Table]]] | None = [] if keeps else None
         self._ends = CallEnds(session.processes_begun)
         if functions is not None:
             self._log_functions(session, functions)
 
+    @property
+    def _n_spare(self) -> int:
+        return 0 if self._stacks is None else self._stacks.n_fields
+
+    def _taken_of_stack(self, capture: CallCapture, *, is_function: bool) -> tuple[str, ...]:
+        if self._stacks is None:
+            return ()
+        return self._stacks.expressions(is_function=is_function, has_returned=capture.returns)
+
     def _log_functions(self, session: Session, functions: FunctionChoice) -> None:
         chosen: dict[int, ChosenFunction] = {}
 
         def choose(image: Image, elf: ElfFile) -> Iterator[LogWish]:
-            for one in functions.of_image(image.path, elf):
+            find_debug = partial(session.debug_file, image)
+            for one in functions.of_image(image.path, elf, find_debug, self._n_spare, self._is_injected):
                 name = one.capture.function.name
-                where = Where(f"{image.name}!{name}", None, image.path, name, 0, one.offset)
+                where = Where(f"{image.name}!{name}", None, image.path, one.symbol, 0, one.offset)
                 returns = one.capture.returns
-                wish = LogWish(where, one.capture.expressions, has_returned=returns, tells_left=returns)
+                wish = LogWish(
+                    where,
+                    one.capture.expressions + self._taken_of_stack(one.capture, is_function=True),
+                    has_returned=returns,
+                    tells_left=returns,
+                    on_choice=one.on_choice,
+                )
                 chosen[id(wish)] = one
                 yield wish
 
         def take(wish: LogWish, log: CallLog) -> None:
             one = chosen.pop(id(wish))
             # Read in another thread: a list only grows.
-            self._logs.append(_Log(one.capture, log, one.path))
+            taken = self._taken_of_stack(one.capture, is_function=True)
+            self._logs.append(_Log(one.capture, log, taken, one.path))
 
         session.log_in_images(choose, take)
+
+    def _is_injected(self, path: str, offset: int) -> bool:
+        return any(one.is_about_function(path, offset) for one in self._injections)
 
     def read(self, *, is_last: bool = False) -> list[ApiCall]:
         """The calls that are over since this was asked last, in that order; or begun, of those that never return.
@@ -121,6 +165,10 @@ class ApiLog:
             for index, table in enumerate(read_together([one.log for one in list(self._logs)]))
             if table.num_rows
         ]
+        for index, table in tables:
+            function = self._logs[index].capture.function
+            if function.parameters is None:
+                self.raw[function.name] = self.raw.get(function.name, 0) + table.num_rows
         if self._kept is not None and tables:
             self._kept.append(tables)
         return self._calls_of(tables, self._ends, is_last=is_last)
@@ -160,20 +208,28 @@ class _Log:
 
     capture: CallCapture
     log: CallLog
+    of_stack: tuple[str, ...] = ()
     library: str | None = None
 
     def calls_of(self, table: pa.Table) -> Iterator[tuple[CallEnd, ApiCall]]:
         """The calls of some rows, each with what has become of it."""
-        capture, function = self.capture, self.capture.function
+        capture = self.capture
         places: Sequence[list[int]] = [table.column(index).to_pylist() for index in range(4)]
         columns = [table[text].to_pylist() for text in capture.expressions]
+        of_stack = [table[text].to_pylist() for text in self.of_stack]
         ends = table["end"].to_pylist() if capture.returns else [CallEnd.RETURNED] * table.num_rows
         for row, end in enumerate(ends):
-            values, result, began_ns, frame = capture.values_of([column[row] for column in columns])
+            fields = [column[row] for column in columns]
+            values, result, began_ns, frame = capture.values_of(fields)
+            function, values = capture.complete(values, fields)
+            injected = capture.injected_of(fields)
             told_ns, pid, tid, pc = (column[row] for column in places)
             took_ns = None
             if end == CallEnd.RETURNED and began_ns is not None:
                 took_ns = max(told_ns - began_ns, 0)
             time_ns = told_ns if began_ns is None else min(began_ns, told_ns)
-            call = ApiCall(time_ns, pid, tid, pc, function, values, result, took_ns, told_ns, frame, self.library)
+            of_call = (values, result, took_ns, told_ns, frame, self.library)
+            call = ApiCall(time_ns, pid, tid, pc, function, *of_call, injected=injected)
+            if of_stack:
+                call = replace(call, stack=stack_sample([column[row] for column in of_stack], self.library is not None))
             yield CallEnd(end), call

@@ -12,6 +12,7 @@ from clew.api.captures import capture_of
 from clew.api.description import MAX_ERRNO
 from clew.dataclass import dataclass
 from clew.sessions.aggregate_table import AggregateWish
+from clew.sessions.where import MAX_SYSTEM_CALLS
 
 if TYPE_CHECKING:
     from clew.api.descriptions import Descriptions
@@ -26,20 +27,22 @@ _DURATION: Final = "duration"
 
 @dataclass(frozen=True)
 class ApiCount:
-    """Calls of function `name`: how many, how many failed, and how long they took, all and those, in nanoseconds."""
+    """Calls of function `name`: how many, how many failed, and how long they took, all and those, in nanoseconds.
+    `is_raw`: nobody knows its parameters."""
 
     name: str
     calls: int
     errors: int
     total_ns: int
     failed_ns: int
+    is_raw: bool = False
 
 
 class ApiCounts:
     """Of the system calls of a session's target, all of them, or those of `filters`."""
 
     def __init__(self, session: Session, descriptions: Descriptions, filters: Iterable[str] = ()) -> None:
-        chosen = descriptions.system_calls_of(set(filters))
+        chosen = descriptions.system_calls_of(set(filters), MAX_SYSTEM_CALLS)
         self._functions = [function for _, function in chosen]
         # What does not return is counted when it begins.
         returning = AggregateWish([_HAS_FAILED], _DURATION, None, 2, has_histogram=False)
@@ -59,7 +62,8 @@ class ApiCounts:
             calls, errors = (sum(row["count"] for row in some) for some in (rows, failed))
             total_ns, failed_ns = (sum(row.get("sum") or 0 for row in some) for some in (rows, failed))
             if calls:
-                found.append(ApiCount(function.name, calls, errors, total_ns, failed_ns))
+                is_raw = function.parameters is None
+                found.append(ApiCount(function.name, calls, errors, total_ns, failed_ns, is_raw))
         return found
 
 
@@ -73,4 +77,4 @@ def count_calls(trace: Trace) -> list[ApiCount]:
             for index, number in enumerate((1, duration_ns or 0)):
                 sums[2 * index] += number
                 sums[2 * index + 1] += number if error is not None else 0
-    return [ApiCount(name, *sums) for name, sums in found.items()]
+    return [ApiCount(name, calls, errors, total, failed) for name, (calls, errors, total, failed) in found.items()]

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from clew.dataclass import dataclass
+from clew.dataclass import dataclass, replace
 from clew.errors import CaptureError, ControlError, UsageError
 from clew.protocol._constants import MAX_CAPTURE_FIELDS
 from clew.sessions.calls import Call
+from clew.sessions.chooser import Chooser
 from clew.sessions.delivery import Delivery
 from clew.sessions.places import Places, Wish
 from clew.sessions.stops import Stop
@@ -22,6 +23,7 @@ from clew.sessions.wanted import Wanted
 from clew.sessions.where import NOWHERE, Where, parse_where
 
 if TYPE_CHECKING:
+    from clew.api.injection_plan import InjectionPlan
     from clew.binary.elf import ElfFile
     from clew.process.maps import Mapping
     from clew.recording.control.commands import Control
@@ -71,6 +73,8 @@ class LogWish:
     """A log that is asked for: of calls of the function `where`, or of their returns; None: of what somebody says.
 
     `tells_left`: of calls, too, that are over without having returned (`CallLog.tells_left`).
+    `on_choice`, where images are looked at: `where` is not meant, but what that returns (`choosers.py`), of which is
+    told whether it is recorded there.
     """
 
     where: str | int | Where | None
@@ -78,6 +82,7 @@ class LogWish:
     condition: str | None = None
     has_returned: bool = False
     tells_left: bool = False
+    on_choice: Callable[[bool], None] | None = None
 
 
 @dataclass(frozen=True)
@@ -202,33 +207,108 @@ class CallProbes:
         """
         from clew.sessions.call_logs import CallLog
 
+        def read(image: Image, elf: ElfFile) -> Iterator[tuple[_Asked, tuple[LogWish, Where, Image]]]:
+            for wish in choose(image, elf):
+                capture, has_returned = list(wish.capture), wish.has_returned
+                place, wanted = self._read(
+                    wish.where, capture, wish.condition, has_returned=has_returned, keeps_types=True
+                )
+                # Where a resolver chooses is known later.
+                there = place if wish.on_choice is None else NOWHERE
+                yield _Asked(there, wanted, Wish.LOG, None, wish.tells_left), (wish, place, image)
+
+        def note(asked: _Asked, told: tuple[LogWish, Where, Image], number: int) -> Chooser | None:
+            wish, place, image = told
+            sink.watch(number)
+            remove = partial(self.remove, number)
+            log = CallLog(self._target, sink, number, place.text, asked.wanted, remove, wish.tells_left)
+            take(wish, log)
+            return None if wish.on_choice is None else Chooser(place, image, log, wish.on_choice)
+
+        self._arm_in_images(read, note)
+
+    def inject(self, chosen: Sequence[tuple[Where, InjectionPlan]]) -> list[int]:
+        """Have calls of some functions go another way; the numbers of what is asked for. Raises CaptureError,
+        ControlError."""
+        return self._arm_all([self._read_plan(*one) for one in chosen], lambda _, number: number)
+
+    def inject_in_images(
+        self, choose: Callable[[Image, ElfFile], Iterable[tuple[Where, InjectionPlan]]], take: Callable[[int], None]
+    ) -> None:
+        """The same of what `choose` names in each image, now and when one is loaded; `take` is given the numbers.
+
+        Both are called in the thread that owns the target. Raises CaptureError, ControlError.
+        """
+
+        def read(image: Image, elf: ElfFile) -> Iterator[tuple[_Asked, None]]:
+            for one in choose(image, elf):
+                yield self._read_plan(*one), None
+
+        def note(_asked: _Asked, _: None, number: int) -> None:
+            take(number)
+
+        self._arm_in_images(read, note)
+
+    def _read_plan(self, where: Where, plan: InjectionPlan) -> _Asked:
+        machine = replace(self._target.machine(of_system_calls=where.is_system_call), is_interpreted=True)
+        return _Asked(where, Wanted(plan.expressions, plan.condition, machine, self._target.images), Wish.INJECT)
+
+    def _arm_in_images(
+        self,
+        choose: Callable[[Image, ElfFile], Iterable[tuple[_Asked, T]]],
+        note: Callable[[_Asked, T, int], Chooser | None],
+    ) -> None:
+        """Have things done about functions that `choose` names in each image, now and when one is loaded; `note` is
+        given the number of each, and tells who chooses where it is, if that is not known yet."""
+
         def steps(control: Control) -> Iterator[bool | None]:
             places, images = self.open_places(control), self._target.images
 
             def look(followed: FollowedProcess, mappings: list[Mapping]) -> None:
+                choosers: list[Chooser] = []
                 for image in images.in_mappings(mappings, has_vdso=True):
                     elf = images.elf(image)
-                    for wish in [] if elf is None else choose(image, elf):
-                        capture, has_returned = list(wish.capture), wish.has_returned
-                        place, wanted = self._read(
-                            wish.where, capture, wish.condition, has_returned=has_returned, keeps_types=True
-                        )
+                    for one, what in [] if elf is None else choose(image, elf):
+                        of_one = (one.where, one.wanted, mappings, followed.pid, one.wish)
                         try:
-                            number = places.add(
-                                place, wanted, mappings, followed.pid, Wish.LOG, tells_left=wish.tells_left
-                            )
+                            number = places.add(*of_one, tells_left=one.tells_left)
                         except ControlError as error:
-                            followed.warnings.append(f"{place.text}: {error.message}")
+                            followed.warnings.append(f"{one.where.text}: {error.message}")
                             continue
-                        sink.watch(number)
-                        remove = partial(self.remove, number)
-                        log = CallLog(self._target, sink, number, place.text, wanted, remove, wish.tells_left)
-                        take(wish, log)
+                        chooser = note(one, what, number)
+                        if chooser is not None:
+                            choosers.append(chooser)
+                if choosers:
+                    self._await_choices(places, followed, mappings, choosers)
 
             yield from self._target.while_stopped(control, lambda: places.look_at_code(look))
             yield True
 
         self._target.run(steps)
+
+    def watch_code(self, look: Callable[[FollowedProcess, list[Mapping]], None]) -> None:
+        """Have `look` called with what code is mapped in each process, now and whenever some is, before it is executed:
+        in the thread that owns the target. Raises ControlError."""
+
+        def steps(control: Control) -> Iterator[bool | None]:
+            places = self.open_places(control)
+            yield from self._target.while_stopped(control, lambda: places.look_at_code(look))
+            yield True
+
+        self._target.run(steps)
+
+    def _await_choices(
+        self, places: Places, followed: FollowedProcess, mappings: list[Mapping], choosers: list[Chooser]
+    ) -> None:
+        """Record what resolvers choose, or have chosen before."""
+        from clew.sessions.choosers import Choosers
+
+        machine, images = self._target.machine(), self._target.images
+        all_of_them = Choosers(places, images, machine.result)
+        for one in choosers:
+            number = places.add(one.where, Wanted((), None, machine, images), mappings, followed.pid, Wish.RETURN)
+            self._by_number[number] = CallProbe(self, number, one.where.text, partial(all_of_them.meet_call, one), [])
+        all_of_them.meet_chosen(followed, mappings, choosers)
 
     def add_up(
         self, room: AggregateRoom, where: str | int, wish: AggregateWish, *, has_returned: bool = False

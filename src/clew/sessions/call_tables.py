@@ -15,11 +15,13 @@ import pyarrow as pa
 from clew.api.description import RESULT
 from clew.api.descriptions import Descriptions
 from clew.api.entities.scene import Touch
+from clew.api.injection import injected_words
 from clew.api.pieces import Value, register_of
 from clew.api.text import argument_text, result_text
 from clew.sessions.call_places import find_places
 from clew.sessions.call_world import CallWorld, Process, Processes
 from clew.store.appending import append_tables
+from clew.store.columns import to_numpy
 from clew.store.schema import SCHEMAS
 
 if TYPE_CHECKING:
@@ -115,8 +117,8 @@ class Filling:
             "result": call.result,
             "result_text": None if call.result is None else told,
             "error": error,
-            # A function was called from somewhere else.
-            "pc": call.pc if is_system_call else 0,
+            "injected": ",".join(injected_words(call.injected)) or None,
+            "pc": call.pc,
             "end_ns": call.end_ns,
             "frame": call.frame,
         }
@@ -132,7 +134,7 @@ class Filling:
             value = values[parameter.index] if parameter.index < len(values) else None
             number = register_of(value)
             told: dict[str, Any] = {"name": parameter.name, "type": parameter.c_type}
-            if number is not None:
+            if number is not None and parameter.hidden != "secret":
                 told["value"] = hex(number & 0xFFFFFFFFFFFFFFFF) if parameter.is_pointer else number
             told["text"] = argument_text(parameter, value, self._descriptions, limit=_TEXT_BYTES)
             yield told
@@ -164,6 +166,7 @@ class Filling:
         order = [("process_id", "ascending"), ("tid", "ascending"), ("time_ns", "ascending"), ("call_id", "ascending")]
         calls = calls.sort_by(order)
         calls = _with_places(_with_parents(calls), trace).drop_columns(list(_BESIDE))
+        calls = _within_lives(calls, trace)
         references = pa.concat_tables(self._references).sort_by([("process_id", "ascending"), ("call_id", "ascending")])
         return {"calls": calls, "references": references, "entities": self._entities()}
 
@@ -176,8 +179,8 @@ class Filling:
                 "tid": one.tid,
                 "parent_entity_id": one.parent,
                 "kind": one.kind,
-                "name": one.name,
-                "details": json.dumps(one.details),
+                "name": self._descriptions.redacted(one.name),
+                "details": json.dumps(self._redacted(one.details)),
                 "first_ns": one.first_ns,
                 "last_ns": max(one.last_ns, one.first_ns),
             }
@@ -185,9 +188,44 @@ class Filling:
         ]
         return pa.Table.from_pylist(rows, SCHEMAS["entities"])
 
+    def _redacted(self, value: Any) -> Any:
+        """What JSON has, without what is not to be told in its texts."""
+        match value:
+            case str():
+                return self._descriptions.redacted(value)
+            case dict():
+                return {key: self._redacted(one) for key, one in value.items()}
+            case list() | tuple():
+                return [self._redacted(one) for one in value]
+        return value
+
 
 _BESIDE: Final = {"pc": pa.uint64(), "end_ns": pa.int64(), "frame": pa.uint64()}
 """What is known of calls besides, while their tables are made."""
+
+
+def _within_lives(calls: pa.Table, trace: Trace) -> pa.Table:
+    """Calls with times in which their threads are there, by the trace.
+
+    A call's time is of the thread's own clock, a thread's of when it was noticed. What lies between may be, of one that
+    ended at once or was killed, all that it did.
+    """
+    threads = trace.read("threads", ["process_id", "tid", "start_ns", "end_ns"])
+    process, tid, start, end = (to_numpy(threads[name]).astype(np.int64) for name in threads.column_names)
+    keys, row, n_rows = np.unique(process << 32 | tid, return_index=True, return_counts=True)
+    own = to_numpy(calls["process_id"]).astype(np.int64) << 32 | to_numpy(calls["tid"]).astype(np.int64)
+    at = np.searchsorted(keys, own)
+    # Several threads of one number are told apart by their times alone.
+    known = (np.append(keys, -1)[at] == own) & (np.append(n_rows, 0)[at] == 1)
+    thread = np.append(row, 0)[at][known]
+    time_ns, took = to_numpy(calls["time_ns"]).astype(np.int64), to_numpy(calls["duration_ns"], 0).astype(np.int64)
+    time_ns[known] = np.clip(time_ns[known], start[thread], end[thread])
+    took[known] = np.minimum(took[known], end[thread] - time_ns[known])
+    took_or_null = pa.array(took, pa.int64(), mask=to_numpy(calls["duration_ns"].is_null()))
+    for name, column in (("time_ns", pa.array(time_ns, pa.int64())), ("duration_ns", took_or_null)):
+        index = calls.column_names.index(name)
+        calls = calls.set_column(index, calls.schema.field(index), column)
+    return calls
 
 
 def _with_places(calls: pa.Table, trace: Trace) -> pa.Table:

@@ -19,6 +19,7 @@ from clew.sessions.threads import SessionThread
 if TYPE_CHECKING:
     from clew.binary.architectures.architecture import Architecture
     from clew.capture.form import Form
+    from clew.recording.following.followed import FollowedProcess
     from clew.sessions.call_values import TypedValue
     from clew.sessions.stops import Stop
     from clew.sessions.target import SessionTarget
@@ -129,6 +130,11 @@ class Call(ThreadPlace):
         if self._registers is None:
             self._registers = Registers(self._stop.thread.by_name | self._changed, self._definition.program_counter)
         return self._registers
+
+    @property
+    def followed(self) -> FollowedProcess:
+        """Its process."""
+        return self._stop.holding.followed
 
     @property
     def changed_registers(self) -> Registers | None:

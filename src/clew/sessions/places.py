@@ -43,12 +43,13 @@ _ALWAYS: Final = Form([], []).pack()
 
 class Wish(Enum):
     """What is done about a function: threads stop when it is called, or when it returns; or it is only recorded, or
-    added up."""
+    added up; or its calls go another way."""
 
     CALL = auto()
     RETURN = auto()
     LOG = auto()
     AGGREGATE = auto()
+    INJECT = auto()
 
     @property
     def stops(self) -> bool:
@@ -91,6 +92,11 @@ class _Probe:
         known = [(owner, form) for (owner, place, _), form in self.forms.items() if place == address]
         return next((form for owner, form in known if owner == pid), known[0][1] if known else None)
 
+    def room_of(self, form: Form) -> CaptureRoom:
+        """How much of a place's room one of its forms takes."""
+        # What the dispatcher works out takes none but for literals.
+        return CaptureRoom(n_data_bytes=len(form.data)) if self.wish == Wish.INJECT else (form.entry or form).room
+
     def rows(self, address: int, form: Form, find_kind: Callable[[int, Form], int]) -> list[CaptureRow]:
         """What is captured for it at one of its addresses; `find_kind` numbers the calls whose returns are."""
         if self.wish == Wish.CALL:
@@ -98,6 +104,8 @@ class _Probe:
         if self.wish == Wish.RETURN:
             # What the condition says of a return is not known when the call begins.
             return [_stop_always(address)]
+        if self.wish == Wish.INJECT:
+            return [CaptureRow(address, self.number, CaptureAction.INJECT, form.pack())]
         action = CaptureAction.RECORD if self.table is None else CaptureAction.AGGREGATE
         shape = None if self.table is None else self.table.shape
         if form.entry is None:
@@ -134,7 +142,7 @@ class Places:
         self.n_overdue = 0
         """Threads that went on by themselves, since nobody let them go in time."""
         self._hears_code = False
-        self._look: Callable[[FollowedProcess, list[Mapping]], None] | None = None
+        self._looks: list[Callable[[FollowedProcess, list[Mapping]], None]] = []
         processes.tell_starts_to(self._arm_calls)
         processes.holdings.tell_birth = self._inherit
 
@@ -208,6 +216,12 @@ class Places:
             if probe is not None:
                 self._arm_at(followed, probe, address, mark)
 
+    def logs_at(self, pid: Pid, address: int) -> set[int]:
+        """The numbers of the probes that record something at an address of a process."""
+        with self._lock:
+            there = self._there.get((pid, address), ())
+            return {one for one in there if one in self._probes and self._probes[one].wish == Wish.LOG}
+
     def count(self, number: int) -> int:
         """At how many places a probe is."""
         probe = self._probes.get(number)
@@ -235,7 +249,7 @@ class Places:
         """Have `look` called with what is mapped in each process, now and whenever code is loaded, before that is
         executed: it may add what it finds. All threads are to be stopped."""
         with self._lock:
-            self._look = look
+            self._looks.append(look)
             self.hear_code()
             for followed in self._processes.live:
                 look(followed, read_maps(followed.memory_pid))
@@ -263,8 +277,8 @@ class Places:
 
     def _arm_all(self, followed: FollowedProcess, mappings: list[Mapping]) -> None:
         with self._lock, self._processes.holdings.of(followed).capturing_together():
-            if self._look is not None:
-                self._look(followed, mappings)
+            for look in self._looks:
+                look(followed, mappings)
             for probe in self._probes.values():
                 if not probe.where.is_system_call:
                     self._arm_or_warn(followed, probe, mappings)
@@ -314,11 +328,11 @@ class Places:
         # What comes back to there may be told of, too.
         # What is taken at a return is alone there, as far as is known by now.
         fits = form.room.add(CaptureRoom()) is not None
-        n, room = 2, (form.entry or form).room.add(CaptureRoom()) if fits else None
+        n, room = 2, probe.room_of(form).add(CaptureRoom()) if fits else None
         others = self._there.get((pid, address), set()) - {probe.number}
         for other in [self._probes[number] for number in others if number in self._probes]:
             for there in other.forms_at(pid, address):
-                n, room = n + 1, room and room.add((there.entry or there).room)
+                n, room = n + 1, room and room.add(other.room_of(there))
         if n > MAX_CAPTURES_AT_PLACE or room is None:
             raise ControlError(f"{probe.where.text}: there is no room for one more capture at this place")
 

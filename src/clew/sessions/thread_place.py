@@ -5,6 +5,7 @@ Runs in the controller, in any thread.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -72,6 +73,13 @@ class ThreadPlace:
     def kept(self, field: int) -> Value:
         """A field that was kept when the call began."""
         return self._kept[field] if field < len(self._kept) else None
+
+    def descriptor_path(self, descriptor: int) -> bytes | None:
+        """Where a descriptor of the process leads to."""
+        try:
+            return os.readlink(os.fsencode(f"/proc/{self._memory_pid}/fd/{descriptor}"))
+        except OSError:
+            return None
 
     def read(self, address: int, size_bytes: int) -> bytes:
         """Memory, as much as the program can read."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from clew.process.maps import Mapping
     from clew.sessions.memory import Images
 
-__all__ = ["NOWHERE", "Where", "parse_where", "ring_operation"]
+__all__ = ["NOWHERE", "Where", "parse_where", "place_of_call", "ring_operation"]
 
 
 @dataclass(frozen=True)
@@ -92,6 +92,11 @@ def _number_of(name: str) -> int:
     if number is None or number >= MAX_SYSTEM_CALLS:
         raise UsageError(f"{name!r}: no system call is called so")
     return number
+
+
+def place_of_call(number: int) -> Where:
+    """The system calls of a number."""
+    return Where(f"{_SYSTEM_CALL}{number}", CALL_PLACES + number, "", "", 0)
 
 
 def ring_operation(opcode: int) -> Where:

@@ -44,7 +44,8 @@ class TableParts:
     def __init__(
         self, directory: Path, name: str, described: Mapping[str, Any], stands_for: Mapping[str, str] | None = None
     ) -> None:
-        """`stands_for`: by name, what stands for a column that came later where a file has none (LATER_COLUMNS)."""
+        """`stands_for`: by name, what stands for a column that came later where a file has none (LATER_COLUMNS), if
+        that is not null."""
         self.name = name
         self.n_rows: int = described["rows"]
         self._directory = directory
@@ -183,7 +184,8 @@ class TableParts:
         table = file.read(names) if group is None else file.read_row_group(group, names)
         found = {name: table[other] for name, other in stored.items()}
         for name in later:
-            found[name] = pa.repeat(pa.scalar(self._stands_for[name]), table.num_rows)
+            word, kind = self._stands_for.get(name), SCHEMAS[self.name].field(name).type
+            found[name] = pa.nulls(table.num_rows, kind) if word is None else pa.repeat(word, table.num_rows)
         return pa.Table.from_arrays([found[name] for name in columns], list(columns))
 
     def _check_columns(self, found: pa.Schema, part: str, names: Sequence[str]) -> None:

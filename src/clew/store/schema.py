@@ -194,6 +194,7 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
         result=(_I64, "null"),
         result_text=(_TEXT, "null"),
         error=(_WORD, "null"),
+        injected=(_WORD, "null"),
     ),
     # What a call did with an entity; the rows of a call follow one another. process_id and pid are those of the call.
     # argument: which one named the entity, from 0; null for the result. bytes: how many were read, written or mapped.
@@ -213,6 +214,6 @@ OPTIONAL_TABLES: Final = frozenset(
 )
 """Those that a trace may lack: they are empty then."""
 
-LATER_COLUMNS: Final = frozenset({("processes", "architecture")})
+LATER_COLUMNS: Final = frozenset({("processes", "architecture"), ("calls", "injected")})
 """Columns of text that came within this version, by table: the first traces lack them, and are read with one word for
-all rows that stands for it (`Trace`)."""
+all rows that stands for it (`Trace`), or as null."""

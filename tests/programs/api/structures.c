@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <linux/io_uring.h>
 #include <linux/openat2.h>
 #include <linux/sched.h>
@@ -16,6 +17,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
+#include <sys/ipc.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -311,6 +313,21 @@ static void options(void) {
     CALL(setsockopt, tcp, SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time);
 }
 
+static void locks(void) {
+    int word = 1, other = 2;
+    struct timespec soon = {0, 1};
+    CALL(futex, &word, FUTEX_WAIT_PRIVATE, 2, &soon);
+    CALL(futex, &word, FUTEX_WAIT_PRIVATE, 1, &soon);
+    CALL(futex, &word, FUTEX_WAIT, 1, BAD);
+    CALL(futex, &word, FUTEX_WAKE_PRIVATE, 1);
+    CALL(futex, &word, FUTEX_WAIT_BITSET_PRIVATE, 1, &soon, NULL, 5);
+    CALL(futex, &word, FUTEX_WAKE_BITSET, 1, NULL, NULL, 7);
+    CALL(futex, &word, FUTEX_REQUEUE, 1, 2, &other);
+    CALL(futex, &word, FUTEX_CMP_REQUEUE, 1, 2, &other, 1);
+    CALL(futex, &word, FUTEX_TRYLOCK_PI);
+    CALL(shmget, 0x7fffffff, 4096, IPC_EXCL | 0640);
+}
+
 static void requests(void) {
     struct winsize size = {5, 6, 0, 0};
     struct termios settings;
@@ -343,7 +360,7 @@ static void processes(void) {
     struct clone_args arguments = {.exit_signal = SIGCHLD};
     struct rusage usage;
     siginfo_t found;
-    char *words[] = {"x", "-l", NULL}, *none[] = {NULL};
+    char *words[] = {"x", "", "-l", NULL}, *none[] = {NULL};
     char *many[] = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", NULL};
     int status, value;
     pid_t child = fork();
@@ -388,6 +405,7 @@ int main(void) {
     signals();
     options();
     requests();
+    locks();
     processes();
     return 0;
 }

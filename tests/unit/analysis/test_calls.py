@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from clew.analysis.calls.call_rows import CallFilter, CallRows, sort_calls
 from clew.analysis.calls.entities import EntityFilter, EntityTable, Touch
-from clew.analysis.calls.recorded_calls import RecordedCalls, tell_arguments
+from clew.analysis.calls.recorded_calls import RecordedCalls
+from clew.analysis.calls.told_calls import tell_arguments
 from clew.analysis.graph.graph import ProcessGraph
 from clew.errors import UsageError
 from clew.store.trace import Trace

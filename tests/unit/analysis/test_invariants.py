@@ -262,6 +262,7 @@ CALL_DAMAGES = [
     (change("calls", 4, duration_ns=3001), CALLS),
     (change("calls", 4, time_ns=3999), CALLS),
     (change("calls", 4, parent_call_id=77), CALLS),
+    (change("calls", 4, injected="result,luck"), CALLS),
     (change("calls", 4, parent_call_id=0), CALLS),
     (change("calls", 0, process_id=8), "every row belongs to a process of the trace"),
     (change("references", 0, process_id=8), "every row belongs to a process of the trace"),
@@ -277,7 +278,9 @@ CALL_DAMAGES = [
 
 
 def test_good_calls(make_trace: MakeTrace, rows: Rows) -> None:
-    assert broken(make_trace, add_calls(rows)) == set()
+    tables = add_calls(rows)
+    change("calls", 1, injected="result,signal")(tables)
+    assert broken(make_trace, tables) == set()
 
 
 @pytest.mark.parametrize(

@@ -263,6 +263,13 @@ MEMBER = "Structs.shape.Members"
         (["Libraries", 0, "Name"], MISSING, "Libraries[0]", "Name is missing"),
         (["Libraries", 0, "Functions", 0, "Number"], {}, "Libraries[0].Functions[0].Number", "unknown key"),
         (
+            ["Libraries", 0, "Functions", 0, "Varargs"],
+            {"Format": 31},
+            "Libraries[0].Functions[0].Varargs.Format",
+            "argument 31 is no string",
+        ),
+        (["Libraries", 0, "Functions", 0, "Varargs"], {}, "Libraries[0].Functions[0].Varargs", "Format is missing"),
+        (
             ["Libraries", 0, "Functions", 1, "Name"],
             "f",
             "Libraries[0].Functions[1].Name",
@@ -286,7 +293,7 @@ def test_a_mistake_is_told_with_its_place(place: list[str | int], value: object,
 def test_a_raw_type_that_is_none_is_told_with_those_that_are() -> None:
     (problem,) = find_problems(changed([*P, 0, "RawType"], "integer"), "f.json")
     assert str(problem).startswith(f"f.json: {PARAMETER}[0].RawType: 'integer' is none of int, uint, long,")
-    assert str(problem).endswith("limit, request, wait_status")
+    assert str(problem).endswith("limit, request, wait_status, float, raw")
 
 
 def test_what_the_variants_are_by_has_to_be_there() -> None:

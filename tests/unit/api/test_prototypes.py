@@ -8,18 +8,21 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.api.c_prototypes import Prototype, parse_prototype
-from clew.api.description import POINTERS, RAW_TYPES, Function
+from clew.api.c_prototypes import Access, Prototype, parse_prototype
+from clew.api.description import POINTERS, RAW_TYPES, FlagTable, Function
 from clew.api.descriptions import Descriptions
-from clew.api.generate.prototypes_capture import Section, declarator, format_sections
+from clew.api.generate.prototypes_capture import format_sections
+from clew.api.header_cursors import Section, declarator
 from clew.api.library_types import LibraryTypes, describe_arguments
 from clew.api.prototypes import PROTOTYPES, Prototypes
+from clew.api.reading import load_built_in
 from clew.api.text import call_text, result_text
 
 ALL = Prototypes()
@@ -127,7 +130,7 @@ def test_there_are_thousands_of_functions_of_dozens_of_libraries() -> None:
             "execv",
             [("path", "const char *", "path"), ("argv", "char *const *", "pointer"), ("result", "int", "int")],
         ),
-        ("libm.so.6", "ldexp", [("x", "double", "hex"), ("exponent", "int", "int"), ("result", "double", "hex")]),
+        ("libm.so.6", "ldexp", [("x", "double", "float"), ("exponent", "int", "int"), ("result", "double", "float")]),
         (
             "libssl.so.3",
             "SSL_write",
@@ -209,6 +212,78 @@ def test_buffers_have_the_bytes_that_are_said_behind_them() -> None:
     assert find("libc.so.6", "fwrite").arguments[0].size_index is None
 
 
+def argument(library: str, name: str, own: str) -> tuple[object, ...]:
+    one = next(one for one in find(library, name).arguments if one.name == own)
+    return one.raw_type, one.direction, one.struct, one.size_index, one.count
+
+
+@pytest.mark.parametrize(
+    ("name", "own", "said"),
+    [
+        # Text that ends by itself, of which no more is written.
+        ("gethostname", "buf", ("string", "out", None, None, None)),
+        ("fgets", "s", ("string", "out", None, None, None)),
+        # The result is how much there is.
+        ("readlink", "buf", ("buffer", "out", None, -1, None)),
+        ("getxattr", "value", ("buffer", "out", None, -1, None)),
+        ("setxattr", "value", ("buffer", "in", None, 3, None)),
+        ("getentropy", "buffer", ("buffer", "out", None, 1, None)),
+        # Arrays have so many elements.
+        ("getgroups", "list", ("struct", "out", "gid", None, 0)),
+        ("poll", "fds", ("struct", "out", "pollfd", None, 1)),
+        # Structures that clew's descriptions have, too.
+        ("stat", "buf", ("struct", "inout", "stat", None, None)),
+        ("sendmsg", "message", ("struct", "in", "msghdr", None, None)),
+        # What is laid out otherwise than the kernel has it is another one.
+        ("sigaction", "act", ("struct", "in", None, None, None)),
+    ],
+)
+def test_attributes_and_layouts_say_what_arguments_lead_to(name: str, own: str, said: tuple[object, ...]) -> None:
+    assert argument("libc.so.6", name, own) == said
+
+
+def _said_by_hand() -> Iterator[tuple[str, Function]]:
+    """Functions, and system calls that are functions of the C library, by its arguments."""
+    described = load_built_in()
+    yield from ((pattern, function) for (pattern, _), function in described.functions.items())
+    yield from (("libc.so*", function) for function in described.system_calls.values() if function.parameters)
+
+
+def test_what_is_written_by_hand_does_not_contradict_attributes() -> None:
+    held = []
+    for pattern, function in _said_by_hand():
+        if function.name not in ALL.names().get(pattern, ()):
+            continue
+        prototype = parse_prototype(ALL.line(pattern, function.name))
+        by_index = {one.index: one for one in function.arguments}
+        if len(prototype.arguments) != len(by_index):
+            # The kernel's has others than its function in the library.
+            continue
+        for access in prototype.accesses:
+            own = by_index[access.index]
+            where = f"{function.name}: {own.name}"
+            held.append(where)
+            # Who reads and writes may have said that it writes.
+            assert own.direction in (access.direction, "inout"), where
+            sizes = {own.size_index, own.room_index, own.count} - {None, -1}
+            assert access.size_index is None or not sizes or sizes == {access.size_index}, where
+    assert len(held) >= 20
+
+
+def test_enumerations_have_names() -> None:
+    tables: dict[str, FlagTable] = {}
+    own = Prototypes(add_table=lambda table: tables.update({table.name: table}))
+    function = own.find("libcurl.so.4", "curl_easy_setopt")
+    assert function is not None
+    table = tables[function.arguments[1].flags or ""]
+    assert table.kind == "enum"
+    assert next(flag.name for flag in table.flags if flag.value == 10002) == "CURLOPT_URL"
+    assert own.find("libgio-2.0.so.0", "g_application_new") is not None
+    assert tables["libgio-2.0.so* GApplicationFlags"].kind == "flags"
+    for one in tables.values():
+        assert len({flag.name for flag in one.flags}) == len(one.flags)
+
+
 def test_every_line_parses_and_makes_a_function() -> None:
     for pattern, name in names_of_functions():
         line = ALL.line(pattern, name)
@@ -245,13 +320,24 @@ def test_every_line_parses_and_makes_a_function() -> None:
         ("void f(int (*constant)(char))", Prototype("f", (("int (*)(char)", "constant"),), "void")),
         ("int (*f(long n))(char)", Prototype("f", (("long", "n"),), "int (*)(char)")),
         ("void (*f(void (*)(int)))(int)", Prototype("f", (("void (*)(int)", ""),), "void (*)(int)")),
+        (
+            "int f(char *p, int n, long *q) // write_only 1 2, read_write 3",
+            Prototype(
+                "f",
+                (("char *", "p"), ("int", "n"), ("long *", "q")),
+                "int",
+                accesses=(Access(0, "out", 1), Access(2, "inout")),
+            ),
+        ),
     ],
 )
 def test_lines_of_all_forms_parse(line: str, prototype: Prototype) -> None:
     assert parse_prototype(line) == prototype
 
 
-@pytest.mark.parametrize("line", ["", "int f", "int f(int", "f()", "int f(int, )"])
+@pytest.mark.parametrize(
+    "line", ["", "int f", "int f(int", "f()", "int f(int, )", "int f(int) // reads 1", "int f(int) // read_only 2"]
+)
 def test_what_is_no_prototype_is_refused(line: str) -> None:
     with pytest.raises(ValueError):
         parse_prototype(line)
@@ -297,7 +383,7 @@ def test_what_is_captured_is_read_again(tmp_path: Path) -> None:
 def test_typedefs_in_a_circle_end() -> None:
     types = LibraryTypes({"a": "b", "b": "a"})
     (parameter,) = describe_arguments(parse_prototype("int f(a x)"), types)
-    assert parameter.raw_type == "hex"
+    assert parameter.raw_type == "raw"
 
 
 def _pointer_to(prototype: Prototype, pointer: str) -> str:

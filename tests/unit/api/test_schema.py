@@ -54,6 +54,7 @@ def find_part(name: str) -> Any:
         ("memberCondition", shapes.MEMBER_CONDITION),
         ("library", shapes.LIBRARY),
         ("function", shapes.FUNCTION),
+        ("varargs", shapes.VARARGS),
         ("systemCall", shapes.SYSTEM_CALL),
         ("parameter", shapes.PARAMETER),
         ("condition", shapes.CONDITION),

@@ -168,6 +168,22 @@ def test_a_descriptor_that_is_changed_stays_what_it_is(run: Run) -> None:
     assert run.held() == before
 
 
+def test_a_socket_is_called_by_the_address_that_it_came_to(run: Run) -> None:
+    def address(port: int) -> bytes:
+        return b"\2\0" + port.to_bytes(2, "big") + b"\x7f\0\0\1" + bytes(8)
+
+    run("socket", 2, 1, 0, result=3)
+    run("bind", 3, address(0), 16)
+    assert run("getsockname", 3, address(80), b"\x10\0\0\0") == [("subject", "127.0.0.1:80")]
+    n_things = len(run.world.things.entities)
+    # The one that is new is there only when the call has returned.
+    told = run("accept4", 3, address(5000), b"\x10\0\0\0", 0, result=4)
+    assert told == [("accepted", "127.0.0.1:5000"), ("subject", "127.0.0.1:80")]
+    run("getsockname", 4, address(80), b"\x10\0\0\0")
+    assert run.held() == {3: ("127.0.0.1:80", False), 4: ("127.0.0.1:5000", False)}
+    assert len(run.world.things.entities) == n_things + 1
+
+
 def test_memory_is_of_its_file(run: Run) -> None:
     run.open("lib", 3)
     assert run("mmap", 0, 0x3000, 1, 2, 3, 0, result=0x10000) == [("mapped", "/home/lib"), ("mapped", "/home/lib")]

@@ -23,6 +23,7 @@ DOCUMENTS = (
     "docs/control.md",
     "docs/diff.md",
     "docs/api-descriptions.md",
+    "docs/injection.md",
     "docs/python.md",
     "docs/este.md",
     "docs/limits.md",

@@ -47,11 +47,15 @@ KNOWN: Final = {
     "calls/summary": "text=o threads=all kind=library failed=0 from=0 to=900000000 entity=5 name=read",
     "calls/chart": "by=thread bins=7 series=3 text=o threads=all from=0 to=900000000",
     "calls/places": "name=read text=a threads=all",
+    "calls/tree": "by=name parent=0 sort=total descending=1 offset=0 count=5 text=o threads=all thread=1",
+    "calls/lanes": "from=0 to=900000000 bins=100 threads=all text=o",
     "calls/{call:index}": "",
     "entities": "offset=0 count=5 sort=bytes kind=file text=a own=1",
     "entities/{entity:index}": "",
     "touches": "limit=5 own=1",
     "table": "of=edges as=csv function=1 text=m hide_stubs=1 hide_images=0 threads=all",
+    "calls-near": "position=30 count=5",
+    "next-call": "position=30 back=1",
     "replay": "position=30",
     "seek": "position=30 what=syscall back=1 block=1 step=-3 time=5000",
     "path": "start=30 count=5",
@@ -93,7 +97,7 @@ def fill(route: str, **places: object) -> str:
 
 def route_of(what: str) -> str:
     """What ANSWERS has behind a trace's number."""
-    of_thread = what in ("replay", "seek", "path", "frames")
+    of_thread = what in ("calls-near", "next-call", "replay", "seek", "path", "frames")
     return f"/processes/{{process:index}}{'/threads/{tid:index}' * of_thread}/{what}" if what else ""
 
 
@@ -123,7 +127,7 @@ def said() -> Iterator[list[str]]:
 @pytest.mark.parametrize("what", KNOWN)
 def test_good_words_are_answered(every_mode: Starlette, what: str) -> None:
     is_of_entity = what.startswith("entities/")
-    for trace in (3,) if is_of_entity else (1, 2, 3) if "call" in what else (1, 2):
+    for trace in (3,) if is_of_entity else (1, 2, 3) if "call" in what and what != "next-call" else (1, 2):
         answer = ask_well(every_mode, f"{path_of(every_mode, trace, what)}?{KNOWN[what].replace(' ', '&')}")
         assert answer.status == 200, answer.content
 

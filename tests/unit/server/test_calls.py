@@ -139,6 +139,15 @@ def test_without_times_there_are_places(every_mode: Starlette) -> None:
     assert ask_well(every_mode, "/api/traces/0/processes/0/calls/0").status == 400
 
 
+def check_life(life: list[dict[str, Any]], touches: list[dict[str, Any]]) -> None:
+    """It adds up to what processes did with it."""
+    assert life == sorted(life, key=lambda event: event["time"])
+    found: Counter[tuple[int, str]] = Counter()
+    for event in life:
+        found[event["process"], event["role"]] += 1 + event["more"]
+    assert found == {(touch["process"], role): n for touch in touches for role, n in touch["roles"]}
+
+
 def test_an_entity_and_its_calls(every_mode: Starlette) -> None:
     page = ask(every_mode, CALLS, "entities?own=1&count=500")
     assert page["kinds"] == {"file": 5, "socket": 3, "thread": 2, "process": 1}
@@ -146,7 +155,13 @@ def test_an_entity_and_its_calls(every_mode: Starlette) -> None:
     for row in page["rows"]:
         assert ask(every_mode, CALLS, f"calls/summary?entity={row['entity']}")["calls"] == row["calls"]
         told = ask(every_mode, CALLS, f"entities/{row['entity']}")
-        touches = [touch for touch in told.pop("touches") if touch["process"] == 0]
+        every_touch, life = told.pop("touches"), told.pop("life")
+        touches = [touch for touch in every_touch if touch["process"] == 0]
+        assert (told.pop("life_total"), told.pop("parent_name")) == (
+            len(life),
+            None if row["parent"] is None else "made-up",
+        )
+        check_life(life, every_touch)
         assert told == row
         assert sum(touch["calls"] for touch in touches) == (row["calls"] if row["tid"] is None and touches else 0)
         assert sum(touch["bytes_read"] + touch["bytes_written"] for touch in touches) == row["bytes"]

@@ -27,6 +27,7 @@ ASKED: Final = {
     "listing": "listing-index",
     "timeline": "timeline?bins=100",
     "call_chart": "calls/chart?bins=20&series=3",
+    "call_lanes": "calls/lanes?from=0&to=1000000000000&bins=100",
     "path": "threads/{tid}/path?start=3&count=50",
     "frames": "threads/{tid}/frames?start=10&stride=20&frames=4",
     "comparison": "compared/0/0/comparison",

@@ -142,7 +142,13 @@ def test_all_calls_are_packed_as_the_server_tells_them(tmp_path: Path, monkeypat
     assert taken["summary"] == ask_well(app, f"{prefix}/calls/summary").json()
     assert taken["places"] == ask_well(app, f"{prefix}/calls/places").json()
     for number, call in enumerate(taken["calls"]):
-        assert call == ask_well(app, f"{prefix}/calls/{number}").json()
+        asked = ask_well(app, f"{prefix}/calls/{number}").json()
+        # What is around it and within it the page finds by `parent`, and names by their numbers.
+        assert [asked.pop(name) for name in ("around", "within", "n_within")] == [[], [], 0]
+        for one in asked["references"]:
+            told = next(row for row in taken["entities"]["rows"] if row["entity"] == one["entity"])
+            assert (one.pop("name"), one.pop("kind")) == (told["name"], told["kind"])
+        assert call == asked
     for own, wanted in (
         ("", taken["entities"]["rows"]),
         ("&own=1", [r for r in taken["entities"]["rows"] if r["own"]]),

@@ -59,7 +59,105 @@ export interface CallPage {
 export interface CallDetails extends CallRow {
   /** Where its thread was; null where there is no order. */
   position: number | null;
-  references: { entity: number; role: string; argument: number | null; bytes: number | null }[];
+  /** The call that it was made within, -1 for none, and how many are around it. */
+  parent: number;
+  depth: number;
+  /** How much of its time was not within calls in it. */
+  own: number | null;
+  references: CallReference[];
+}
+
+export interface CallReference {
+  entity: number;
+  role: string;
+  argument: number | null;
+  bytes: number | null;
+}
+
+/** A call with the names of what it had to do with, and the calls around it and in it. */
+export interface OpenedCall extends CallDetails {
+  references: (CallReference & { name: string; kind: string })[];
+  /** The outermost first. */
+  around: CallRow[];
+  /** The first of those that it is the innermost around, of so many. */
+  within: CallRow[];
+  n_within: number;
+}
+
+/** A call in the order of execution of its thread. */
+export interface PlacedCall extends CallRow {
+  position: number;
+  depth: number;
+  parent: number;
+}
+
+/** Calls of a thread around a place: `rows` from number `first` of `total` on, and those around the first of them. */
+export interface NearCalls {
+  total: number;
+  first: number;
+  rows: PlacedCall[];
+  around: PlacedCall[];
+}
+
+/** Calls as bars, by thread and depth: bar `i` stands for `calls[i]` from `from[i]` to `to[i]`, the longest `call[i]`. */
+export interface CallLanes {
+  /** How many calls are within one another at most; 0 where there are no recorded calls. */
+  deep: number;
+  names: string[];
+  tid: Uint32Array;
+  depth: Uint8Array;
+  from: Float64Array;
+  to: Float64Array;
+  calls: Uint32Array;
+  failed: Uint32Array;
+  call: Uint32Array;
+  named: Uint32Array;
+}
+
+/** A thread at the root of the tree. */
+export interface TreeThread {
+  tid: number;
+  calls: number;
+  failed: number;
+  total: number;
+  within: number;
+}
+
+/** A call in the tree, or as many as have the same calls around them: then `path` is their number. */
+export interface TreeRow {
+  path?: number;
+  call: number;
+  name: string;
+  kind: string;
+  calls: number;
+  failed: number;
+  total: number | null;
+  own: number;
+  /** How many there are in it. */
+  within: number;
+  time?: number;
+  block?: number;
+  arguments?: CallArgument[];
+  result?: string | null;
+  error?: string | null;
+}
+
+/** What a call did in an entity's life; `more`: how often its process did so again, where only the first is told. */
+export interface LifeEvent {
+  process: number;
+  tid: number;
+  call: number | null;
+  time: number;
+  name: string;
+  role: string;
+  more: number;
+}
+
+export interface OpenedEntity extends EntityRow {
+  touches: Touch[];
+  parent_name: string | null;
+  life: LifeEvent[];
+  life_total: number;
 }
 
 export interface CallPlaces {
@@ -138,7 +236,7 @@ export function fetchCalls(
   return client.json(`${pathOf(trace, process)}/calls`, wanted, signal);
 }
 
-export function fetchCall(client: ApiClient, { trace, process }: Where, call: number): Promise<CallDetails> {
+export function fetchCall(client: ApiClient, { trace, process }: Where, call: number): Promise<OpenedCall> {
   return client.json(`${pathOf(trace, process)}/calls/${call}`);
 }
 
@@ -168,6 +266,56 @@ export async function fetchCallChart(
   return { from, to, bins, others, names: found.texts("name"), counts: found.get("calls", "u32") };
 }
 
+export async function fetchCallLanes(
+  client: ApiClient,
+  { trace, process }: Where,
+  wanted: Parameters,
+  signal?: AbortSignal,
+): Promise<CallLanes> {
+  const found = await client.arrays(`${pathOf(trace, process)}/calls/lanes`, wanted, signal);
+  return {
+    deep: (found.meta as { deep: number }).deep,
+    names: found.texts("name"),
+    tid: found.get("tid", "u32"),
+    depth: found.get("depth", "u8"),
+    from: found.get("from", "f64"),
+    to: found.get("to", "f64"),
+    calls: found.get("calls", "u32"),
+    failed: found.get("failed", "u32"),
+    call: found.get("call", "u32"),
+    named: found.get("named", "u32"),
+  };
+}
+
+export function fetchNearCalls(
+  client: ApiClient,
+  { trace, process }: Where,
+  thread: number,
+  wanted: { position: number; count: number },
+  signal?: AbortSignal,
+): Promise<NearCalls> {
+  return client.json(`${pathOf(trace, process)}/threads/${thread}/calls-near`, wanted, signal);
+}
+
+export function fetchTreeThreads(
+  client: ApiClient,
+  { trace, process }: Where,
+  wanted: Parameters,
+  signal?: AbortSignal,
+): Promise<{ threads: TreeThread[] }> {
+  return client.json(`${pathOf(trace, process)}/calls/tree`, wanted, signal);
+}
+
+/** Some of what is within a call, a path or a thread: words `parent` or `thread`. */
+export function fetchTreeRows(
+  client: ApiClient,
+  { trace, process }: Where,
+  wanted: Parameters,
+  signal?: AbortSignal,
+): Promise<{ total: number; offset: number; rows: TreeRow[] }> {
+  return client.json(`${pathOf(trace, process)}/calls/tree`, wanted, signal);
+}
+
 export function fetchEntities(
   client: ApiClient,
   { trace, process }: Where,
@@ -182,7 +330,7 @@ export function fetchEntity(
   { trace, process }: Where,
   entity: number,
   signal?: AbortSignal,
-): Promise<EntityRow & { touches: Touch[] }> {
+): Promise<OpenedEntity> {
   return client.json(`${pathOf(trace, process)}/entities/${entity}`, {}, signal);
 }
 

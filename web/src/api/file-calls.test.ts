@@ -17,6 +17,9 @@ function call(number: number, change: Partial<CallDetails>): CallDetails {
     result: null,
     error: null,
     position: null,
+    parent: -1,
+    depth: 0,
+    own: null,
     references: [],
     ...change,
   };
@@ -26,7 +29,7 @@ const of = (entity: number) => ({ entity, role: "read", argument: 0, bytes: 1 })
 
 const CALLS = [
   call(0, { name: "open", duration: 5, references: [of(4)], arguments: [{ text: "/etc/Passwd" }] }),
-  call(1, { references: [of(4), of(4)], error: "ENOENT" }),
+  call(1, { parent: 0, references: [of(4), of(4)], error: "ENOENT" }),
   call(2, { tid: 8, duration: 9, references: Array.from({ length: 12 }, () => of(5)) }),
   call(3, { name: "malloc", kind: "library", tid: null, block: -1 }),
 ];
@@ -110,7 +113,10 @@ test("entities and single calls are told, and those that there are not refused",
   expect(ask<EntityPage>("entities", { own: "1" })).toMatchObject({ total: 1, kinds: { file: 1 } });
   expect(ask<EntityPage>("entities", { text: "TMP" }).rows.map((row) => row.entity)).toEqual([5]);
   expect(ask("entities/4")).toMatchObject({ name: "/etc/passwd", touches: [{ calls: 2 }] });
-  expect(ask<CallDetails>("calls/2").references).toHaveLength(8);
+  expect(ask<CallDetails>("calls/2").references).toHaveLength(12);
+  expect(ask("calls/1")).toMatchObject({ around: [{ call: 0 }], within: [], n_within: 0 });
+  expect(ask("calls/0")).toMatchObject({ around: [], within: [{ call: 1 }], n_within: 1 });
+  expect(ask("entities/4")).toMatchObject({ life_total: 1, life: [{ call: 0, role: "read", more: 1 }] });
   expect(ask("touches", { limit: "1" })).toMatchObject({ total: 1 });
   expect(() => ask("calls/9")).toThrow("there are 4");
   expect(() => ask("entities/9")).toThrow("no entity 9");

@@ -4,11 +4,15 @@ import type {
   CallChart,
   CallDetails,
   CallPage,
+  CallRow,
   CallPlaces,
   CallSource,
   CallSummary,
   EntityPage,
   EntityRow,
+  LifeEvent,
+  OpenedCall,
+  OpenedEntity,
   Touch,
 } from "./calls.ts";
 import { ApiError } from "./client.ts";
@@ -31,7 +35,13 @@ export interface TakenCalls {
 export type PlainChart = Omit<CallChart, "counts"> & { counts: number[] };
 
 /** So many references of a call are told. */
-const MOST_REFERENCES = 8;
+const MOST_REFERENCES = 16;
+/** And so many calls around it and in it. */
+const MOST_AROUND = 32;
+const MOST_WITHIN = 20;
+/** Roles of which there may be any number: of an entity's life the first is told. */
+const USES = new Set(["read", "written", "subject", "changed", "locked", "unlocked", "waited"]);
+const MOST_LIFE = 200;
 
 /** What is asked for behind the path of a process: `calls/summary`, `entities/3`. Throws an ApiError for what there is not. */
 export function answerFromCalls(taken: TakenCalls, path: string, words: URLSearchParams): unknown {
@@ -74,10 +84,33 @@ function choose(taken: TakenCalls, words: URLSearchParams): CallDetails[] {
   );
 }
 
-function hasText({ name, arguments: given, result }: CallDetails, text: string): boolean {
-  const texts = given.flatMap((one) => [one.name, one.type, one.value, one.text]);
-  return [name, result, ...texts].some((one) => one?.toLowerCase().includes(text) === true);
+/** A part of a name or of what is told of arguments and result; of `fd=3` an argument whose name ends so and that value,
+ * of `path=/etc/*` any path. */
+function hasText({ name, arguments: given, result, error }: CallDetails, text: string): boolean {
+  const told = given.map((one) => {
+    const value = one.text ?? one.value ?? "?";
+    return one.name === undefined ? value : `${one.name}=${value}`;
+  });
+  if (name.toLowerCase().includes(text)) {
+    return true;
+  }
+  const asked = text.includes(", ") ? null : /^(\w+)=(\S.*)$/.exec(text.trim());
+  if (!asked) {
+    return `${told.join(", ")} = ${result ?? ""} ${error ?? ""}`.toLowerCase().includes(text);
+  }
+  const value = asked[2]
+    .replace(/^"+|"+$/g, "")
+    .split(/\*+/)
+    .map(escape)
+    .join('[^"]*');
+  const pattern =
+    asked[1] === "path"
+      ? new RegExp(`="${value}"(?:\\.\\.\\.)?$`, "i")
+      : new RegExp(`^\\w*${asked[1]}="?${value}"?(?:\\.\\.\\.)?$`, "i");
+  return told.some((one) => pattern.test(one));
 }
+
+const escape = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
 
 /** Whether a call has to do with an entity: refers to it, or was made by it. */
 function aboutEntity(taken: TakenCalls, entity: number): (call: CallDetails) => boolean {
@@ -186,12 +219,22 @@ function chartOf(taken: TakenCalls, words: URLSearchParams): PlainChart {
   return { from, to, bins, others, names, counts };
 }
 
-function oneCall(taken: TakenCalls, number: number): CallDetails {
+function oneCall(taken: TakenCalls, number: number): OpenedCall {
   const found = taken.calls[number] as CallDetails | undefined;
   if (!found) {
     throw new ApiError(400, `call: there are ${taken.calls.length}`);
   }
-  return { ...found, references: found.references.slice(0, MOST_REFERENCES) };
+  const around: CallRow[] = [];
+  for (let at = found.parent; at >= 0 && around.length < MOST_AROUND; at = taken.calls[at].parent) {
+    around.unshift(taken.calls[at]);
+  }
+  const within = taken.calls.filter(({ parent }) => parent === number);
+  const entities = new Map(taken.entities.rows.map((row) => [row.entity, row]));
+  const references = found.references.slice(0, MOST_REFERENCES).map((one) => {
+    const { name, kind } = entities.get(one.entity) ?? { name: "", kind: "other" };
+    return { ...one, name, kind };
+  });
+  return { ...found, references, around, within: within.slice(0, MOST_WITHIN), n_within: within.length };
 }
 
 function pageOfEntities({ entities }: TakenCalls, words: URLSearchParams): EntityPage {
@@ -209,12 +252,39 @@ function pageOfEntities({ entities }: TakenCalls, words: URLSearchParams): Entit
   return { source: entities.source, total: chosen.length, offset, kinds, rows };
 }
 
-function oneEntity({ entities, touches }: TakenCalls, entity: number): EntityRow & { touches: Touch[] } {
+function oneEntity({ entities, touches, calls }: TakenCalls, entity: number): OpenedEntity {
   const found = entities.rows.find((row) => row.entity === entity);
   if (!found) {
     throw new ApiError(400, `no entity ${entity} in this trace`);
   }
-  return { ...found, touches: touches.filter((one) => one.entity === entity) };
+  const of = touches.filter((one) => one.entity === entity);
+  const life = lifeOf(calls, entity, of[0]?.process ?? 0);
+  return {
+    ...found,
+    touches: of,
+    parent_name: entities.rows.find((row) => row.entity !== null && row.entity === found.parent)?.name ?? null,
+    life: life.slice(0, MOST_LIFE),
+    life_total: life.length,
+  };
+}
+
+/** What calls of the process did with an entity, by time. */
+function lifeOf(calls: readonly CallDetails[], entity: number, process: number): LifeEvent[] {
+  const events: LifeEvent[] = [];
+  const first = new Map<string, LifeEvent>();
+  for (const { call, tid, time, name, references } of calls) {
+    for (const role of new Set(references.filter((one) => one.entity === entity).map((one) => one.role))) {
+      const known = USES.has(role) ? first.get(role) : undefined;
+      if (known) {
+        known.more++;
+      } else {
+        const event = { process, tid: tid ?? 0, call, time, name, role, more: 0 };
+        events.push(event);
+        first.set(role, event);
+      }
+    }
+  }
+  return events;
 }
 
 function compare(a: number | string, b: number | string): number {

@@ -104,7 +104,7 @@ export type Seek =
   | { time: number }
   | { step: number }
   | { block: number; back: boolean }
-  | { what: "call" | "syscall" | "signal"; back: boolean };
+  | { what: "call" | "syscall" | "signal" | "api"; back: boolean };
 
 export interface EventRow {
   time: number;
@@ -206,7 +206,11 @@ export function fetchSeek(
   at: { thread: number; position: number },
   seek: Seek,
 ): Promise<ReplayState & { found: boolean }> {
-  return client.json(`${pathOf(trace, process)}/threads/${at.thread}/seek`, { position: at.position, ...seek });
+  const thread = `${pathOf(trace, process)}/threads/${at.thread}`;
+  if ("what" in seek && seek.what === "api") {
+    return client.json(`${thread}/next-call`, { position: at.position, back: seek.back });
+  }
+  return client.json(`${thread}/seek`, { position: at.position, ...seek });
 }
 
 export async function fetchFrames(

@@ -14,6 +14,7 @@ export const KEY_GROUPS = [
   "Processes",
   "Calls",
   "Calls over time",
+  "Tree of calls",
   "Compare",
   "Lanes of the timeline",
   "Timeline",

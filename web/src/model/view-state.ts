@@ -8,8 +8,10 @@ export const MODES = ["structure", "heat", "conditionals", "recency", "degree", 
 export const COMPARE_PARTS = ["summary", "graph", "function", "listing", "order"] as const;
 export const COMPARE_SHOWN = ["all", "only-a", "only-b", "changed"] as const;
 
-export const CALL_PARTS = ["calls", "places", "touches"] as const;
+export const CALL_PARTS = ["calls", "tree", "places", "touches"] as const;
 export const CALL_SORTS = ["time", "thread", "name", "duration", "block"] as const;
+export const TREE_SORTS = ["order", "total", "own", "calls", "name"] as const;
+export const TREE_GROUPS = ["call", "name"] as const;
 export const CHART_GROUPS = ["name", "kind", "thread"] as const;
 
 export type View = (typeof VIEWS)[number];
@@ -63,6 +65,12 @@ export interface Calls {
   /** A whole name; null for all. */
   name: string | null;
   isFailed: boolean;
+  /** `system_call` or `library`; null for both. */
+  kind: string | null;
+  /** What is one row of the tree, and how its rows are sorted. */
+  treeBy: (typeof TREE_GROUPS)[number];
+  treeSort: (typeof TREE_SORTS)[number];
+  isTreeDescending: boolean;
   /** The entity that they have to do with; null for any. */
   entity: number | null;
   /** The one that was opened, by its index. */
@@ -135,6 +143,10 @@ export const INITIAL_CALLS: Calls = {
   text: "",
   name: null,
   isFailed: false,
+  kind: null,
+  treeBy: "call",
+  treeSort: "order",
+  isTreeDescending: false,
   entity: null,
   call: null,
 };

@@ -292,6 +292,11 @@ impl Asked for Entry<'_> {
         }
     }
 
+    /// Nothing is injected into operations, which alone asks for it.
+    fn descriptor_path(&self, _: i32, _: usize) -> Value {
+        Value::Missing
+    }
+
     fn kept(&self, field: usize, is_text: bool) -> Value {
         self.call.map_or(Value::Missing, |call| kept_of(call, self.texts, field, is_text))
     }

@@ -2,77 +2,125 @@
 //!
 //! Runs in the target on the runtime's stack: a call at which something is captured comes to the dispatcher (calls/call_table.rs), and back to it
 //! from the gate. So the dispatcher works everything out by itself (instrument/captures/evaluate.rs), and no code is emitted. A call is
-//! open as a function's is (captured_calls.rs), by the stack pointer; a call that is made again, as behind a signal, begins again.
+//! open as a function's is (captured_calls.rs), by the stack pointer; a call that is made again, as behind a signal, stays open.
 
 extern crate alloc;
 use super::capture_records::{add, record, Heading};
 use super::captured_calls::{measure_ticks, note_others, open, table_of, to_ns};
 use super::captured_rings;
-use super::captured_values::{kept_of, Taken};
+use super::captured_thread::Thread;
+use super::captured_values::Taken;
+use super::injections;
 use crate::buffer::RingWriter;
 use crate::context::addresses::AppPc;
+use crate::context::capture::CallDecision;
 use crate::context::ThreadContext;
-use crate::cpu::context::N_HELD;
-use crate::cpu::guarded;
 use crate::cpu::sys::calls::CALL_BYTES;
 use crate::cpu::sys::clock::ticks;
-use crate::cpu::thread_pointer;
-use crate::instrument::captures::evaluate::{evaluate, Asked, Value};
+use crate::instrument::captures::evaluate::{evaluate, Value};
 use crate::instrument::captures::layout::{Action, Program};
-use crate::instrument::captures::open_calls::{KeptText, OpenCall, RETURN_ADDRESS_BYTES};
-use crate::instrument::captures::places::{are_calls_captured, call_place};
+use crate::instrument::captures::open_calls::{KeptText, OpenCall, OpenCalls, RETURN_ADDRESS_BYTES};
+use crate::instrument::captures::places::{are_calls_captured, call_place, Place};
 use crate::instrument::ENGINE;
-use crate::protocol::{capture_context, MAX_KEPT_VALUES};
-use crate::sys::calls::{getpid, monotonic_ns};
-use crate::thread::registry::{thread_name, writer_of};
+use crate::protocol::{injected, MAX_KEPT_VALUES};
+use crate::thread::registry::writer_of;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-/// The thread is about to make the system call of that number; its instruction ends at `next`.
-pub fn begin(context: &mut ThreadContext, number: u64, next: AppPc) {
+/// The thread is about to make the system call of that number; its instruction ends at `next`. Whether it is delayed first: then the call
+/// begins anew.
+pub fn begin(context: &mut ThreadContext, number: u64, next: AppPc) -> bool {
+    context.capture.is_answered = 0;
     if !are_calls_captured() {
-        return;
+        return false;
     }
     let (place, writer) = {
         let engine = ENGINE.lock();
         (engine.captures.at_call(number).cloned(), writer_of(context, engine.shared))
     };
-    let pc = AppPc::from_raw(next.raw().wrapping_sub(CALL_BYTES));
     captured_rings::begin(&writer, number);
-    if let Some(place) = place {
-        measure_ticks_once(&writer);
-        let is_again = !note_begun(context, pc);
-        let thread = Thread::of(context, None, &[]);
-        for program in &place.programs {
-            match program.action {
-                Action::Open(kind) => begin_call(context, &writer, number, pc, (kind, program), &thread),
-                _ if is_again => {}
-                _ => note(&writer, pc, program, &thread),
-            }
+    let pc = AppPc::from_raw(next.raw().wrapping_sub(CALL_BYTES));
+    let is_delayed = place.is_some_and(|place| capture(context, &writer, number, pc, &place));
+    // What is delayed comes here again; what is answered submits nothing.
+    if !is_delayed && context.capture.is_answered == 0 {
+        captured_rings::submit(context, &writer, number, pc);
+    }
+    is_delayed
+}
+
+/// Captures the call at `pc`, and decides what is done to it. Whether it is delayed first.
+fn capture(context: &mut ThreadContext, writer: &RingWriter, number: u64, pc: AppPc, place: &Place) -> bool {
+    measure_ticks_once(writer);
+    let (index, is_again) = note_begun(context, pc);
+    if !is_again && place.injects() {
+        decide(context, place, index);
+    }
+    let decision = context.capture.decisions[index];
+    context.capture.is_answered = decision.injected & injected::RESULT;
+    context.capture.answer = decision.answer;
+    context.capture.injected = decision.injected;
+    let thread = Thread::of(context, None, &[]);
+    for program in &place.programs {
+        match program.action {
+            Action::Open(kind) if is_again && is_open(context, number, kind) => {}
+            Action::Open(kind) => begin_call(context, writer, number, pc, (kind, program), &thread),
+            _ if is_again => {}
+            _ => note(writer, pc, program, &thread),
         }
     }
-    captured_rings::submit(context, &writer, number, pc);
+    !is_again && context.capture.delayed_until_ns != 0
 }
 
-/// Takes note that the call at `pc` was captured as it begins. Whether it was not before.
-fn note_begun(context: &mut ThreadContext, pc: AppPc) -> bool {
+/// Whether a call of that kind is open where the thread makes one of that number.
+fn is_open(context: &mut ThreadContext, number: u64, kind: u32) -> bool {
+    let Some(table) = table_of(context) else { return false };
+    fetch_others(context, table, number);
+    table.find(context.registers.sp(), call_place(number), |own| own == kind).is_some()
+}
+
+/// Has those calls in the thread's table that return where it is.
+fn fetch_others(context: &mut ThreadContext, table: OpenCalls, number: u64) {
+    if context.capture.n_other_calls != 0 {
+        let mut engine = ENGINE.lock();
+        engine.captures.other_calls.fetch(table, context.registers.sp(), call_place(number));
+        note_others(&engine, context, table);
+    }
+}
+
+/// Decides what is done to the call that begins, the one of that number among those that have begun.
+fn decide(context: &mut ThreadContext, place: &Place, index: usize) {
+    let thread = Thread::of(context, None, &[]);
+    let decision = injections::decide(context, place, &thread);
+    context.capture.decisions[index] =
+        CallDecision { injected: decision.what, answer: decision.result, delay_exit_ns: decision.delay_exit_ns };
+    injections::send_signals(context, &decision);
+    injections::delay(context, decision.delay_enter_ns);
+}
+
+/// Takes note that the call at `pc` was captured as it begins: as which of those that have begun, and whether it was before.
+fn note_begun(context: &mut ThreadContext, pc: AppPc) -> (usize, bool) {
     let key = (context.registers.sp(), pc);
     let capture = &mut context.capture;
-    if capture.begun_calls.contains(&key) {
-        return false;
+    let known = capture.begun_calls.iter().position(|known| *known == key);
+    if let Some(index) = known.filter(|index| capture.begun_frames[*index] == 0) {
+        return (index, true);
     }
-    let index = capture.next_begun as usize % capture.begun_calls.len();
+    // A handler left the one that is known by a jump.
+    let index = known.unwrap_or(capture.next_begun as usize % capture.begun_calls.len());
+    capture.next_begun = capture.next_begun.wrapping_add(u64::from(known.is_none()));
     capture.begun_calls[index] = key;
-    capture.next_begun = capture.next_begun.wrapping_add(1);
-    true
+    (capture.begun_frames[index], capture.decisions[index]) = (0, CallDecision::default());
+    (index, false)
 }
 
-/// A call has returned: none that begins with its stack pointer is the same.
-fn forget_begun(context: &mut ThreadContext) {
+/// A call has returned, or goes on elsewhere, as a return from a handler: none that begins with its stack pointer is the same. The
+/// thread is delayed, if it is to be now.
+pub fn forget_begun(context: &mut ThreadContext) {
     let sp = context.registers.sp();
-    for known in &mut context.capture.begun_calls {
-        if known.0 == sp {
-            *known = (0, AppPc::NOWHERE);
+    for index in 0..context.capture.begun_calls.len() {
+        if context.capture.begun_calls[index].0 == sp {
+            context.capture.begun_calls[index] = (0, AppPc::NOWHERE);
+            injections::delay(context, context.capture.decisions[index].delay_exit_ns);
         }
     }
 }
@@ -119,11 +167,7 @@ pub fn end(context: &mut ThreadContext, number: u64) {
     let Some(table) = table_of(context) else { return };
     loop {
         let place = call_place(number);
-        if context.capture.n_other_calls != 0 {
-            let mut engine = ENGINE.lock();
-            engine.captures.other_calls.fetch(table, context.registers.sp(), place);
-            note_others(&engine, context, table);
-        }
+        fetch_others(context, table, number);
         let Some(at) = table.find(context.registers.sp(), place, |_| true) else { return };
         let mut engine = ENGINE.lock();
         let call = table.read(at);
@@ -147,59 +191,12 @@ fn note(writer: &RingWriter, pc: AppPc, program: &Program, thread: &Thread<'_>) 
             record(writer, &Heading { tid: writer.tid, pc, tsc: ticks(), number: program.number }, taken);
         }
         // Nobody stops in the midst of a call.
-        Action::Stop | Action::Open(_) => {}
+        Action::Stop | Action::Open(_) | Action::Inject => {}
     }
 }
 
 fn measure_ticks_once(writer: &RingWriter) {
     if to_ns(1 << 32) == 0 {
         measure_ticks(writer.shared);
-    }
-}
-
-/// The calling thread, at a system call; `call` is the one that has returned, with the bytes that it keeps.
-struct Thread<'t> {
-    tid: u32,
-    registers: [u64; N_HELD],
-    call: Option<&'t OpenCall>,
-    texts: &'t [KeptText],
-}
-
-impl<'t> Thread<'t> {
-    fn of(context: &ThreadContext, call: Option<&'t OpenCall>, texts: &'t [KeptText]) -> Thread<'t> {
-        Thread { tid: context.tid, registers: context.registers.held(), call, texts }
-    }
-}
-
-impl Asked for Thread<'_> {
-    fn register(&self, number: u64) -> Option<u64> {
-        self.registers.get(number as usize).copied()
-    }
-
-    fn read(&self, address: u64, target: &mut [u8]) -> usize {
-        guarded::read_program(target, address)
-    }
-
-    fn context(&self, what: u8) -> Value {
-        match what {
-            capture_context::TID => Value::Number(self.tid.into()),
-            capture_context::PID => Value::Number(u64::from(getpid())),
-            capture_context::TIME => Value::Number(monotonic_ns()),
-            capture_context::THREAD_POINTER => Value::Number(thread_pointer()),
-            capture_context::DURATION => {
-                self.call.map_or(Value::Missing, |call| Value::Number(to_ns(ticks().saturating_sub(call.tsc))))
-            }
-            capture_context::BEGAN => self.call.map_or(Value::Missing, |call| Value::Number(call.tsc)),
-            capture_context::FRAME => self.call.map_or(Value::Missing, |call| Value::Number(call.stack_pointer)),
-            capture_context::COMM => {
-                let name = thread_name();
-                Value::Bytes(name.iter().copied().take_while(|byte| *byte != 0).collect())
-            }
-            _ => Value::Missing,
-        }
-    }
-
-    fn kept(&self, field: usize, is_text: bool) -> Value {
-        self.call.map_or(Value::Missing, |call| kept_of(call, self.texts, field, is_text))
     }
 }

@@ -13,10 +13,12 @@ use crate::cpu::signal::asynchronous::TAKEN_BACK;
 use crate::cpu::sys::clock::ticks;
 use crate::dispatch::apart::capture_records::{add, record, Heading};
 use crate::dispatch::apart::captured_calls;
+use crate::dispatch::apart::captured_thread::Thread;
 use crate::dispatch::apart::captured_values::Values;
+use crate::dispatch::apart::injections;
 use crate::dispatch::life::detach;
 use crate::dispatch::signals::masks;
-use crate::instrument::captures::layout::Action;
+use crate::instrument::captures::layout::{is_injected, Action};
 use crate::instrument::captures::places::{are_any, Guarded, Place};
 use crate::instrument::indirect::pads::add_to_counter;
 use crate::instrument::{Engine, ENGINE};
@@ -54,6 +56,10 @@ pub fn take_alone(context: &mut ThreadContext) -> Option<CachePc> {
         drop(engine);
         prepare(context, &guarded);
         return Some(guarded.start);
+    }
+    if guarded.place.injects() {
+        // Where it goes on is decided there.
+        return None;
     }
     let goes_on = goes_on(&engine, context);
     note(engine, context, &guarded);
@@ -98,6 +104,14 @@ pub fn take(context: &mut ThreadContext, exit: &Exit) {
                 forget_more(context, &guarded.place);
             }
             end_preparation(context);
+        }
+        _ if guarded.place.injects() => {
+            drop(engine);
+            let decision = injections::decide(context, &guarded.place, &Thread::of(context, None, &[]));
+            context.capture.injected = decision.what;
+            note(ENGINE.lock(), context, &guarded);
+            forget_more(context, &guarded.place);
+            injections::carry_out_at_function(context, &decision);
         }
         _ => {
             note(engine, context, &guarded);
@@ -153,6 +167,11 @@ pub fn keep_left(context: &mut ThreadContext, frame: u64, pc: AppPc, is_left: bo
         // One that was there before is gone.
         *known = if *known == frame { 0 } else { *known };
     }
+    for index in (0..N_FRAMES).filter(|index| capture.begun_calls[*index].1 == pc) {
+        if capture.begun_frames[index] == 0 {
+            capture.begun_frames[index] = frame;
+        }
+    }
     let behind = core::mem::take(&mut capture.behind);
     if is_left || behind != 0 {
         let index = capture.next_frame as usize % N_FRAMES;
@@ -165,6 +184,9 @@ pub fn keep_left(context: &mut ThreadContext, frame: u64, pc: AppPc, is_left: bo
 /// The thread returns from a handler by a frame, to `pc`.
 pub fn come_back(context: &mut ThreadContext, frame: u64, pc: AppPc) {
     let capture = &mut context.capture;
+    for known in &mut capture.begun_frames {
+        *known = if *known == frame { 0 } else { *known };
+    }
     if let Some(index) = (0..N_FRAMES).find(|index| capture.left_frames[*index] == frame) {
         capture.left_frames[index] = 0;
         if capture.left_pcs[index] == pc {
@@ -222,6 +244,9 @@ fn note(mut engine: Guard<Engine>, context: &mut ThreadContext, guarded: &Guarde
     let taken = || guarded.place.programs.iter().enumerate().filter(|(index, _)| outcome >> index & 1 != 0);
     let mut functions = [context.registers.pc; MAX_CAPTURES_AT_PLACE as usize];
     for (index, program) in taken() {
+        for (operation, _) in program.needed().filter(|(_, one)| is_injected(one)) {
+            Values::of(context).set(program, operation, context.capture.injected.into());
+        }
         if let Action::Open(kind) = program.action {
             captured_calls::begin(&mut engine, &writer, context, program, kind);
         } else if program.returned != 0 {
@@ -239,7 +264,7 @@ fn note(mut engine: Guard<Engine>, context: &mut ThreadContext, guarded: &Guarde
                 let heading = Heading { tid: writer.tid, pc: functions[index], tsc, number: program.number };
                 record(&writer, &heading, values.take(program));
             }
-            Action::Open(_) => {}
+            Action::Open(_) | Action::Inject => {}
         }
     }
     writer.shared.stamp_now_and_then(tsc);

@@ -75,6 +75,10 @@ impl Asked for LeftCall<'_> {
         }
     }
 
+    fn descriptor_path(&self, _: i32, _: usize) -> Value {
+        Value::Missing
+    }
+
     fn kept(&self, field: usize, is_text: bool) -> Value {
         kept_of(self.call, self.texts, field, is_text)
     }

@@ -36,6 +36,10 @@ pub fn handle(context: &mut ThreadContext) -> Outcome {
         return Outcome::Done;
     }
     note_in_path(context, call);
+    if core::mem::take(&mut context.capture.is_answered) != 0 {
+        finish(context, context.capture.answer.cast_signed());
+        return Outcome::Done;
+    }
     written::note_arguments(context, call, arguments);
     if let Some(result) = seccomp::refusal(context, call, arguments) {
         finish(context, result);

@@ -3,7 +3,7 @@
 //!
 //! Runs on the runtime's stack, no lock held.
 
-use super::delivery::note_handler;
+use super::handler_edges::note_handler;
 use super::masks::{give_mask, take_mask};
 use crate::buffer::RingWriter;
 use crate::context::addresses::AppPc;

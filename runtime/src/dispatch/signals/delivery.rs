@@ -4,8 +4,8 @@
 //! `pending_mask` and the thread's own blocks everything but what an instruction can cause; it becomes the program's
 //! again once, at the very end, so that no signal sees one that is neither.
 
+use super::handler_edges::note_handler;
 use super::masks::{give_mask, take_mask};
-use crate::context::addresses::AppPc;
 use crate::context::numbers::FragmentId;
 use crate::context::ThreadContext;
 use crate::cpu::signal::deliver::{self, Delivery};
@@ -17,13 +17,11 @@ use crate::dispatch::apart::captures;
 use crate::dispatch::apart::{away, breakpoints, written};
 use crate::dispatch::flow::parts::count_part;
 use crate::dispatch::life::release::{end_by, end_by_default, take_pending};
-use crate::instrument::indirect::pads::DynamicEdge;
 use crate::instrument::ENGINE;
-use crate::protocol::{edge_kind, event_kind, path_event_kind};
+use crate::protocol::{edge_kind, event_kind};
 use crate::signal::table::table_of;
 use crate::sys::calls::EINTR;
 use crate::sys::kernel::{SigInfo, SA_RESTART, SIGSEGV, SIGTRAP, SIG_DFL, SIG_IGN, SI_KERNEL};
-use crate::thread::path_words;
 use crate::thread::region;
 use crate::thread::registry::{write_event, writer_of};
 
@@ -146,28 +144,6 @@ fn deliver_one(context: &mut ThreadContext, info: &SigInfo, mask: u64, details: 
             deliver::raise_again(info);
             mask
         }
-    }
-}
-
-/// Counts, and tells in the thread's path, that the thread went to a handler, where the context is now; out of `fault`, if an
-/// instruction of that caused it.
-pub fn note_handler(context: &mut ThreadContext, kind: u8, fault: FragmentId, interrupted_pc: AppPc) {
-    away::abandon(context);
-    if context.native.is_away != 0 {
-        return;
-    }
-    let mut engine = ENGINE.lock();
-    // The instruction's address alone would not tell which version of code that changes it was.
-    let source_fragment = match fault {
-        FragmentId::NONE => FragmentId::NONE,
-        fault => engine.cache.holder(fault, interrupted_pc),
-    };
-    let edge = DynamicEdge { kind, source_fragment, source_pc: interrupted_pc, target_pc: context.registers.pc };
-    let writer = writer_of(context, engine.shared);
-    engine.count_edge(&writer, context, edge);
-    if context.path.is_on {
-        let target = context.registers.pc.raw();
-        path_words::write_event(context, &writer, path_event_kind::RESUME, interrupted_pc, target);
     }
 }
 

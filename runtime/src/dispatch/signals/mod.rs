@@ -2,6 +2,7 @@
 
 pub mod calling;
 pub mod delivery;
+pub mod handler_edges;
 pub mod masks;
 pub mod natively;
 pub mod raise;

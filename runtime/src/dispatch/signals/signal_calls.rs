@@ -10,8 +10,8 @@ use crate::cpu::signal::deliver;
 use crate::cpu::signal::returning::{self};
 use crate::cpu::sys::number;
 use crate::decode::places::is_beyond;
-use crate::dispatch::apart::captures;
 use crate::dispatch::apart::{away, hold};
+use crate::dispatch::apart::{captured_system_calls, captures};
 use crate::dispatch::calls::results::{read_program, result_of, write_program};
 use crate::dispatch::life::{detach, room};
 use crate::instrument::indirect::pads::DynamicEdge;
@@ -118,6 +118,7 @@ pub fn return_from_handler(context: &mut ThreadContext) -> i64 {
         return 0;
     };
     let target = frame.pc;
+    captured_system_calls::forget_begun(context);
     if context.native.call_pc != AppPc::NOWHERE {
         return return_natively(context, target);
     }

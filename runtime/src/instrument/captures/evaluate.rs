@@ -5,6 +5,7 @@
 
 extern crate alloc;
 use super::form::{Kind, Operation};
+use super::globs;
 use super::layout::Program;
 use crate::protocol::capture_operation as op;
 use alloc::vec::Vec;
@@ -26,6 +27,8 @@ pub trait Asked {
     fn read(&self, address: u64, target: &mut [u8]) -> usize;
     /// What is known of the thread (CaptureContext).
     fn context(&self, what: u8) -> Value;
+    /// Where a descriptor of the process leads to, so many bytes of it at most.
+    fn descriptor_path(&self, descriptor: i32, limit: usize) -> Value;
     /// A field that was kept when the call began.
     fn kept(&self, field: usize, is_text: bool) -> Value;
 }
@@ -43,7 +46,7 @@ pub fn evaluate(program: &Program, asked: &impl Asked, mut take: impl FnMut(usiz
         many.resize(n, Value::Missing);
         &mut many[..]
     };
-    for (index, one) in program.needed() {
+    for (index, one) in program.wanted() {
         values[index] = evaluate_one(program, one, values, asked);
     }
     if let Some(Value::Missing | Value::Number(0)) = program.form.condition.map(|at| &values[usize::from(at)]) {
@@ -78,6 +81,14 @@ fn evaluate_one(program: &Program, one: &Operation, values: &[Value], asked: &im
             (Value::Bytes(a), Value::Bytes(b)) => Value::Number(u64::from(a == b)),
             _ => Value::Missing,
         },
+        op::TEXT_MATCH => match (&values[usize::from(one.a)], &values[usize::from(one.b)]) {
+            (Value::Bytes(text), Value::Bytes(pattern)) => Value::Number(u64::from(globs::matches(text, pattern))),
+            _ => Value::Missing,
+        },
+        op::DESCRIPTOR_PATH => {
+            let limit = one.immediate as usize;
+            number(one.a).map_or(Value::Missing, |descriptor| asked.descriptor_path(descriptor as i32, limit))
+        }
         _ => of_numbers(one, number(one.a), number(one.b), asked).map_or(Value::Missing, Value::Number),
     }
 }
@@ -213,6 +224,15 @@ mod tests {
             }
         }
 
+        fn descriptor_path(&self, descriptor: i32, limit: usize) -> Value {
+            let path = b"/etc/passwd";
+            if descriptor == 3 {
+                Value::Bytes(path[..limit.min(path.len())].to_vec())
+            } else {
+                Value::Missing
+            }
+        }
+
         fn kept(&self, field: usize, is_text: bool) -> Value {
             if is_text {
                 Value::Bytes(b"kept".to_vec())
@@ -269,6 +289,43 @@ mod tests {
         let size = |size: u64| operation(op::CONSTANT, Kind::U64, 0, 0, size);
         let taken = |n| last(&[at(5), size(n), operation(op::BYTES, Kind::TEXT, 0, 1, 50)]);
         assert_eq!((taken(4), taken(60)), (Value::Bytes(b"text".to_vec()), Value::Missing));
+    }
+
+    /// The same of a form that only the dispatcher works out: it has fields of an injection, and one operation as its condition.
+    fn holds(operations: &[Operation], condition: u16, data: &[u8]) -> bool {
+        let zero = operations.len() as u16;
+        let mut operations = operations.to_vec();
+        operations.push(operation(op::CONSTANT, Kind::U64, 0, 0, 0));
+        let fields = [zero; super::super::injections::N_FIELDS].to_vec();
+        let form = Form { operations, fields, condition: Some(condition), data: data.to_vec() };
+        // SAFETY: all zeros are one.
+        let asked = CapturePlace { action: capture_action::INJECT, ..unsafe { core::mem::zeroed() } };
+        let program = Program::lay_out(&asked, form, &mut Room::default()).unwrap();
+        evaluate(&program, &Made, |_, _| {})
+    }
+
+    #[test]
+    fn patterns_and_descriptors_are_for_injections() {
+        let of_path = |descriptor: u64, limit: u64, size: u64| {
+            let operations = [
+                operation(op::CONSTANT, Kind::I32, 0, 0, descriptor),
+                operation(op::DESCRIPTOR_PATH, Kind::TEXT, 0, 0, limit),
+                operation(op::LITERAL, Kind::TEXT, 0, 0, size << 32),
+                operation(op::TEXT_MATCH, Kind::TEXT, 1, 2, 0),
+            ];
+            holds(&operations, 3, b"/etc/*wd")
+        };
+        assert!(of_path(3, 100, 8) && of_path(3, 5, 6) && !of_path(3, 5, 5 - 1) && !of_path(3, 6, 8));
+        assert!(!of_path(4, 100, 8), "there is no such descriptor");
+        let emitted = Form {
+            operations: [operation(op::LITERAL, Kind::TEXT, 0, 0, 0), operation(op::TEXT_MATCH, Kind::TEXT, 0, 0, 0)]
+                .to_vec(),
+            fields: [1].to_vec(),
+            ..Form::default()
+        };
+        // SAFETY: as above.
+        let asked = CapturePlace { action: capture_action::RECORD, ..unsafe { core::mem::zeroed() } };
+        assert!(Program::lay_out(&asked, emitted, &mut Room::default()).is_none());
     }
 
     #[test]

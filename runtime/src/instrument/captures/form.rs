@@ -77,7 +77,7 @@ impl Operation {
     /// The type of its value.
     pub fn result(&self) -> Kind {
         let is_answer = (op::EQUAL..=op::TEXT_EQUAL).contains(&self.code);
-        if is_answer {
+        if is_answer || self.code == op::TEXT_MATCH {
             Kind::I32
         } else {
             self.kind
@@ -87,7 +87,14 @@ impl Operation {
     pub fn n_operands(&self) -> usize {
         match self.code {
             op::CONSTANT | op::REGISTER | op::VECTOR | op::CONTEXT | op::LITERAL | op::KEPT => 0,
-            op::LOAD | op::STRING | op::WORDS | op::CONVERT | op::NEGATE | op::COMPLEMENT | op::LOGICAL_NOT => 1,
+            op::LOAD
+            | op::STRING
+            | op::WORDS
+            | op::CONVERT
+            | op::NEGATE
+            | op::COMPLEMENT
+            | op::LOGICAL_NOT
+            | op::DESCRIPTOR_PATH => 1,
             _ => 2,
         }
     }
@@ -95,6 +102,11 @@ impl Operation {
     /// The operands that it has.
     pub fn operands(&self) -> impl Iterator<Item = usize> {
         [self.a, self.b].into_iter().take(self.n_operands()).map(usize::from)
+    }
+
+    /// Whether only the dispatcher can do it (evaluate.rs).
+    pub fn is_interpreted(&self) -> bool {
+        matches!(self.code, op::TEXT_MATCH | op::DESCRIPTOR_PATH)
     }
 
     /// Whether it is what was kept when the call began.
@@ -186,7 +198,10 @@ impl Form {
                 let is_size_sound = one.immediate.is_multiple_of(8) && (8..=MAX_CAPTURE_TEXT).contains(&one.immediate);
                 kind == Kind::TEXT && are(Kind::U64) && is_size_sound
             }
-            op::TEXT_EQUAL => are(Kind::TEXT),
+            op::DESCRIPTOR_PATH => {
+                kind == Kind::TEXT && are(Kind::I32) && (1..=MAX_CAPTURE_TEXT).contains(&one.immediate)
+            }
+            op::TEXT_EQUAL | op::TEXT_MATCH => are(Kind::TEXT),
             op::KEPT => {
                 let (field, size) = one.kept();
                 let is_size_sound = match kind {
@@ -203,6 +218,7 @@ impl Form {
                 what if what == u64::from(capture_context::BEGAN) => kind == Kind::U64,
                 what if what == u64::from(capture_context::FRAME) => kind == Kind::U64,
                 what if what == u64::from(capture_context::BEHIND) => kind == Kind::U32,
+                what if what == u64::from(capture_context::INJECTED) => kind == Kind::U32,
                 what => what < u64::from(capture_context::COMM) && kind == Kind::U32,
             },
             _ if kind == Kind::TEXT => false,

@@ -6,6 +6,7 @@
 extern crate alloc;
 use super::aggregates::Table;
 use super::form::{Form, Kind, Operation};
+use super::injections;
 use crate::cpu::captured::{N_REGISTERS, N_VECTORS};
 use crate::protocol::{
     capture_action, capture_context, capture_operation as op, CapturePlace, CAPTURE_NAME_BYTES, MAX_CALL_KINDS,
@@ -24,6 +25,8 @@ pub enum Action {
     Aggregate(Table),
     /// A call of that kind begins: its fields are kept until it returns.
     Open(u32),
+    /// Something is done to the call that begins, which the fields say. The dispatcher works them out (evaluate.rs).
+    Inject,
 }
 
 impl Action {
@@ -36,6 +39,7 @@ impl Action {
                 (is_kind && n_fields <= MAX_KEPT_VALUES).then_some(Action::Open(place.call_kind))
             }
             capture_action::STOP => Some(Action::Stop),
+            capture_action::INJECT => (place.call_kind == 0 && injections::are_fields(form)).then_some(Action::Inject),
             capture_action::AGGREGATE => {
                 let table = Table::of(place)?;
                 let has_fields = form.fields.len() == table.n_keys + usize::from(table.has_values);
@@ -80,16 +84,22 @@ impl Program {
     /// Lays a capture out behind what is given out of a place's `room`; `None`: that does not hold it, or it is none.
     pub fn lay_out(asked: &CapturePlace, form: Form, room: &mut Room) -> Option<Program> {
         let action = Action::of(asked, &form)?;
+        let is_interpreted = action == Action::Inject;
+        if !is_interpreted && form.operations.iter().any(Operation::is_interpreted) {
+            return None;
+        }
         let is_needed = find_needed(&form, action != Action::Stop);
         let may_miss = find_missing(&form);
         let first_slot = room.n_slots;
         let mut end = *room;
-        end.n_slots += form.operations.len() as u32;
         end.n_data_bytes += form.data.len() as u32;
         let mut texts = alloc::vec![0; form.operations.len()];
-        for (index, one) in form.operations.iter().enumerate().filter(|(index, _)| is_needed[*index]) {
-            texts[index] = end.n_text_bytes;
-            end.n_text_bytes += text_bytes(one);
+        if !is_interpreted {
+            end.n_slots += form.operations.len() as u32;
+            for (index, one) in form.operations.iter().enumerate().filter(|(index, _)| is_needed[*index]) {
+                texts[index] = end.n_text_bytes;
+                end.n_text_bytes += text_bytes(one);
+            }
         }
         let holds = |count: u32, limit: u64| u64::from(count) <= limit;
         if !holds(end.n_slots, MAX_CAPTURE_VALUES)
@@ -120,8 +130,13 @@ impl Program {
     }
 
     /// The operations that something asks for, in their order.
-    pub fn needed(&self) -> impl Iterator<Item = (usize, &Operation)> {
+    pub fn wanted(&self) -> impl Iterator<Item = (usize, &Operation)> {
         self.form.operations.iter().enumerate().filter(|(index, _)| self.is_needed[*index])
+    }
+
+    /// Those of them that translated code does: none where only the dispatcher works the capture out.
+    pub fn needed(&self) -> impl Iterator<Item = (usize, &Operation)> {
+        self.wanted().filter(|_| self.action != Action::Inject)
     }
 
     /// How many bytes an operation's value may have.
@@ -155,6 +170,11 @@ pub fn is_told(one: &Operation) -> bool {
 /// Whether an operation is whether the thread comes from an instruction that is marked.
 pub fn is_behind(one: &Operation) -> bool {
     one.code == op::CONTEXT && one.immediate == u64::from(capture_context::BEHIND)
+}
+
+/// Whether an operation is what is done to the call that begins.
+pub fn is_injected(one: &Operation) -> bool {
+    one.code == op::CONTEXT && one.immediate == u64::from(capture_context::INJECTED)
 }
 
 /// Whether an operation is how long a call took.
@@ -206,7 +226,7 @@ fn find_missing(form: &Form) -> Vec<bool> {
     for one in &form.operations {
         let is_of_missing = one.operands().any(|operand| may_miss[operand]);
         let is_itself = match one.code {
-            op::LOAD | op::STRING | op::BYTES | op::WORDS | op::KEPT => true,
+            op::LOAD | op::STRING | op::BYTES | op::WORDS | op::KEPT | op::DESCRIPTOR_PATH => true,
             op::REGISTER => one.immediate >= u64::from(N_REGISTERS),
             op::VECTOR => one.immediate >= u64::from(N_VECTORS),
             op::DIVIDE | op::REMAINDER => !one.kind.is_float(),

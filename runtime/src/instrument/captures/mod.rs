@@ -4,6 +4,8 @@ pub mod aggregates;
 pub mod evaluate;
 pub mod few;
 pub mod form;
+pub mod globs;
+pub mod injections;
 pub mod layout;
 pub mod open_calls;
 pub mod places;

@@ -5,6 +5,7 @@
 extern crate alloc;
 use super::aggregates::Table;
 use super::form::{Form, Kind};
+use super::injections::Counts;
 use super::layout::{is_behind, Action, Program, Room};
 use super::open_calls::{forget_armed, OtherCalls, ARMED, TICK_NS};
 use super::rings::Rings;
@@ -69,6 +70,11 @@ impl Place {
             }
         }
         (place, n_refused)
+    }
+
+    /// Whether anything is done to the calls that begin there.
+    pub fn injects(&self) -> bool {
+        self.programs.iter().any(|one| one.action == Action::Inject)
     }
 
     /// Whether anything is taken there behind calls that return.
@@ -164,6 +170,8 @@ pub struct Captures {
     by_kind: BTreeMap<u32, Arc<Place>>,
     /// Open calls, as far as they are not in threads' tables.
     pub other_calls: OtherCalls,
+    /// How many calls each thread has made that something is done to now and then.
+    pub injected_calls: Counts,
     pub rings: Rings,
 }
 
@@ -179,6 +187,7 @@ impl Captures {
             shared: BTreeMap::new(),
             by_kind: BTreeMap::new(),
             other_calls: OtherCalls::new(),
+            injected_calls: Counts::new(),
             rings: Rings::new(),
         }
     }

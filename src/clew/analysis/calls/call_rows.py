@@ -156,9 +156,14 @@ class CallRows:
         self._orders.move_to_end(key)
         return self._orders[key]
 
+    def rank_names(self) -> Array:
+        """By call the place of its name among all, in the order of the alphabet."""
+        found: Array = self._name_rank[self.name]
+        return found
+
     def _sort_key(self, sort: str) -> Array:
         if sort == "name":
-            return self._name_rank[self.name]
+            return self.rank_names()
         if sort == "duration":
             none = np.full(len(self), -1, np.int64)
             return none if self.duration_ns is None else self.duration_ns

@@ -57,6 +57,7 @@ class EntityTable:
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
+        self._counted: dict[int | None, Array] = {}
 
     def __len__(self) -> int:
         return self._trace.n_rows("entities")
@@ -80,7 +81,9 @@ class EntityTable:
     @cached_property
     def kinds(self) -> list[str]:
         """By row its kind, as the trace has it."""
-        return [str(word)[:40] for word in self._trace.read("entities", ["kind"])["kind"].to_pylist()]
+        column = self._trace.read("entities", ["kind"])["kind"].combine_chunks()
+        words = [str(word)[:40] for word in column.dictionary.to_pylist()]
+        return [words[word] for word in to_numpy(column.indices).tolist()]
 
     @cached_property
     def names(self) -> list[str]:
@@ -110,24 +113,20 @@ class EntityTable:
         return found.finish()
 
     @cached_property
-    def _roles(self) -> dict[tuple[int, int], tuple[Counter[str], Counter[str]]]:
-        """By process and row how many references there are of each role, and how many bytes."""
-        found: dict[tuple[int, int], tuple[Counter[str], Counter[str]]] = {}
+    def _roles(self) -> _Roles:
+        """How many references there are of each process, row and role, and how many bytes."""
+        words: dict[str, int] = {}
+        parts = [np.zeros((5, 0), np.int64)]
         for piece in self._trace.iter_pieces("references", ["process_id", "entity_id", "bytes", "role"]):
             role = piece["role"].combine_chunks()
-            words = [str(word)[:40] for word in role.dictionary.to_pylist()]
+            number = [words.setdefault(str(word)[:40], len(words)) for word in role.dictionary.to_pylist()]
             process, entity, n_bytes = (to_numpy(piece[name]) for name in ("process_id", "entity_id", "bytes"))
             row, word = find_rows(self.entity_id, entity), to_numpy(role.indices).astype(np.int64)
             known = (row >= 0) & (word >= 0)
-            keys = np.stack([process[known], row[known], word[known]]).astype(np.int64)
-            kept, which, counts = np.unique(keys, axis=1, return_inverse=True, return_counts=True)
-            sums = np.zeros(len(counts), np.int64)
-            np.add.at(sums, which.reshape(-1), np.maximum(n_bytes[known], 0))
-            for column, n, total in zip(kept.T.tolist(), counts.tolist(), sums.tolist(), strict=True):
-                references, moved = found.setdefault((column[0], column[1]), (Counter(), Counter()))
-                references[words[column[2]]] += n
-                moved[words[column[2]]] += total
-        return found
+            word = np.array([*number, 0], np.int64)[word[known]]
+            ones = np.ones(len(word), np.int64)
+            parts.append(_sum_by_key(np.stack([process[known], row[known], word, ones, np.maximum(n_bytes[known], 0)])))
+        return _Roles(list(words), _sum_by_key(np.concatenate(parts, axis=1)))
 
     def find_maker(self, row: int) -> tuple[int, int | None] | None:
         """The process_id and the tid of an entity that makes calls; of a process no tid. None for others."""
@@ -139,7 +138,8 @@ class EntityTable:
     @cached_property
     def _made(self) -> Array:
         """By row how many calls (i64) a process or thread made that do not refer to itself, which count already."""
-        makers = {row: maker for row in range(len(self)) if (maker := self.find_maker(row)) is not None}
+        callers = [row for row, kind in enumerate(self.kinds) if kind in ("process", "thread")]
+        makers = {row: maker for row in callers if (maker := self.find_maker(row)) is not None}
         total = np.zeros(len(self), np.int64)
         if not makers:
             return total
@@ -152,8 +152,10 @@ class EntityTable:
         by_maker: Counter[tuple[int, int | None]] = Counter()
         for piece in self._trace.iter_pieces("calls", ["call_id", "process_id", "tid"]):
             call, process, tid = (to_numpy(piece[name]) for name in piece.column_names)
-            keys, counts = np.unique(np.stack([process, tid]), axis=1, return_counts=True)
-            for (one_process, one_tid), n in zip(keys.T.tolist(), counts.tolist(), strict=True):
+            keys, counts = np.unique((process.astype(np.int64) << 32) | tid, return_counts=True)
+            for one_process, one_tid, n in zip(
+                (keys >> 32).tolist(), (keys & 0xFFFFFFFF).tolist(), counts.tolist(), strict=True
+            ):
                 by_maker[one_process, one_tid] += n
                 by_maker[one_process, None] += n
             at = find_rows(call, call_id)
@@ -168,19 +170,26 @@ class EntityTable:
     def count_calls(self, process_id: int | None = None) -> Array:
         """By row how many calls (i64) of a process, or of all, have to do with it, or were made by it."""
         process, row, calls = self._touches
-        total = np.zeros(len(self), np.int64)
+        found = self._counted.get(process_id)
+        if found is not None:
+            return found
         own = slice(None) if process_id is None else process == process_id
-        np.add.at(total, row[own], calls[own])
+        total = np.bincount(row[own], weights=calls[own], minlength=len(self)).astype(np.int64)
         made: Array = self._made if process_id is None else np.where(self._process == process_id, self._made, 0)
-        return total + made
+        # Of all, and of the process that was looked at last.
+        counted: dict[int | None, Array] = {key: kept for key, kept in self._counted.items() if key is None}
+        counted[process_id] = total + made
+        self._counted = counted
+        return counted[process_id]
 
     def count_bytes(self, process_id: int | None = None) -> Array:
         """By row how many bytes (i64) a process, or all, read and wrote of it."""
-        total = np.zeros(len(self), np.int64)
-        for (process, row), (_, moved) in self._roles.items():
-            if process_id is None or process == process_id:
-                total[row] += moved["read"] + moved["written"]
-        return total
+        roles = self._roles
+        process, row, word, _, n_bytes = roles.sums
+        chosen = np.isin(word, [roles.words.index(one) for one in ("read", "written") if one in roles.words])
+        if process_id is not None:
+            chosen &= process == process_id
+        return np.bincount(row[chosen], weights=n_bytes[chosen], minlength=len(self)).astype(np.int64)
 
     def choose(self, wanted: EntityFilter) -> Array:
         """Rows that are asked for, rising."""
@@ -238,10 +247,39 @@ class EntityTable:
         return [self._tell_touch(int(process[one]), int(row[one]), int(calls[one])) for one in at.tolist()]
 
     def _tell_touch(self, process_id: int, row: int, calls: int) -> Touch:
-        roles, moved = self._roles.get((process_id, row), (Counter(), Counter()))
+        roles, moved = self._roles.find(process_id, row)
         return Touch(
             process_id, int(self.entity_id[row]), calls, dict(roles.most_common()), moved["read"], moved["written"]
         )
+
+
+class _Roles:
+    """`sums`: by process, row and role (an index of `words`), in that order, how many references and bytes."""
+
+    def __init__(self, words: list[str], sums: Array) -> None:
+        self.words, self.sums = words, sums
+
+    def find(self, process_id: int, row: int) -> tuple[Counter[str], Counter[str]]:
+        """Of a process and a row how many references there are of each role, and how many bytes."""
+        process, rows, word, n, n_bytes = self.sums
+        first, last = np.searchsorted(process, [process_id, process_id + 1])
+        start, end = first + np.searchsorted(rows[first:last], [row, row + 1])
+        names = [self.words[one] for one in word[start:end].tolist()]
+        return (
+            Counter(dict(zip(names, n[start:end].tolist(), strict=True))),
+            Counter(dict(zip(names, n_bytes[start:end].tolist(), strict=True))),
+        )
+
+
+def _sum_by_key(columns: Array) -> Array:
+    """Rows of process, row, role and two sums, with equal ones added up; sorted by the first three."""
+    process, row, word, *_ = columns
+    order = np.lexsort((word, row, process))
+    columns = columns[:, order]
+    if not len(order):
+        return columns
+    firsts = np.flatnonzero(np.append(True, (np.diff(columns[:3], axis=1) != 0).any(axis=0)))
+    return np.concatenate([columns[:3, firsts], np.add.reduceat(columns[3:], firsts, axis=1)])
 
 
 class _Pairs:
@@ -258,10 +296,11 @@ class _Pairs:
 
     def _sum(self) -> Array:
         every = np.concatenate([np.zeros((3, 0), np.int64), *self._keys], axis=1)
-        kept, which = np.unique(every[:2], axis=1, return_inverse=True)
-        sums = np.zeros(kept.shape[1], np.int64)
-        np.add.at(sums, which.reshape(-1), every[2])
-        found: Array = np.concatenate([kept, sums[None]])
+        every = every[:, np.lexsort((every[1], every[0]))]
+        if not every.shape[1]:
+            return every
+        firsts = np.flatnonzero(np.append(True, (np.diff(every[:2], axis=1) != 0).any(axis=0)))
+        found: Array = np.concatenate([every[:2, firsts], np.add.reduceat(every[2:], firsts, axis=1)])
         return found
 
     def finish(self) -> tuple[Array, Array, Array]:

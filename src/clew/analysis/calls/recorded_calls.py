@@ -10,21 +10,21 @@ from typing import Any, Final
 
 import numpy as np
 
+from clew.analysis.calls.call_nesting import CallNesting
 from clew.analysis.calls.call_rows import MOST_CALLS, CallRows, join_parts, sort_calls
+from clew.analysis.calls.told_calls import ToldCalls
 from clew.analysis.graph.graph import ProcessGraph
 from clew.analysis.tables.arrays import Array, find_rows, to_numpy, to_words
-from clew.analysis.tables.told_json import MAX_TEXT, read_json, tell_value
 from clew.protocol.words import CALL_WORDS
 from clew.store.excerpt import excerpt_of_process
 
-__all__ = ["RecordedCalls", "tell_arguments"]
+__all__ = ["RecordedCalls"]
 
 _COLUMNS: Final = ("call_id", "tid", "time_ns", "duration_ns", "kind", "name", "block_id", "error")
 _TOLD: Final = (
     *("call_id", "parent_call_id", "kind", "number", "library", "position", "arguments", "result", "result_text"),
     "error",
 )
-_MAX_ARGUMENTS: Final = 64
 
 
 class RecordedCalls:
@@ -88,24 +88,36 @@ class RecordedCalls:
         found[self.rows.source] = np.arange(len(self.rows))
         return found
 
+    @cached_property
+    def nesting(self) -> CallNesting:
+        """What is within what, of those that are listed."""
+        around = to_numpy(self._excerpt.read("calls", ["parent_call_id"])["parent_call_id"])[self.rows.source]
+        return CallNesting(self.rows, self._index[find_rows(self._call_id, around)])
+
+    @cached_property
+    def position(self) -> Array:
+        """By call where its thread was (i64); -1 where that is not known."""
+        found: Array = to_numpy(self._excerpt.read("calls", ["position"])["position"])[self.rows.source]
+        return found
+
+    @cached_property
+    def _told(self) -> ToldCalls:
+        return ToldCalls(self._excerpt)
+
     def find(self, call_ids: Array) -> Array:
         """Indices of the calls that have these numbers, rising; those that are not listed left out."""
         index = np.unique(self._index[find_rows(self._call_id, call_ids)])
         return index[index >= 0]
 
-    def find_text(self, text: str) -> Array:
-        """Indices of the calls that have a text, in whatever case, in an argument or in what their result means."""
-        import pyarrow.compute as pc
+    def index_of(self, call_ids: Array) -> Array:
+        """By number the index of the call (i64); -1 where it is not listed."""
+        found: Array = self._index[find_rows(self._call_id, call_ids)]
+        return found
 
-        first, found = 0, [np.zeros(0, np.int64)]
-        for piece in self._excerpt.iter_pieces("calls", ["arguments", "result_text"]):
-            has_text = np.zeros(piece.num_rows, bool)
-            for name in ("arguments", "result_text"):
-                matching = pc.match_substring(piece[name], text, ignore_case=True).combine_chunks()
-                has_text |= to_numpy(pc.fill_null(matching, False))
-            found.append(first + np.flatnonzero(has_text))
-            first += piece.num_rows
-        index = self._index[np.concatenate(found)]
+    def find_text(self, text: str) -> Array:
+        """Indices of the calls that have a text, in whatever case, in an argument or in their result, as they are told;
+        `fd=3` finds those with an argument of that name, or one that ends so, and value."""
+        index = self._index[self._told.find(text)]
         return index[index >= 0]
 
     def read(self, indices: list[int]) -> list[dict[str, Any]]:
@@ -143,20 +155,3 @@ def _number_names(column: Any, names: dict[str, int]) -> Array:
 def _fit(values: Array, n: int) -> Array:
     """Numbers below `n`, and `n` for those that are not, in as few bytes as they need."""
     return np.where((values >= 0) & (values < n), values, n).astype(np.min_scalar_type(n))
-
-
-def tell_arguments(text: str) -> list[dict[str, str]]:
-    """The arguments of a call, each with what is told of `name`, `type`, `value` and `text`; never more than some.
-
-    What is no such JSON is one argument whose `text` it is.
-    """
-    told = read_json(text)
-    if not isinstance(told, list):
-        return [{"text": text[:MAX_TEXT]}] if text else []
-    found = []
-    for one in told[:_MAX_ARGUMENTS]:
-        words = one if isinstance(one, dict) else {"value": one}
-        found.append(
-            {name: tell_value(words[name]) for name in ("name", "type", "value", "text") if words.get(name) is not None}
-        )
-    return found

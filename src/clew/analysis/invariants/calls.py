@@ -14,6 +14,7 @@ import numpy as np
 from clew.analysis.invariants.structure import find_duplicates
 from clew.analysis.tables.arrays import Array, TraceArrays, find_rows, pack_threads, to_words
 from clew.analysis.tables.broken_places import Places, places_of_rows
+from clew.protocol._constants import Injected
 from clew.protocol.words import CALL_WORDS
 from clew.store.columns import distinct, to_numpy
 from clew.store.trace import Trace
@@ -37,6 +38,7 @@ def check_calls(arrays: TraceArrays) -> Iterator[Places]:
     yield found(find_duplicates(call_id), "its number again")
     kind = to_words(arrays.column("calls", "kind"), CALL_WORDS)
     yield found(kind < 0, "an unknown kind")
+    yield found(_is_unknown_injection(arrays), "an unknown word of what was done to it")
     block_id = numbers("block_id")
     block = find_rows(arrays.block_id, block_id)
     yield found((block_id >= 0) & (block < 0), "no such block")
@@ -63,6 +65,18 @@ def check_calls(arrays: TraceArrays) -> Iterator[Places]:
     too_late = ~is_null[at] & (time_ns - time_ns[at] > known_ns[at])
     outside = has_parent & ~other & ((time_ns < time_ns[at]) | too_late)
     yield found(outside, "made outside of the call that it was made within")
+
+
+def _is_unknown_injection(arrays: TraceArrays) -> Array:
+    """Which calls have a word of what was done to them that means nothing, or one twice."""
+    column = arrays.column("calls", "injected").combine_chunks()
+    if not len(column):
+        return np.zeros(0, bool)
+    known = [one.name.lower() for one in Injected]
+    told = [str(text).split(",") for text in column.dictionary.to_pylist()]
+    is_wrong = np.array([*(words != [one for one in known if one in words] for words in told), False], bool)
+    # Null is none of them.
+    return is_wrong[to_numpy(column.indices.fill_null(len(told)))]
 
 
 def check_references(arrays: TraceArrays) -> Iterator[Places]:

@@ -69,6 +69,8 @@ def link(scene: Scene, effect: Effect) -> Iterator[Touch]:
             # The call changes what it was given, as signalfd does.
             yield from _touches(scene, effect, index, "changed")
             return
+        if entity_id is None and effect.is_within:
+            entity_id = scene.world.made_within(scene.call)
         if entity_id is None or (effect.is_each and ends):
             entity_id = _make(scene, effect, reference)
         ends.append(entity_id)
@@ -90,6 +92,7 @@ def _set(scene: Scene, effect: Effect, reference: Reference, entity_id: int) -> 
     closes = effect.close_on_exec
     is_closing = closes if isinstance(closes, bool) else scene.meets(closes, default=False)
     reference.slots.set(reference.key, scene.call.end_ns, Slot(entity_id, is_closing))
+    scene.world.note_made(scene.call, entity_id)
 
 
 def _link_to_reference(scene: Scene, effect: Effect, index: int, source: int, role: str) -> Iterator[Touch]:
@@ -194,9 +197,11 @@ def give_address(scene: Scene, effect: Effect) -> Iterator[Touch]:
         yield Touch(entity_id, role, _argument(index), None)
         if name is not None and not scene.failed:
             entity = scene.things[entity_id]
-            entity.details["local" if role == "bound" else "peer"] = name
-            if entity.name == entity.kind or role != "bound":
+            is_own = role in ("bound", "subject")
+            # Of its own addresses the last counts: the system chooses what the program leaves open.
+            if not is_own or entity.name in (entity.kind, entity.details.get("local")):
                 entity.name = name
+            entity.details["local" if is_own else "peer"] = name
 
 
 def set_directory(scene: Scene, effect: Effect) -> Iterator[Touch]:
@@ -215,13 +220,22 @@ def start_process(scene: Scene, effect: Effect) -> Iterator[Touch]:
     number = scene.number(effect.parameters[0])
     if scene.failed or number is None or number <= 0:
         return
-    entity_id = scene.world.task(signed(number, 32), scene.call.begin_ns)
+    number, begin_ns = signed(number, 32), scene.call.begin_ns
+    if "Thread" in scene.shared(effect):
+        entity_id = scene.world.add_thread(scene.call.pid, number, begin_ns).entity_id
+    else:
+        entity_id = scene.world.task(number, begin_ns)
     yield Touch(entity_id, effect.role or "started", _argument(effect.parameters[0]), None)
 
 
 def end_process(scene: Scene, effect: Effect) -> Iterator[Touch]:
     """The caller ends."""
     yield Touch(scene.holder.entity_id, effect.role or "ended", 0, None)
+
+
+def end_thread(scene: Scene, effect: Effect) -> Iterator[Touch]:
+    """The thread that calls ends."""
+    yield Touch(scene.world.caller(scene.call), effect.role or "ended", 0, None)
 
 
 def map_memory(scene: Scene, effect: Effect) -> Iterator[Touch]:
@@ -326,6 +340,7 @@ EFFECTS: Final[dict[str, Callable[[Scene, Effect], Iterator[Touch]]]] = {
     "SetDirectory": set_directory,
     "StartTask": start_process,
     "EndProcess": end_process,
+    "EndThread": end_thread,
     "MapMemory": map_memory,
     "UseMemory": touch_memory,
     "UnmapMemory": unmap_memory,

@@ -183,17 +183,18 @@ class Scene:
             if found.one.raw_type == "fd" and isinstance(found.value, int) and found.value >= 0:
                 yield found.value
 
-    def slot(self, reference: Reference) -> Slot | None:
-        """What a reference stood for when the call began. What nobody has told of is a thing of its own from now on."""
-        begin_ns = self.call.begin_ns
-        slot = reference.slots.get(reference.key, begin_ns) or reference.slots.last(reference.key, begin_ns)
+    def slot(self, reference: Reference, *, is_result: bool = False) -> Slot | None:
+        """What a reference stood for when the call began, a result when it had returned. What nobody has told of is a
+        thing of its own from now on."""
+        time_ns = self.call.end_ns if is_result else self.call.begin_ns
+        slot = reference.slots.get(reference.key, time_ns) or reference.slots.last(reference.key, time_ns)
         if slot is not None or reference.number < 0 or self.failed:
             return slot
         kind, number = reference.key
         name = f"descriptor {number}" if kind == "fd" else f"{kind} {number:#x}".lstrip()
-        entity = self.things.make("other", name, begin_ns)
+        entity = self.things.make("other", name, time_ns)
         slot = Slot(entity.entity_id)
-        reference.slots.set(reference.key, begin_ns, slot)
+        reference.slots.set(reference.key, time_ns, slot)
         return slot
 
     def entities(self, index: int) -> Iterator[int]:
@@ -211,7 +212,7 @@ class Scene:
                 yield entity
         else:
             for reference in self.references(index):
-                slot = self.slot(reference)
+                slot = self.slot(reference, is_result=index == RESULT)
                 if slot is not None:
                     yield slot.entity_id
 
@@ -221,7 +222,7 @@ class Scene:
         if number == 0 and index != RESULT:
             # It means the caller.
             is_thread = parameter.raw_type == "tid"
-            yield self.world.task(self.call.tid, self.call.begin_ns) if is_thread else self.holder.entity_id
+            yield self.world.caller(self.call) if is_thread else self.holder.entity_id
         elif number > 0:
             yield self.world.task(number, self.call.begin_ns)
 

@@ -34,6 +34,8 @@ class World:
         """The entity at the other end of a socket, by that of the one."""
         self.passed: dict[int, list[tuple[int, ...]]] = {}
         """By the entity of a socket the entities that were sent to it and not received yet, message by message."""
+        self._made: dict[int, tuple[int, int]] = {}
+        """By thread what its last call gave a reference to, and when that call began."""
 
     # ------------------------------------------------------------------------------------------------ processes
 
@@ -70,12 +72,27 @@ class World:
         found = None if pid is None else self._holders.get(pid)
         return found if found is not None and found.entity_id == entity_id else None
 
-    def add_thread(self, pid: int, tid: int, name: str, time_ns: int) -> Entity:
-        """A thread of a process."""
+    def add_thread(self, pid: int, tid: int, time_ns: int) -> Entity:
+        """A thread of a process, which is there since `time_ns`, or was met since then."""
         holder = self.holder(pid, time_ns)
-        entity = self.things.make("thread", name, time_ns, pid=pid, tid=tid, parent=holder.entity_id)
+        known = self.things[self._threads[tid]] if tid in self._threads else None
+        if known is not None and known.pid == pid and known.kind == "thread" and known.first_ns >= time_ns:
+            self.things.meet(known.entity_id, time_ns)
+            return known
+        entity = self.things.make("thread", f"thread {tid}", time_ns, pid=pid, tid=tid, parent=holder.entity_id)
+        entity.process_id = self.things[holder.entity_id].process_id
         self._threads[tid] = entity.entity_id
         return entity
+
+    def caller(self, call: Told) -> int:
+        """The entity of the thread that made a call; of a process' first one that is the process."""
+        holder = self.holder(call.pid, call.begin_ns)
+        if call.tid == call.pid:
+            return holder.entity_id
+        known = self._threads.get(call.tid)
+        if known is not None and self.things[known].pid == call.pid:
+            return known
+        return self.add_thread(call.pid, call.tid, call.begin_ns).entity_id
 
     def task(self, number: int, time_ns: int) -> int:
         """The entity of a process or thread; one that nobody told of is there from now on."""
@@ -87,6 +104,15 @@ class World:
             entity.details["pid"] = number
             self._threads[number] = entity.entity_id
         return self._threads[number]
+
+    def note_made(self, call: Told, entity_id: int) -> None:
+        """A call gave a reference to an entity."""
+        self._made[call.tid] = (call.begin_ns, entity_id)
+
+    def made_within(self, call: Told) -> int | None:
+        """What the last call within a call gave a reference to; None: none did."""
+        begin_ns, entity_id = self._made.get(call.tid, (-1, -1))
+        return entity_id if begin_ns >= call.begin_ns else None
 
     def execute(self, pid: int, name: str, time_ns: int) -> Holder:
         """A process executes another program, and is an entity of its own from now on."""

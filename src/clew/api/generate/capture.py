@@ -1,7 +1,8 @@
 """Captures what a kernel and its headers say: `python -m clew.api.generate.capture --tracefs FOLDER`.
 
-Runs on a developer's machine, with a kernel that has CONFIG_FTRACE_SYSCALLS, gcc, and the headers of kernel and C
-library. Writes the files in `sources/`, out of which `python -m clew.api.generate` makes the descriptions anywhere.
+Runs on a developer's machine, with a kernel that has CONFIG_FTRACE_SYSCALLS and CONFIG_DEBUG_INFO_BTF (what needs those
+is left as it is where they are missing), gcc, and the headers of kernel and C library. Writes the files in `sources/`,
+out of which `python -m clew.api.generate` makes the descriptions anywhere.
 What the names and numbers mean is not known here.
 """
 
@@ -17,11 +18,14 @@ import tomllib
 from pathlib import Path
 from typing import Any, Final
 
+from clew.api.generate.btf import KERNEL_TYPES, Btf
 from clew.api.generate.layouts import capture_layout
 from clew.api.generate.requests import capture_requests
 from clew.api.generate.sources import (
     FLAG_HEADERS,
     FLAG_VALUES,
+    KERNEL_LAYOUTS,
+    KERNEL_VALUES,
     LAYOUTS,
     NUMBERS,
     PROTOTYPES,
@@ -96,11 +100,42 @@ def capture_values(table: dict[str, Any]) -> list[tuple[str, int]]:
     return sorted(values, key=lambda pair: (pair[1], pair[0]))
 
 
+def _layout_lines(name: str, size: int, members: list[tuple[str, int, int, str]]) -> list[str]:
+    return ["", f"[{name}] {size}", *(" ".join(map(str, member)) for member in members)]
+
+
+def capture_kernel_types(types: Btf) -> None:
+    """Write what the running kernel says of structures and enumerations. Raises KeyError where it lacks one."""
+    release = os.uname().release.split("-")[0]
+    lines = [f"# Structures of Linux {release}, x86_64: its BTF. Members with offset, size and type."]
+    for name, struct in tomllib.loads((SOURCES / STRUCT_HEADERS).read_text(encoding="utf-8")).items():
+        if "kernel" in struct:
+            lines += _layout_lines(name, *types.layout(struct["kernel"], struct.get("part")))
+    (SOURCES / KERNEL_LAYOUTS).write_text("\n".join(lines) + "\n", encoding="ascii")
+    lines = [f"# Values of enumerations of Linux {release}: its BTF."]
+    for name, table in tomllib.loads((SOURCES / FLAG_HEADERS).read_text(encoding="utf-8")).items():
+        if "kernel" in table:
+            wanted = re.compile(table["names"])
+            values = [one for one in types.values(table["kernel"]) if wanted.fullmatch(one[0])]
+            lines += [
+                "",
+                f"[{name}]",
+                *(f"{member} {value:#x}" for member, value in sorted(values, key=lambda one: one[1])),
+            ]
+    (SOURCES / KERNEL_VALUES).write_text("\n".join(lines) + "\n", encoding="ascii")
+
+
 def main() -> int:
     """Write the files in `sources/`; the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tracefs", type=Path, default=None, help="where tracefs is mounted; else its part is left")
-    tracefs = parser.parse_args().tracefs
+    parser.add_argument(
+        "--btf", type=Path, default=KERNEL_TYPES, help="the kernel's types; where there are none they are left"
+    )
+    arguments = parser.parse_args()
+    tracefs = arguments.tracefs
+    if arguments.btf.exists():
+        capture_kernel_types(Btf(arguments.btf.read_bytes()))
     if tracefs is not None:
         head = f"# System calls of Linux {os.uname().release.split('-')[0]}: tracefs, events/syscalls/*/format."
         lines = [head, *capture_prototypes(tracefs)]
@@ -120,8 +155,8 @@ def main() -> int:
     (SOURCES / FLAG_VALUES).write_text("\n".join(lines) + "\n", encoding="ascii")
     lines = [f"# Structures of x86_64: {headers}, and the C library's. Members with offset, size and type."]
     for name, struct in tomllib.loads((SOURCES / STRUCT_HEADERS).read_text(encoding="utf-8")).items():
-        size, members = capture_layout(struct["headers"], struct["type"])
-        lines += ["", f"[{name}] {size}", *(" ".join(map(str, member)) for member in members)]
+        if "headers" in struct:
+            lines += _layout_lines(name, *capture_layout(struct["headers"], struct["type"]))
     (SOURCES / LAYOUTS).write_text("\n".join(lines) + "\n", encoding="ascii")
     where = tomllib.loads((SOURCES / REQUEST_HEADERS).read_text(encoding="utf-8"))["headers"]
     lines = [

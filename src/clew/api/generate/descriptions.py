@@ -149,7 +149,7 @@ class _Maker:
         return parameter if name is None else parameter | {"RawType": "struct", "Struct": name}
 
     def _struct_of(self, c_type: str) -> str | None:
-        words = (word for word in c_type.split() if word not in ("const", "struct"))
+        words = (word for word in c_type.replace("*const", "*").split() if word not in ("const", "struct"))
         name: str | None = self._hints["Structs"].get(" ".join(words))
         return name
 

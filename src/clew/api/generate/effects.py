@@ -2,10 +2,10 @@
 
 Runs on a developer's machine. `sources/effects.json` has, by patterns of calls' names, lines as `LinkReference result
 filename role=opened cloexec=flags:O_CLOEXEC`: the effect, names of arguments (of `one|other` that which the call has),
-and more: `role`, `kind`, `bytes`, `parent`, `each`, `cloexec`, `if`, `unless` and `lost` (`argument:FLAG|FLAG`,
-`argument.member:FLAG`, or `yes`), and what is shared (`files`, `directory`, `memory`). `Cases` has the same for values
-of the argument that a call's variants are by. Where nothing is said, paths and references are used, and a path begins
-at the descriptor in front of it.
+and more: `role`, `kind`, `bytes`, `parent`, `each`, `within`, `cloexec`, `if`, `unless` and `lost`
+(`argument:FLAG|FLAG`, `argument.member:FLAG`, or `yes`), and what is shared (`files`, `directory`, `memory`, `thread`).
+`Cases` has the same for values of the argument that a call's variants are by. Where nothing is said, paths and
+references are used, and a path begins at the descriptor in front of it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Final
 __all__ = ["EffectError", "EffectLines", "default_effects", "effects_of"]
 
 _USED: Final = ("fd", "pid", "tid")
-_SHARED: Final = {"files": "Files", "directory": "Directory", "memory": "Memory"}
+_SHARED: Final = {"files": "Files", "directory": "Directory", "memory": "Memory", "thread": "Thread"}
 
 
 class EffectError(ValueError):
@@ -139,8 +139,8 @@ def _effect(line: str, by_name: dict[str, Any]) -> dict[str, Any]:
             made[key.capitalize()] = value
         elif key in ("bytes", "parent"):
             made[key.capitalize()] = _index(value, by_name)
-        elif key == "each":
-            made["Each"] = True
+        elif key in ("each", "within"):
+            made[key.capitalize()] = True
         elif key in _SHARED:
             shares[_SHARED[key]] = _switch(value, by_name)
         elif key in ("cloexec", "if", "unless", "lost"):

@@ -7,6 +7,7 @@ and whose form is told there. What a header declares and a library of the same p
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -14,10 +15,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from clew.api.generate.sources import LAYOUTS, SOURCES, STRUCTS, Layout, lines_of, parse_layouts
+from clew.api.header_cursors import ATTRIBUTES, Section, keep_function, spelled_type
+from clew.api.header_records import leaves_of
 from clew.api.prototypes import PROTOTYPES
-from clew.dataclass import dataclass, field
 
-__all__ = ["Section", "declarator", "exported_functions", "library_files", "main", "section_pattern"]
+__all__ = ["exported_functions", "format_sections", "library_files", "main", "section_pattern"]
 
 PACKAGES: Final = (
     *("libc6-dev", "libcrypt-dev", "libssl-dev", "zlib1g-dev", "libbz2-dev", "liblzma-dev", "libzstd-dev"),
@@ -41,17 +44,6 @@ _SYMBOL: Final = re.compile(
     r"^ *\d+: [0-9a-f]+ +\S+ +(?:FUNC|IFUNC) +(?:GLOBAL|WEAK) +DEFAULT +\d+ (?P<name>\w+)(?:@@\S+)?$", re.MULTILINE
 )
 _SONAME: Final = re.compile(r"Library soname: \[(?P<name>[^]]+)\]")
-_UNNAMED: Final = re.compile(r"\b(?P<kind>struct|union|enum) \((?:unnamed|anonymous)[^)]*\)")
-
-
-@dataclass
-class Section:
-    """What is kept of a library. `lines`: prototypes by function; `typedefs`: types by name; `opaque`: structures that
-    no header says more of."""
-
-    lines: dict[str, str] = field(default_factory=dict)
-    typedefs: dict[str, str] = field(default_factory=dict)
-    opaque: set[str] = field(default_factory=set)
 
 
 def _run(*command: str) -> str:
@@ -82,72 +74,6 @@ def section_pattern(library: Path) -> str:
     return f"{stem}{mark}*"
 
 
-def declarator(c_type: str, name: str) -> str:
-    """A type with a name, as C has it: `char *` and `p` is `char *p`, `int (*)(int)` and `f` is `int (*f)(int)`."""
-    pointer = re.search(r"\(\*+(const)?(?=\))", c_type)
-    if pointer is not None:
-        return f"{c_type[: pointer.end()]}{' ' if pointer[1] and name else ''}{name}{c_type[pointer.end() :]}"
-    element, bracket, rest = c_type.partition("[")
-    element = element.rstrip()
-    return f"{element}{'' if element.endswith('*') or not name else ' '}{name}{bracket}{rest}"
-
-
-def _spelled(kind: Any) -> str:
-    """A type as the header has it, without what says nothing of its form."""
-    text = re.sub(r"\b(?:__)?restrict\b", " ", _UNNAMED.sub(r"\g<kind>", kind.spelling))
-    return re.sub(r" (?=[],)])|(?<=\[) ", "", " ".join(text.split()))
-
-
-def _passed(typedef: Any) -> Any:
-    """The type that a typedef stands for. For a transparent union, as which pointers are passed, that of the first."""
-    from clang.cindex import CursorKind, TypeKind
-
-    below = typedef.underlying_typedef_type
-    members = list(below.get_canonical().get_declaration().get_children())
-    has_attribute = any(member.kind == CursorKind.UNEXPOSED_ATTR for member in members)
-    fields = [member.type for member in members if member.kind == CursorKind.FIELD_DECL]
-    is_union = below.get_canonical().get_declaration().kind == CursorKind.UNION_DECL
-    if is_union and has_attribute and all(one.get_canonical().kind == TypeKind.POINTER for one in fields):
-        return fields[0]
-    return below
-
-
-def _remember(section: Section, kind: Any) -> None:
-    """Keep what the names within a type stand for."""
-    from clang.cindex import TypeKind
-
-    while kind.kind in (TypeKind.POINTER, TypeKind.ELABORATED):
-        kind = kind.get_pointee() if kind.kind == TypeKind.POINTER else kind.get_named_type()
-    declaration = kind.get_declaration()
-    if kind.kind == TypeKind.TYPEDEF:
-        name, below = declaration.spelling, _passed(declaration)
-        spelled = _spelled(below)
-        if name not in section.typedefs:
-            own = re.fullmatch(r"(?:(struct|union|enum) )?(\w+)", spelled)
-            if own is not None and own[2] == name:
-                # A structure without a name of its own is called by that of its typedef.
-                spelled = own[1] or below.get_canonical().kind.name.lower().replace("record", "struct")
-            section.typedefs[name] = spelled
-            _remember(section, below)
-    elif kind.kind == TypeKind.RECORD and declaration.get_definition() is None:
-        section.opaque.add(_spelled(kind).removeprefix("const "))
-
-
-def _prototype(cursor: Any, name: str) -> str | None:
-    """The line of a function; None for one whose header says nothing of its arguments."""
-    from clang.cindex import TypeKind
-
-    if cursor.type.kind != TypeKind.FUNCTIONPROTO:
-        return None
-    kinds = [_spelled(kind) for kind in cursor.type.argument_types()]
-    names = [argument.spelling for argument in cursor.get_arguments()]
-    arguments = [declarator(*pair) for pair in zip(kinds, names, strict=True)]
-    if cursor.type.is_function_variadic():
-        arguments.append("...")
-    line = declarator(_spelled(cursor.result_type), f"{name}({', '.join(arguments) or 'void'})")
-    return f"_Noreturn {line}" if "noreturn" in cursor.type.spelling else line
-
-
 def _units(package: str, headers: list[Path], options: list[str]) -> Iterator[Any]:
     """Translation units of the headers that compile alone; none of those that an earlier one has included."""
     from clang.cindex import Diagnostic, Index, TranslationUnit
@@ -157,7 +83,7 @@ def _units(package: str, headers: list[Path], options: list[str]) -> Iterator[An
     for header in headers:
         if header in seen:
             continue
-        source = "".join(f"#include <{name}>\n" for name in (*PRELUDE, header))
+        source = ATTRIBUTES + "".join(f"#include <{name}>\n" for name in (*PRELUDE, header))
         unit = index.parse(
             "unit.c",
             args=options,
@@ -200,29 +126,34 @@ def capture_package(package: str, sections: dict[str, Section]) -> None:
         for unit in _units(package, headers, [*_options(files), *passed]):
             for cursor in unit.cursor.get_children():
                 if cursor.kind in (CursorKind.STRUCT_DECL, CursorKind.UNION_DECL) and cursor.is_definition():
-                    defined.add(_spelled(cursor.type))
+                    defined.add(spelled_type(cursor.type))
                 if cursor.kind != CursorKind.FUNCTION_DECL or cursor.storage_class == StorageClass.STATIC:
                     continue
                 names = {cursor.spelling, cursor.mangled_name} & everything
                 if not names or cursor.location.file is None or cursor.location.file.name not in own:
                     continue
                 for name in names:
-                    holders = [pattern for pattern, exported in exports.items() if name in exported]
-                    _keep(cursor, name, [sections.setdefault(pattern, Section()) for pattern in holders])
+                    for pattern, exported in exports.items():
+                        if name in exported:
+                            keep_function(sections.setdefault(pattern, Section()), cursor, name)
     for pattern in exports.keys() & sections.keys():
         # Of those that one header only names, another one may say more.
         sections[pattern].opaque -= defined
 
 
-def _keep(cursor: Any, name: str, sections: Iterable[Section]) -> None:
-    line = _prototype(cursor, name)
-    for section in sections:
-        if line is None or len(line) <= len(section.lines.get(name, "")):
-            continue
-        # Of several declarations that counts which names its arguments.
-        section.lines[name] = line
-        for kind in (cursor.result_type, *cursor.type.argument_types()):
-            _remember(section, kind)
+def described_structs(types: dict[str, Any], layouts: dict[str, Layout], described: Iterable[str]) -> dict[str, str]:
+    """Which structures of a header are what descriptions have under the same name: those whose members, whatever they
+    are called, are at the same places. By how the header calls them."""
+    found = {}
+    for spelled, kind in types.items():
+        name = spelled.removeprefix("struct ")
+        if name in described and name in layouts and layouts[name].size == kind.get_size():
+            paths = layouts[name].members
+            inner = {path.rpartition(".")[0] for path in paths}
+            known = sorted((one.offset, one.size) for path, one in paths.items() if path not in inner)
+            if known == sorted(leaves_of(kind)):
+                found[spelled] = name
+    return found
 
 
 def _version(package: str) -> str:
@@ -231,12 +162,18 @@ def _version(package: str) -> str:
 
 def format_sections(sections: dict[str, Section], origin: str) -> str:
     """The text of `prototypes.txt`."""
+    layouts = parse_layouts(lines_of((SOURCES / LAYOUTS).read_text(encoding="utf-8")))
+    described = json.loads((SOURCES / STRUCTS).read_text(encoding="utf-8"))
     pieces = [f"# {origin}"]
     for pattern, section in sorted(sections.items()):
         pieces += ["", f"[{pattern}]"]
+        same = described_structs(section.structs, layouts, described)
+        pieces += [f"same {name} {spelled}" for spelled, name in sorted(same.items())]
+        for name, values in sorted(section.enums.items()):
+            pieces += [f"enum {name} {' '.join(f'{own}={value}' for own, value in values)}"]
         pieces += [f"opaque {name}" for name in sorted(section.opaque)]
         pieces += [f"typedef {c_type} {name}" for name, c_type in sorted(section.typedefs.items())]
-        pieces += [line for _, line in sorted(section.lines.items())]
+        pieces += [line for name in sorted(section.lines) if (line := section.line(name)) is not None]
     return "\n".join(pieces) + "\n"
 
 

@@ -18,7 +18,15 @@ from clew.api.generate.sources import Layout, LayoutMember, Sources
 __all__ = ["StructError", "structs_content"]
 
 SCHEMA: Final = "schema.json"
-_PLAIN_BYTES: Final = {"int": 4, "unsigned int": 4, "long": 8, "unsigned long": 8, "void *": 8, "char *": 8}
+_PLAIN_BYTES: Final = {
+    "int": 4,
+    "unsigned int": 4,
+    "unsigned short": 2,
+    "long": 8,
+    "unsigned long": 8,
+    "void *": 8,
+    "char *": 8,
+}
 _CONDITION_TABLES: Final = {"SI": "signal_codes"}
 _BY_NAME: Final = ("fd", "pid", "uid", "gid")
 

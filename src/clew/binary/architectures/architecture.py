@@ -86,7 +86,11 @@ class Architecture:
     none_relocation = -1
     relative_relocation = -1
     function_relocations: tuple[int, ...] = ()
-    """Types of relocations: of nothing, of base + addend, and of words that the dynamic linker fills with functions."""
+    word_relocation = -1
+    chosen_relocation = -1
+    """Types of relocations: of nothing, of base + addend, of words that the dynamic linker fills with functions, of
+    words that it fills with whatever has a name, and of those that it fills with what the code at base + addend
+    returns."""
 
     other_width = "32-bit"
     """What a program of the same machine is that has other words, for people."""

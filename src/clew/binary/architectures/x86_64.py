@@ -61,10 +61,12 @@ class _X86_64(Architecture):  # noqa: N801
     module_relocation = 16
     thread_offset_relocation = 18
 
-    # R_X86_64_NONE, R_X86_64_RELATIVE; R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT.
+    # R_X86_64_NONE, R_X86_64_RELATIVE; R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT; R_X86_64_64, R_X86_64_IRELATIVE.
     none_relocation = 0
     relative_relocation = 8
     function_relocations = (6, 7)
+    word_relocation = 1
+    chosen_relocation = 37
 
     other_width = "32-bit (x32)"
     max_instruction_bytes = 15

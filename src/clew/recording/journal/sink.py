@@ -7,7 +7,7 @@ when the target runs already.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from clew.dataclass import dataclass
@@ -25,13 +25,14 @@ MAX_WARNINGS: Final = 8
 
 
 class JournalSink(Sink):
-    """Writes with `writer` what all processes bring."""
+    """Writes with `writer` what all processes bring; of their command lines, and of threads' names as of
+    such with one word, what `told_command` makes of them."""
 
-    def __init__(self, writer: JournalWriter) -> None:
-        self.writer = writer
+    def __init__(self, writer: JournalWriter, told_command: Callable[[Sequence[str]], list[str]] = list) -> None:
+        self.writer, self._told_command = writer, told_command
 
     def open_process(self, number: int) -> ProcessJournal:
-        return ProcessJournal(self.writer, number)
+        return ProcessJournal(self.writer, number, self._told_command)
 
 
 @dataclass
@@ -50,8 +51,10 @@ class _Thread:
 class ProcessJournal(ProcessSink):
     """What one process has written into a journal: `number` is the process' number there."""
 
-    def __init__(self, writer: JournalWriter, number: int) -> None:
-        self._writer = writer
+    def __init__(
+        self, writer: JournalWriter, number: int, told_command: Callable[[Sequence[str]], list[str]] = list
+    ) -> None:
+        self._writer, self._told_command = writer, told_command
         self.number = number
         self._has_paths = False
         self._threads: dict[int, _Thread] = {}
@@ -86,7 +89,7 @@ class ProcessJournal(ProcessSink):
             "pid": start.who.pid,
             "parent_pid": start.who.parent_pid,
             "executable": start.who.executable,
-            "command": start.who.command,
+            "command": self._told_command(start.who.command),
             "architecture": start.architecture,
             "start_ns": start.start_ns,
             "mode": start.mode,
@@ -159,7 +162,7 @@ class ProcessJournal(ProcessSink):
         content = {
             "tid": row.tid,
             "parent_tid": row.parent_tid,
-            "name": row.name,
+            "name": self._told_command([row.name])[0],
             "start_tsc": row.start_tsc,
             "end_tsc": row.end_tsc,
             "end_kind": row.end_kind,
@@ -198,7 +201,7 @@ class SnapshotJournal(ProcessJournal):
     """How the threads of a process that goes on stand, in a journal of its own beside `own`, which has the rest."""
 
     def __init__(self, writer: JournalWriter, own: ProcessJournal) -> None:
-        super().__init__(writer, own.number)
+        super().__init__(writer, own.number, own._told_command)
         self._own = own
 
     def tell_thread(self, stream: int, slot: int, row: ThreadRow) -> None:

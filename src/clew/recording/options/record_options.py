@@ -32,7 +32,8 @@ class RecordOptions:
     what finds no room is counted and left out, otherwise the target waits. `budget` is how many bytes of the order may
     be recorded in a second, in mode full; None: all of them. `busy_limit` is the level from which on a thread is busy,
     in mode region. Code that ran `relayout_executions` times is laid out anew. `tell` gets lines for people while it
-    goes on. What comes of the target goes to the journal in `output`, and then to the other `sinks`.
+    goes on. What comes of the target goes to the journal in `output`, and then to the other `sinks`. `told_command`
+    makes of a command line, or of a thread's name as its only word, what is written of it; None: all.
     """
 
     output: Path
@@ -46,6 +47,11 @@ class RecordOptions:
     relayout_executions: int = RELAYOUT_EXECUTIONS
     tell: Callable[[str], None] | None = None
     sinks: Sequence[Sink] = ()
+    told_command: Callable[[Sequence[str]], list[str]] | None = None
+
+    def told(self, command: Sequence[str]) -> list[str]:
+        """What is written of a command line."""
+        return list(command) if self.told_command is None else self.told_command(command)
 
 
 def parse_options(

@@ -11,7 +11,7 @@ import contextlib
 import json
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from clew.address import Pid
@@ -72,7 +72,7 @@ def start_session(
         journal = JournalWriter(options.output / JOURNAL_NAME)
         undo.callback(journal.close)
         snapshots = Snapshots(options.output)
-        processes = Processes(JournalSink(journal), image, settings, filters, options.sinks)
+        processes = Processes(JournalSink(journal, options.told), image, settings, filters, options.sinks)
         undo.callback(processes.leave)
         start_ns = time.time_ns()
         _write_session(journal, _describe(origin.command, options, filters, start_ns))
@@ -282,10 +282,10 @@ def _header_settings(options: RecordOptions, filters: FilterSet, reaper: Pid) ->
     )
 
 
-def _describe(command: Iterable[str], options: RecordOptions, filters: FilterSet, start_ns: int) -> dict[str, Any]:
+def _describe(command: Sequence[str], options: RecordOptions, filters: FilterSet, start_ns: int) -> dict[str, Any]:
     include, exclude = filters.texts
     return {
-        "command": list(command),
+        "command": options.told(command),
         "mode": int(options.mode),
         "include": include,
         "exclude": exclude,

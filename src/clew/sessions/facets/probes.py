@@ -13,12 +13,19 @@ from clew.sessions.aggregate_table import AggregateRoom, AggregateWish
 from clew.sessions.call_probes import Callback, CallProbe, CallProbes, LogWish
 
 if TYPE_CHECKING:
+    from clew.api.descriptions import Descriptions
+    from clew.binary.debug_file import DebugFile
     from clew.binary.elf import ElfFile
+    from clew.process.maps import Mapping
+    from clew.recording.following.followed import FollowedProcess
     from clew.recording.sinks.sink import Identity
     from clew.sessions.aggregates import Aggregate
     from clew.sessions.call_logs import CallLog
+    from clew.sessions.call_stacks import CallStacks
     from clew.sessions.capture_sink import CaptureSink
+    from clew.sessions.injections import Injection
     from clew.sessions.memory import Image
+    from clew.sessions.target import SessionTarget
 
 __all__ = ["ProbesFacet"]
 
@@ -29,6 +36,7 @@ class ProbesFacet:
     _probes: CallProbes
     _captures: CaptureSink
     _aggregate_room: AggregateRoom
+    _target: SessionTarget
 
     @overload
     def on_call(
@@ -115,6 +123,37 @@ class ProbesFacet:
         executed; `take` is given each log. Both are called in a thread of clew's own. Raises CaptureError, UsageError.
         """
         self._probes.log_in_images(self._captures, choose, take)
+
+    def watch_code(self, look: Callable[[FollowedProcess, list[Mapping]], None]) -> None:
+        """Have `look` called with what code is mapped in each process, now and whenever some is, before it is executed:
+        in a thread of clew's own. Raises ControlError."""
+        self._probes.watch_code(look)
+
+    def debug_file(self, image: Image) -> DebugFile | None:
+        """The debugging information of an image; who reads it is alone, as where images are told of."""
+        return self._target.images.debug(image)
+
+    def call_stacks(self) -> CallStacks:
+        """What takes the stacks of calls that are logged from now on. Raises ControlError."""
+        from clew.sessions.call_stacks import CallStacks
+
+        return CallStacks(self.watch_code, self.processes_begun, self._target.images)
+
+    def inject(self, what: str, *, descriptions: Descriptions | None = None) -> Injection:
+        """Have calls go another way from now on, in all processes of the session: `openat:path=/etc/*:error=ENOENT`.
+
+        WHAT:CONDITION:CHANGE, as `clew api --inject` has it (docs/injection.md). `descriptions`: what is known of
+        calls, if that is not what comes with clew. What nothing that is loaded has is looked for in what will be
+        loaded.
+        Raises UsageError, which a mistake in an expression is as well; ControlError.
+        """
+        from clew.sessions.injections import Injection
+
+        if descriptions is None:
+            from clew.api.reading import load_built_in
+
+            descriptions = load_built_in()
+        return Injection(self._probes, what, descriptions)
 
     def processes_begun(self) -> list[tuple[Identity, int]]:
         """The processes of the session, and the programs that they executed, in the order in which they were met: who

@@ -1,5 +1,15 @@
 // What of the view of calls is in the address, as words of its fragment. What is as at first is left out.
-import { CALL_PARTS, CALL_SORTS, type Calls, CHART_GROUPS, INITIAL_CALLS } from "../view-state.ts";
+import {
+  CALL_PARTS,
+  CALL_SORTS,
+  type Calls,
+  CHART_GROUPS,
+  INITIAL_CALLS,
+  TREE_GROUPS,
+  TREE_SORTS,
+} from "../view-state.ts";
+
+const KINDS = ["system_call", "library"];
 
 /** Pairs of a word and what it says. */
 export function formatCalls(calls: Calls): [string, string][] {
@@ -10,6 +20,10 @@ export function formatCalls(calls: Calls): [string, string][] {
     ["calls-down", calls.isDescending ? "1" : null],
     ["calls-text", calls.text || null],
     ["calls-name", calls.name],
+    ["calls-kind", calls.kind],
+    ["tree-by", calls.treeBy === INITIAL_CALLS.treeBy ? null : calls.treeBy],
+    ["tree-sort", calls.treeSort === INITIAL_CALLS.treeSort ? null : calls.treeSort],
+    ["tree-down", calls.isTreeDescending ? "1" : null],
     ["calls-failed", calls.isFailed ? "1" : null],
     ["entity", calls.entity === null ? null : String(calls.entity)],
     ["call", calls.call === null ? null : String(calls.call)],
@@ -32,6 +46,10 @@ export function parseCalls(words: URLSearchParams): Calls {
     isDescending: words.get("calls-down") === "1",
     text: words.get("calls-text") ?? "",
     name: words.get("calls-name"),
+    kind: KINDS.find((kind) => kind === words.get("calls-kind")) ?? null,
+    treeBy: oneOf(TREE_GROUPS, "tree-by", INITIAL_CALLS.treeBy),
+    treeSort: oneOf(TREE_SORTS, "tree-sort", INITIAL_CALLS.treeSort),
+    isTreeDescending: words.get("tree-down") === "1",
     isFailed: words.get("calls-failed") === "1",
     entity: index("entity"),
     call: index("call"),

@@ -1,13 +1,22 @@
 // Rows of the list of entities: by kind, each kind under a heading with its number.
 import type { EntityPage, EntityRow } from "../../api/calls.ts";
 
-const ORDER = ["process", "thread", "file", "socket", "pipe", "memory", "other"];
+const ORDER = [
+  ...["process", "thread", "file", "directory", "socket", "pipe", "device", "epoll", "eventfd", "timer", "memfd"],
+  ...["pidfd", "other", "memory"],
+];
 const HEADINGS: Record<string, string | undefined> = {
   process: "Processes",
   thread: "Threads",
   file: "Files",
   socket: "Sockets",
   pipe: "Pipes",
+  device: "Devices",
+  epoll: "Epoll",
+  eventfd: "Eventfds",
+  timer: "Timers",
+  memfd: "Memfds",
+  pidfd: "Pidfds",
   memory: "Memory",
   other: "Others",
 };

@@ -1,22 +1,27 @@
-// The table of calls, a page at a time. A click, or Enter, selects the block that called and goes where its thread was.
+// The table of calls, of which only the rows in sight are made. A click, or Enter, selects the block that called and goes
+// where its thread was.
 import { signal } from "@preact/signals";
-import { useLayoutEffect, useRef } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import type { CallRow } from "../../api/calls.ts";
 import { formatDuration, formatInteger } from "../../base/format.ts";
-import { formatArguments, formatResult } from "../../model/calls/call-text.ts";
-import { callPage, PAGE_ROWS, pageNumber, showCall } from "../../model/calls/calls.ts";
+import { callAt, callTable, rowsLoaded, shownRow } from "../../model/calls/call-table.ts";
+import { formatArguments, formatCallTime, formatResult } from "../../model/calls/call-text.ts";
+import { showCall } from "../../model/calls/calls.ts";
+import { hereCall } from "../../model/calls/near-calls.ts";
 import { bindKeys } from "../../model/keys.ts";
 import { functions } from "../../model/session.ts";
 import { type CallSort, calls, updateCalls } from "../../model/view-state.ts";
+import { useFarScroll } from "../shell/far-scroll.ts";
 import { rowKeys, type Rows } from "../shell/row-keys.ts";
 
 /** The row that the keyboard is at. */
 const current = signal(-1);
-const SCREEN_ROWS = 12;
+const ROW_HEIGHT = 22;
+const HEAD_HEIGHT = 24;
 
 /** Columns: by what they sort (null: they don't), what they are called, and what tells that. */
 const COLUMNS: [CallSort | null, string, string][] = [
-  ["time", "Time", "Sort by time"],
+  ["time", "Time (s)", "Sort by time"],
   ["thread", "Thread", "Sort by thread"],
   ["name", "Call", "Sort by name"],
   [null, "Arguments", ""],
@@ -24,19 +29,16 @@ const COLUMNS: [CallSort | null, string, string][] = [
   ["duration", "Took", "Sort by how long it took"],
   ["block", "Made in", "Sort by the place in the code"],
 ];
+const NUMBERS = new Set(["Time (s)", "Thread", "Took"]);
 
-const pressKey = bindKeys<Rows & { row: CallRow | undefined }>(
+const pressKey = bindKeys<Rows & { row: CallRow | null }>(
   "Calls",
   [
-    ...rowKeys({
-      step: "Previous or next call",
-      page: "A screen back or on",
-      ends: "To the first or last of the page",
-    }),
+    ...rowKeys({ step: "Previous or next call", page: "A screen back or on", ends: "To the first or last call" }),
     {
       key: "Enter",
       what: "Select the block that called, and go to its time",
-      when: ({ row }) => row !== undefined,
+      when: ({ row }) => row !== null,
       run: ({ row }) => showCall(row!),
     },
   ],
@@ -44,71 +46,100 @@ const pressKey = bindKeys<Rows & { row: CallRow | undefined }>(
 );
 
 export function CallsTable() {
-  const page = callPage.value;
+  const table = callTable.value;
   const box = useRef<HTMLDivElement>(null);
-  const rows = page?.rows ?? [];
-  useLayoutEffect(() => {
-    const at = rows.findIndex((row) => row.call === calls.peek().call);
-    current.value = at;
-    box.current?.scrollTo({ top: 0 });
-    if (at >= 0) {
-      box.current?.querySelector(`#call-row-${at}`)?.scrollIntoView({ block: "nearest" });
+  const total = table?.total ?? 0;
+  const scroll = useFarScroll(box, total, ROW_HEIGHT, HEAD_HEIGHT);
+  rowsLoaded.value;
+  useEffect(() => {
+    // Of other calls the first is looked at, or the one that is chosen.
+    current.value = shownRow.peek();
+    scroll.show(Math.max(shownRow.peek(), 0));
+  }, [table?.wanted]);
+  const shown = shownRow.value;
+  useEffect(() => {
+    if (shown >= 0) {
+      current.value = shown;
+      scroll.show(shown);
     }
-  }, [page]);
+  }, [shown]);
+  useEffect(() => {
+    // What opens below leaves less room.
+    if (current.peek() >= 0) {
+      scroll.show(current.peek());
+    }
+  }, [scroll.height]);
+  if (!table) {
+    return <p class="waiting">Reading calls …</p>;
+  }
+  const at = current.value;
   const moveTo = (row: number) => {
-    current.value = Math.min(Math.max(row, 0), rows.length - 1);
-    box.current?.querySelector(`#call-row-${current.value}`)?.scrollIntoView({ block: "nearest" });
+    current.value = Math.min(Math.max(row, 0), total - 1);
+    scroll.show(current.value);
   };
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.target === event.currentTarget) {
-      const at = current.value;
-      const move = (by: number) => moveTo(at + by);
-      pressKey(event, { count: rows.length, page: SCREEN_ROWS, move, row: rows[at] });
+      const row = at >= 0 && at < total ? callAt(at) : null;
+      pressKey(event, { count: total, page: scroll.page, move: (by) => moveTo(at + by), row });
     }
   };
-  if (!page) {
-    return <p class="waiting">Reading calls …</p>;
+  const rows = [];
+  for (let index = scroll.first; index < scroll.last; index++) {
+    rows.push(<Row key={index} row={callAt(index)} index={index} y={index * ROW_HEIGHT - scroll.top} />);
   }
   return (
-    <>
-      <div
-        ref={box}
-        class="calls-table"
-        role="grid"
-        aria-label="Calls"
-        aria-rowcount={page.total + 1}
-        aria-activedescendant={current.value >= 0 ? `call-row-${current.value}` : undefined}
-        tabIndex={0}
-        onKeyDown={onKeyDown}
-      >
-        <div role="rowgroup" class="calls-head">
-          <div class="calls-row head" role="row" aria-rowindex={1}>
-            {COLUMNS.map((column) => (
-              <ColumnHead key={column[1]} column={column} />
-            ))}
-          </div>
-        </div>
-        <div role="rowgroup">
-          {rows.map((row, index) => (
-            <Row key={row.call} row={row} index={index} offset={page.offset} isCurrent={index === current.value} />
+    <div
+      ref={box}
+      class="calls-table"
+      role="grid"
+      aria-label="Calls"
+      aria-rowcount={total + 1}
+      aria-activedescendant={at >= scroll.first && at < scroll.last ? `call-row-${at}` : undefined}
+      tabIndex={0}
+      onKeyDown={onKeyDown}
+      onScroll={scroll.onScroll}
+    >
+      <div role="rowgroup" class="calls-head">
+        <div class="calls-row head" role="row" aria-rowindex={1}>
+          {COLUMNS.map((column) => (
+            <ColumnHead key={column[1]} column={column} />
           ))}
         </div>
-        {rows.length === 0 && <p class="waiting">No call is like that.</p>}
       </div>
-      <Pages total={page.total} offset={page.offset} />
-    </>
+      <div role="rowgroup" class="calls-space" style={{ height: `${scroll.space}px` }}>
+        <div role="presentation" class="calls-sight" style={{ height: `${Math.min(scroll.height, scroll.space)}px` }}>
+          {rows}
+        </div>
+      </div>
+      {total === 0 && <p class="waiting">No call is like that.</p>}
+    </div>
   );
 }
 
-function Row(properties: { row: CallRow; index: number; offset: number; isCurrent: boolean }) {
-  const { row, index, offset, isCurrent } = properties;
+function Row({ row, index, y }: { row: CallRow | null; index: number; y: number }) {
+  const isCurrent = index === current.value;
+  const place = { transform: `translateY(${y}px)` };
+  if (!row) {
+    return (
+      <div
+        id={`call-row-${index}`}
+        class={`calls-row${isCurrent ? " current" : ""}`}
+        role="row"
+        aria-rowindex={index + 2}
+        style={place}
+      >
+        <span role="gridcell">…</span>
+      </div>
+    );
+  }
   const name = row.function >= 0 ? functions.value?.names[row.function] : undefined;
   return (
     <div
       id={`call-row-${index}`}
-      class={`calls-row${isCurrent ? " current" : ""}${row.error !== null ? " failed" : ""}`}
+      class={`calls-row${isCurrent ? " current" : ""}${row.error !== null ? " failed" : ""}${hereCall.value === row.call ? " here" : ""}`}
       role="row"
-      aria-rowindex={offset + index + 2}
+      aria-rowindex={index + 2}
+      style={place}
       aria-selected={calls.value.call === row.call}
       data-call={row.call}
       data-block={row.block}
@@ -118,7 +149,7 @@ function Row(properties: { row: CallRow; index: number; offset: number; isCurren
       }}
     >
       <span role="gridcell" class="number" title={`${formatInteger(row.time)} ns`}>
-        {formatDuration(row.time)}
+        {formatCallTime(row.time)}
       </span>
       <span role="gridcell" class="number">
         {row.tid ?? "?"}
@@ -148,7 +179,7 @@ function ColumnHead({ column: [by, name, title] }: { column: (typeof COLUMNS)[nu
   return (
     <div
       role="columnheader"
-      class={name === "Time" || name === "Thread" || name === "Took" ? "number" : ""}
+      class={NUMBERS.has(name) ? "number" : ""}
       aria-sort={by === null ? undefined : !isSorted ? "none" : isDescending ? "descending" : "ascending"}
     >
       {by === null ? (
@@ -164,39 +195,6 @@ function ColumnHead({ column: [by, name, title] }: { column: (typeof COLUMNS)[nu
           <span aria-hidden="true">{isSorted ? (isDescending ? " ▾" : " ▴") : ""}</span>
         </button>
       )}
-    </div>
-  );
-}
-
-function Pages({ total, offset }: { total: number; offset: number }) {
-  const page = Math.floor(offset / PAGE_ROWS);
-  const last = Math.max(Math.ceil(total / PAGE_ROWS) - 1, 0);
-  if (last === 0) {
-    return null;
-  }
-  const steps: [string, string, number][] = [
-    ["First page", "|◀", 0],
-    ["Page before", "◀", page - 1],
-    ["Next page", "▶", page + 1],
-    ["Last page", "▶|", last],
-  ];
-  return (
-    <div class="calls-pages" role="group" aria-label="Pages of calls">
-      {steps.map(([name, sign, to], index) => (
-        <button
-          key={name}
-          type="button"
-          aria-label={name}
-          title={name}
-          disabled={index < 2 ? page === 0 : page >= last}
-          onClick={() => (pageNumber.value = to)}
-        >
-          {sign}
-        </button>
-      ))}
-      <span class="quiet" role="status">
-        {formatInteger(offset + 1)} to {formatInteger(Math.min(offset + PAGE_ROWS, total))} of {formatInteger(total)}
-      </span>
     </div>
   );
 }

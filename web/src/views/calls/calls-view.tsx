@@ -3,30 +3,26 @@
 import { useEffect, useRef } from "preact/hooks";
 import type { CallSummary } from "../../api/calls.ts";
 import { formatInteger } from "../../base/format.ts";
-import {
-  callChart,
-  callSummary,
-  chosenEntity,
-  noCalls,
-  openCall,
-  readCall,
-  watchCalls,
-} from "../../model/calls/calls.ts";
-import { isLive, processId } from "../../model/session.ts";
+import { callChart, callSummary, chosenEntity, openCall, readCall, watchCalls } from "../../model/calls/calls.ts";
+import { noCalls } from "../../model/calls/following.ts";
+import { chosenThreads, isFile, isLive, process, processId } from "../../model/session.ts";
 import { type CallPart, calls, range, update, updateCalls } from "../../model/view-state.ts";
 import { CallDetailsBox } from "./call-details.tsx";
 import { CallsChart } from "./calls-chart.tsx";
 import { showCallsPicture } from "./calls-pictures.ts";
+import { CallsTree } from "./calls-tree.tsx";
 import { CallsTable } from "./calls-table.tsx";
-import { EntitiesPanel } from "./entities-panel.tsx";
 import { PlacesTable } from "./places-table.tsx";
 import { TouchesPanel } from "./touches-panel.tsx";
 
 const PARTS: Record<CallPart, [string, string]> = {
   calls: ["Calls", "Each call, by time"],
+  tree: ["Tree", "By thread, each call with those within it"],
   places: ["By place", "Which blocks made how many calls"],
   touches: ["Who did what", "Which processes had to do with what"],
 };
+
+const MOST_THREADS = 500;
 
 export function CallsView() {
   if (isLive.value) {
@@ -66,10 +62,10 @@ function Calls() {
       </div>
     );
   }
-  const part = known.source === "counts" ? (calls.value.part === "touches" ? "touches" : "places") : calls.value.part;
+  const wanted = calls.value.part;
+  const part = hasPart(known, wanted) ? wanted : known.source === "counts" ? "places" : "calls";
   return (
     <div class="view calls-view" data-calls-source={known.source} data-calls-total={known.calls}>
-      <EntitiesPanel />
       <div class="calls-main" ref={main}>
         <CallsBar />
         {known.reason && (
@@ -80,7 +76,7 @@ function Calls() {
         {callChart.value && <CallsChart chart={callChart.value} />}
         <div class="calls-tabs" role="group" aria-label="What of the calls">
           {(Object.keys(PARTS) as CallPart[])
-            .filter((name) => known.source !== "counts" || name !== "calls")
+            .filter((name) => hasPart(known, name))
             .map((name) => (
               <button
                 key={name}
@@ -96,11 +92,27 @@ function Calls() {
             {known.source === "counts" ? "" : tellNumber(known)}
           </span>
         </div>
-        {part === "calls" ? <CallsTable /> : part === "places" ? <PlacesTable /> : <TouchesPanel />}
-        {part === "calls" && openCall.value && <CallDetailsBox call={openCall.value} />}
+        {part === "calls" ? (
+          <CallsTable />
+        ) : part === "tree" ? (
+          <CallsTree />
+        ) : part === "places" ? (
+          <PlacesTable />
+        ) : (
+          <TouchesPanel />
+        )}
+        {(part === "calls" || part === "tree") && openCall.value && <CallDetailsBox call={openCall.value} />}
       </div>
     </div>
   );
+}
+
+/** Without times there are no single calls, and only what was recorded is within something; a file has no tree. */
+function hasPart({ source }: CallSummary, part: CallPart): boolean {
+  if (part === "tree") {
+    return source === "recorded" && !isFile.value;
+  }
+  return part !== "calls" || source !== "counts";
 }
 
 function tellNumber({ calls: chosen, total, omitted, untimed }: CallSummary): string {
@@ -115,6 +127,34 @@ function tellNumber({ calls: chosen, total, omitted, untimed }: CallSummary): st
   return told.join("; ");
 }
 
+/** One thread of several; it is what all views look at. */
+function ThreadChoice() {
+  const own = process.value?.threads ?? [];
+  const chosen = chosenThreads.value;
+  if (own.length < 2 || own.length > MOST_THREADS) {
+    return null;
+  }
+  const several = chosen && chosen.length !== 1 ? "several" : "";
+  return (
+    <select
+      aria-label="Thread of calls"
+      value={chosen?.length === 1 ? String(chosen[0]) : several}
+      onChange={(event) => {
+        const tid = Number(event.currentTarget.value);
+        update({ threads: tid ? [tid] : null });
+      }}
+    >
+      <option value="">all threads</option>
+      {several && <option value="several">{chosen!.length} threads</option>}
+      {own.map(({ tid, name }) => (
+        <option key={tid} value={tid}>
+          {tid} {name.slice(0, 40)}
+        </option>
+      ))}
+    </select>
+  );
+}
+
 /** What is chosen of the calls, and what takes that back. */
 function CallsBar() {
   const { text, name, isFailed, entity } = calls.value;
@@ -127,7 +167,8 @@ function CallsBar() {
     <div class="bar">
       <input
         type="search"
-        placeholder="Name or argument"
+        placeholder="Name, argument, fd=3, path=/etc/*"
+        title="A part of a name, an argument or a result; or NAME=VALUE of an argument, path=VALUE of any path; * is anything"
         aria-label="Search calls"
         value={text}
         onInput={(event) => updateCalls({ text: event.currentTarget.value })}
@@ -146,6 +187,18 @@ function CallsBar() {
           ))}
         </select>
       )}
+      {known.source === "recorded" && (
+        <select
+          aria-label="Kind of calls"
+          value={calls.value.kind ?? ""}
+          onChange={(event) => updateCalls({ kind: event.currentTarget.value || null })}
+        >
+          <option value="">all kinds</option>
+          <option value="system_call">system calls</option>
+          <option value="library">functions</option>
+        </select>
+      )}
+      <ThreadChoice />
       {known.source === "recorded" && (
         <label>
           <input

@@ -1,15 +1,18 @@
 // What calls are about, by kind: processes, threads, files, sockets. One that is chosen lists its calls.
-import type { EntityRow } from "../../api/calls.ts";
-import { formatInteger } from "../../base/format.ts";
+import type { EntityRow, OpenedEntity, Touch } from "../../api/calls.ts";
+import { formatDuration, formatInteger } from "../../base/format.ts";
+import { formatCallTime } from "../../model/calls/call-text.ts";
 import { headingOf, listEntities, sortKinds } from "../../model/calls/entity-rows.ts";
 import {
   chosenEntity,
   entityKind,
   entityPage,
   entityText,
+  goToCall,
   showEntity,
   showsAllEntities,
 } from "../../model/calls/calls.ts";
+import { processName } from "../../model/calls/shown-touches.ts";
 import { processId } from "../../model/session.ts";
 import { calls, threads } from "../../model/view-state.ts";
 import { VirtualList } from "../shell/virtual-list.tsx";
@@ -90,7 +93,7 @@ export function EntitiesPanel() {
         <p class="quiet entity-more">and {formatInteger(page.total - page.rows.length)} more: search for them</p>
       )}
       {page?.source === "known" && (
-        <p class="quiet entity-more">Files and sockets are known of traces with API calls.</p>
+        <p class="quiet entity-more">Files and sockets are in traces of clew api --trace.</p>
       )}
       <ChosenEntity />
     </section>
@@ -130,8 +133,29 @@ function ChosenEntity() {
         <dd>
           {formatInteger(chosen.calls ?? 0)} of this process, {formatInteger(chosen.all_calls ?? 0)} in all
         </dd>
+        {chosen.parent !== null && (
+          <>
+            <dt>Of</dt>
+            <dd>
+              <button
+                type="button"
+                class="plain"
+                onClick={() => showEntity({ entity: chosen.parent, tid: null, process: null })}
+              >
+                <bdi>{chosen.parent_name?.slice(0, 200) || `entity ${chosen.parent}`}</bdi>
+              </button>
+            </dd>
+          </>
+        )}
+        <dt>Known</dt>
+        <dd>
+          from {formatDuration(chosen.from)} to {formatDuration(chosen.to)}
+        </dd>
         <dt>Bytes</dt>
-        <dd>{formatInteger(chosen.bytes)} read and written</dd>
+        <dd>
+          {formatInteger(sum(chosen.touches, "bytes_read"))} read, {formatInteger(sum(chosen.touches, "bytes_written"))}{" "}
+          written
+        </dd>
         {chosen.details.map(([name, value]) => (
           <>
             <dt>
@@ -143,7 +167,49 @@ function ChosenEntity() {
           </>
         ))}
       </dl>
+      <Life chosen={chosen} />
     </div>
+  );
+}
+
+function sum(touches: readonly Touch[], of: "bytes_read" | "bytes_written"): number {
+  return touches.reduce((all, touch) => all + touch[of], 0);
+}
+
+/** Who opened, shared, used and closed it, by time; a call of the process that is looked at can be gone to. */
+function Life({ chosen }: { chosen: OpenedEntity }) {
+  if (chosen.life.length === 0) {
+    return null;
+  }
+  const isShared = new Set(chosen.life.map(({ process }) => process)).size > 1;
+  return (
+    <>
+      <h4>Its life</h4>
+      <ol class="life" data-life={chosen.life_total}>
+        {chosen.life.map((event, index) => (
+          <li key={index}>
+            <span class="quiet">{formatCallTime(event.time)}</span> <b>{event.role}</b>{" "}
+            {event.call === null ? (
+              <bdi>{event.name}</bdi>
+            ) : (
+              <button type="button" class="plain" onClick={() => void goToCall(event.call!)}>
+                <bdi>{event.name}</bdi>
+              </button>
+            )}
+            {event.more > 0 && <span class="quiet"> and {formatInteger(event.more)} more</span>}
+            {isShared && (
+              <span class="quiet">
+                {" "}
+                by <bdi>{processName.value(event.process)}</bdi>
+              </span>
+            )}
+          </li>
+        ))}
+      </ol>
+      {chosen.life_total > chosen.life.length && (
+        <p class="quiet">and {formatInteger(chosen.life_total - chosen.life.length)} more</p>
+      )}
+    </>
   );
 }
 

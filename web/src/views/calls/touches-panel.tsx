@@ -13,7 +13,12 @@ export function TouchesPanel() {
     return <p class="waiting">Reading who did what …</p>;
   }
   if (found.rows.length === 0) {
-    return <p class="waiting">This trace has no API calls, which alone tell of files and sockets.</p>;
+    return (
+      <p class="waiting">
+        This trace has no API calls, which alone tell of files and sockets: clew api --trace OUT.clew -- COMMAND records
+        them.
+      </p>
+    );
   }
   const { width: widest, left, right, gap } = TOUCH_PLACES;
   return (

@@ -26,7 +26,11 @@ const TABLE_WORDS: Record<TableName | CallTable, string> = {
 export function ExportTable({ isBusy, run, save }: ExportPart) {
   const seen = view.value === "calls" ? callSummary.value : null;
   const [of, setOf] = useState<TableName>("blocks");
-  const [ofCalls, setOfCalls] = useState<CallTable>(calls.peek().part);
+  const [ofCalls, setOfCalls] = useState<CallTable>(() => {
+    const { part } = calls.peek();
+    // Of the tree it is the calls that can be taken.
+    return part === "tree" ? "calls" : part;
+  });
   const [asked, setScope] = useState<TableScope | "calls">(seen ? "calls" : "selected");
   const all = functions.value;
   const isSelected = selectedFunction.value >= 0;

@@ -4,7 +4,9 @@ import { failure, failureStatus, isLive, isStopped, summary } from "../../model/
 import { settings } from "../../model/settings.ts";
 import { notice, openDialog, openPopover } from "../../model/shell-state.ts";
 import { view } from "../../model/view-state.ts";
+import { callSummary } from "../../model/calls/calls.ts";
 import { CallsView } from "../calls/calls-view.tsx";
+import { EntitiesPanel } from "../calls/entities-panel.tsx";
 import { CompareFunctionsPanel } from "../compare/compare-functions-panel.tsx";
 import { CompareView } from "../compare/compare-view.tsx";
 import { ExportDialog } from "../export/export-dialog.tsx";
@@ -62,6 +64,8 @@ function Shell() {
   const trace = summary.value;
   // Two need the room; and their functions are others than those of one.
   const isComparing = view.value === "compare";
+  // Calls are about files and sockets, and the table of them needs the room.
+  const hasEntities = view.value === "calls" && callSummary.value !== null;
   // The graph makes ready what it draws with while the trace is opened.
   const isOpening = view.value === "graph" && failure.value === null;
   useEffect(() => {
@@ -84,9 +88,13 @@ function Shell() {
           {showsFunctions && (
             <>
               <div class="side" style={{ width: `${functionsWidth}px` }}>
-                {isComparing ? <CompareFunctionsPanel /> : <FunctionsPanel />}
+                {isComparing ? <CompareFunctionsPanel /> : hasEntities ? <EntitiesPanel /> : <FunctionsPanel />}
               </div>
-              <Separator size="functionsWidth" label="Width of the table of functions" side={1} />
+              <Separator
+                size="functionsWidth"
+                label={hasEntities ? "Width of the entities" : "Width of the table of functions"}
+                side={1}
+              />
             </>
           )}
           <section class="main" aria-label={`${VIEW_NAMES[view.value]} view`} tabIndex={-1}>

@@ -1,6 +1,8 @@
 // Draws the lanes of threads: how much they did, new code, what happened, and where no order was recorded.
 import { type Timeline, type TimelineThread, wordsOfGap } from "../../api/timeline.ts";
-import { heatColor, toHex } from "../../base/color.ts";
+import type { CallLanes } from "../../api/calls.ts";
+import { CATEGORIES, heatColor, type Rgb, textOn, toHex } from "../../base/color.ts";
+import { formatInteger } from "../../base/format.ts";
 import { axisTimes, formatAxisTime, niceStep } from "../../base/time-axis.ts";
 import { GAP_REASON, TICK_KIND } from "../../protocol/generated.ts";
 
@@ -9,16 +11,37 @@ export const AXIS_HEIGHT = 18;
 /** Lanes share the room, within bounds: few are drawn higher. */
 const LEAST_LANE_HEIGHT = 24;
 const MOST_LANE_HEIGHT = 72;
+/** Bars of calls: high enough for their names where there is room. */
+const LEAST_BAR_HEIGHT = 6;
+const MOST_BAR_HEIGHT = 13;
+const LEAST_NAMED_HEIGHT = 11;
 export const NEW_CODE_HEIGHT = 26;
 const STRIP_TOP = 3;
 const STRIP_MARGINS = 7;
 const HATCH_STEP = 6;
 const MARK_APART = 90;
 
-/** The height of one of `n` lanes in a box of `height` px. */
-export function laneHeight(n: number, height: number): number {
+/** The height of one of `n` lanes in a box of `height` px, with bars of calls `deep` below one another. */
+export function laneHeight(n: number, height: number, deep: number): number {
   const room = (height - AXIS_HEIGHT - NEW_CODE_HEIGHT) / Math.max(n, 1);
-  return Math.floor(Math.min(Math.max(room, LEAST_LANE_HEIGHT), MOST_LANE_HEIGHT));
+  const least = LEAST_LANE_HEIGHT + deep * LEAST_BAR_HEIGHT;
+  return Math.floor(Math.min(Math.max(room, least), Math.max(MOST_LANE_HEIGHT, least)));
+}
+
+/** How high one bar of calls is in a lane of `height` px. */
+export function barHeight(height: number, deep: number): number {
+  const room = (height - LEAST_LANE_HEIGHT) / Math.max(deep, 1);
+  return Math.floor(Math.min(Math.max(room, LEAST_BAR_HEIGHT), MOST_BAR_HEIGHT));
+}
+
+/** At which depth of calls a place in a lane is, `y` px below its top; -1 for none. */
+export function depthAt(y: number, height: number, deep: number): number {
+  const depth = Math.floor((y - barsTop(height, deep)) / barHeight(height, deep));
+  return depth >= 0 && depth < deep ? depth : -1;
+}
+
+function barsTop(height: number, deep: number): number {
+  return height - 1 - deep * barHeight(height, deep);
 }
 
 export interface Colors {
@@ -43,6 +66,10 @@ export interface Scene {
   timeline: Timeline;
   range: readonly [number, number] | null;
   cursor: { lane: number; time: number } | null;
+  /** Recorded calls; null where there are none. */
+  calls: CallLanes | null;
+  /** The call that is chosen or made at the cursor; null for none. */
+  markedCall: number | null;
   bookmarks: { lane: number; time: number }[];
 }
 
@@ -70,15 +97,14 @@ export function drawLanes(context: CanvasRenderingContext2D, scene: Scene, color
       most,
     );
   }
+  if (scene.calls) {
+    drawCalls(context, scene, scene.calls, colors, top);
+  }
   drawNewCode(context, scene, colors, top + timeline.threads.length * scene.laneHeight);
   for (const { lane, time } of scene.bookmarks) {
-    drawFlag(
-      context,
-      xOf(scene, time),
-      top + lane * scene.laneHeight + STRIP_TOP,
-      scene.laneHeight - STRIP_MARGINS,
-      colors,
-    );
+    const deep = scene.calls?.deep ?? 0;
+    const stripHeight = scene.laneHeight - STRIP_MARGINS - deep * barHeight(scene.laneHeight, deep);
+    drawFlag(context, xOf(scene, time), top + lane * scene.laneHeight + STRIP_TOP, stripHeight, colors);
   }
   context.restore();
   drawAxis(context, scene, colors);
@@ -116,7 +142,8 @@ function drawLane(
 ): void {
   const { width, timeline, laneHeight: height } = scene;
   const strip = y + STRIP_TOP;
-  const stripHeight = height - STRIP_MARGINS;
+  const deep = scene.calls?.deep ?? 0;
+  const stripHeight = height - STRIP_MARGINS - deep * barHeight(height, deep);
   if (isCurrent) {
     context.fillStyle = colors.picked;
     context.fillRect(0, y, GUTTER - 8, height);
@@ -173,6 +200,66 @@ function drawLane(
       context.fillRect(x - 1, strip - 1, 3, 6);
       context.fillStyle = colors.text;
       context.fillRect(x, strip - 2, 1, 6);
+    }
+  }
+  context.restore();
+}
+
+/** A name has the same color whatever else is in view. */
+function colorOfName(name: string): Rgb {
+  let sum = 0;
+  for (let i = 0; i < name.length; i++) {
+    sum = (sum * 31 + name.charCodeAt(i)) >>> 0;
+  }
+  return CATEGORIES[sum % CATEGORIES.length];
+}
+
+/** Bars of recorded calls below the strips of their threads, those within others below these. */
+function drawCalls(
+  context: CanvasRenderingContext2D,
+  scene: Scene,
+  bars: CallLanes,
+  colors: Colors,
+  top: number,
+): void {
+  const { width, laneHeight: height } = scene;
+  const bar = barHeight(height, bars.deep);
+  const lanes = new Map(scene.timeline.threads.map(({ tid }, lane) => [tid, top + lane * height]));
+  const ofName = bars.names.map(colorOfName);
+  context.save();
+  context.beginPath();
+  context.rect(GUTTER, AXIS_HEIGHT, width - GUTTER, scene.height - AXIS_HEIGHT);
+  context.clip();
+  context.textAlign = "left";
+  for (let i = 0; i < bars.tid.length; i++) {
+    const lane = lanes.get(bars.tid[i]);
+    if (lane === undefined || lane > scene.height || lane + height < 0) {
+      continue;
+    }
+    const y = lane + barsTop(height, bars.deep) + bars.depth[i] * bar;
+    const left = Math.max(xOf(scene, bars.from[i]), GUTTER - 1);
+    const right = Math.min(Math.max(xOf(scene, bars.to[i]), left + 1), width);
+    if (right <= GUTTER || left >= width) {
+      continue;
+    }
+    const color = ofName[bars.named[i]];
+    context.fillStyle = toHex(color);
+    context.fillRect(left, y, Math.max(right - left - (right - left > 3 ? 0.5 : 0), 1), bar - 1);
+    if (bars.failed[i] > 0) {
+      context.fillStyle = colors.warning;
+      context.fillRect(left, y, Math.max(Math.min(right - left, 3), 1.5), bar - 1);
+    }
+    if (bars.call[i] === scene.markedCall) {
+      context.strokeStyle = colors.text;
+      context.lineWidth = 1.5;
+      context.strokeRect(left - 0.5, y - 0.5, Math.max(right - left, 2) + 1, bar);
+    }
+    if (bar >= LEAST_NAMED_HEIGHT && right - left > 30) {
+      const name = bars.names[bars.named[i]];
+      const words = bars.calls[i] > 1 ? `${name} ×${formatInteger(bars.calls[i])}` : name;
+      context.fillStyle = textOn(color);
+      context.font = "10px system-ui, 'Noto Sans', 'DejaVu Sans', sans-serif";
+      context.fillText(clip(context, words, right - left - 6), left + 4, y + bar / 2);
     }
   }
   context.restore();

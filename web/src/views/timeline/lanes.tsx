@@ -6,15 +6,19 @@ import { Fingers, type Pinch } from "../../base/fingers.ts";
 import { formatDuration, formatInteger } from "../../base/format.ts";
 import { zoomSpan } from "../../base/time-axis.ts";
 import { bookmarks } from "../../model/bookmarks.ts";
+import { barAt, callLanes } from "../../model/calls/call-lanes.ts";
+import { goToCall } from "../../model/calls/calls.ts";
+import { hereCall } from "../../model/calls/near-calls.ts";
 import { bindKeys } from "../../model/keys.ts";
 import { currentThread, goToTime } from "../../model/replay.ts";
 import { processId } from "../../model/session.ts";
 import { settings } from "../../model/settings.ts";
 import { binsWanted, shownTimeline, showSpan, span, timeOf, wholeSpan, wholeTimeline } from "../../model/timeline.ts";
-import { cursor, range, update } from "../../model/view-state.ts";
+import { calls, cursor, range, update } from "../../model/view-state.ts";
 import {
   AXIS_HEIGHT,
   type Colors,
+  depthAt,
   drawLanes,
   GUTTER,
   laneHeight,
@@ -27,11 +31,14 @@ import { themeColors } from "../theme-variables.ts";
 const BOX_HEIGHT = 158;
 const MOVED_PX = 4;
 const NEAR_PX = 6;
+const BAR_NEAR_PX = 3;
 const ZOOM = 1.0018;
 const KEY_ZOOM = 1.5;
 /** Of what is shown. */
 const KEY_SHIFT = 1 / 8;
 
+/** How many calls are below one another in the lanes. */
+const lanesDeep = computed(() => callLanes.value?.deep ?? 0);
 const cursorThread = computed(() => cursor.value?.thread ?? -1);
 
 export function Lanes() {
@@ -39,7 +46,8 @@ export function Lanes() {
   const canvas = useRef<HTMLCanvasElement>(null);
   const [hint, setHint] = useState<{ x: number; words: string } | null>(null);
   const n = wholeTimeline.value?.threads.length ?? 0;
-  const lane = laneHeight(n, BOX_HEIGHT);
+  const deep = lanesDeep.value;
+  const lane = laneHeight(n, BOX_HEIGHT, deep);
   const content = AXIS_HEIGHT + n * lane + NEW_CODE_HEIGHT;
   useEffect(() => watchCanvas(box.current!, canvas.current!), []);
   const drag = useRef<{
@@ -53,11 +61,13 @@ export function Lanes() {
   const placeOf = (event: PointerEvent) => {
     const bounds = canvas.current!.getBoundingClientRect();
     const [x, y] = [event.clientX - bounds.left, event.clientY - bounds.top];
-    const lane = Math.floor(
-      (y - AXIS_HEIGHT + box.current!.scrollTop) / laneHeight(wholeTimeline.peek()?.threads.length ?? 0, BOX_HEIGHT),
-    );
+    const deep = lanesDeep.peek();
+    const height = laneHeight(wholeTimeline.peek()?.threads.length ?? 0, BOX_HEIGHT, deep);
+    const inside = y - AXIS_HEIGHT + box.current!.scrollTop;
+    const lane = Math.floor(inside / height);
     const time = timeAtX({ span: span.peek(), width: bounds.width }, Math.max(x, GUTTER));
-    return { x, y, lane: y > AXIS_HEIGHT ? lane : -1, time, width: bounds.width };
+    const depth = x > GUTTER ? depthAt(inside - lane * height, height, deep) : -1;
+    return { x, y, lane: y > AXIS_HEIGHT ? lane : -1, depth, time, width: bounds.width };
   };
   const onPointerDown = (event: PointerEvent) => {
     if (event.button !== 0) {
@@ -81,7 +91,7 @@ export function Lanes() {
     drag.current = { x, kind: Math.abs(x - lineAt) <= NEAR_PX ? "cursor" : "new", time, before: range.peek() };
   };
   const onPointerMove = (event: PointerEvent) => {
-    const { x, y, lane, time, width } = placeOf(event);
+    const { x, y, lane, depth, time, width } = placeOf(event);
     const held = drag.current;
     if (fingers.current.placeOf(event.pointerId)) {
       const pinch = fingers.current.move(event.pointerId, { x, y });
@@ -90,7 +100,8 @@ export function Lanes() {
       }
     }
     if (!held) {
-      setHint(describe(lane, time, x, width));
+      const bar = barUnder(lane, depth, time, width);
+      setHint(bar >= 0 ? { x: Math.min(x + 10, width - 260), words: tellBar(bar) } : describe(lane, time, x, width));
       return;
     }
     setHint(null);
@@ -113,9 +124,12 @@ export function Lanes() {
       return;
     }
     if (held?.kind === "new") {
-      const { lane, time, x } = placeOf(event);
+      const { lane, depth, time, x, width } = placeOf(event);
+      const bar = barUnder(lane, depth, time, width);
       const thread = wholeTimeline.peek()?.threads[lane] ?? currentThread.peek();
-      if (thread) {
+      if (bar >= 0) {
+        void goToCall(callLanes.peek()!.call[bar]);
+      } else if (thread) {
         goToTime(thread.tid, x <= GUTTER ? thread.started : time);
       }
     }
@@ -156,6 +170,27 @@ function pinchTime({ x, dx, factor }: Pinch, width: number): void {
   const moved: [number, number] = [from - by, to - by];
   const center = timeAtX({ span: moved, width }, Math.max(x, GUTTER));
   showSpan(zoomSpan(moved, center, factor, wholeSpan.peek()));
+}
+
+/** The bar of calls under the pointer, of the lane's thread; -1 for none. */
+function barUnder(lane: number, depth: number, time: number, width: number): number {
+  const [lanes, thread] = [callLanes.peek(), shownTimeline.peek()?.threads[lane]];
+  if (!lanes || !thread || depth < 0) {
+    return -1;
+  }
+  const [from, to] = span.peek();
+  return barAt(lanes, thread.tid, depth, time, (BAR_NEAR_PX * (to - from)) / Math.max(width - GUTTER, 1));
+}
+
+/** `openat, 3 µs`; of several calls how many, and which took the longest. */
+function tellBar(bar: number): string {
+  const { names, named, calls: numbers, failed, from, to } = callLanes.peek()!;
+  const [name, n] = [names[named[bar]], numbers[bar]];
+  const told = n === 1 ? [name, formatDuration(to[bar] - from[bar])] : [`${formatInteger(n)} calls, longest ${name}`];
+  if (failed[bar] > 0) {
+    told.push(n === 1 ? "failed" : `${formatInteger(failed[bar])} failed`);
+  }
+  return [formatDuration(from[bar]), ...told].join(" · ");
 }
 
 /** What is under the pointer, in words. */
@@ -254,11 +289,13 @@ function watchCanvas(box: HTMLElement, canvas: HTMLCanvasElement): () => void {
       {
         width,
         height,
-        laneHeight: laneHeight(timeline.threads.length, BOX_HEIGHT),
+        laneHeight: laneHeight(timeline.threads.length, BOX_HEIGHT, lanesDeep.peek()),
         scroll: box.scrollTop,
         span: span.peek(),
         timeline,
         range: range.peek(),
+        calls: callLanes.peek()?.deep ? callLanes.peek() : null,
+        markedCall: calls.peek().call ?? hereCall.peek(),
         cursor: at && time != null ? { lane: laneOf(at.thread), time } : null,
         bookmarks: marks.map((mark) => ({ lane: laneOf(mark.thread), time: mark.time })),
       },
@@ -283,6 +320,9 @@ function watchCanvas(box: HTMLElement, canvas: HTMLCanvasElement): () => void {
     cursor.value;
     bookmarks.value;
     settings.value;
+    callLanes.value;
+    calls.value;
+    hereCall.value;
     schedule();
   });
   const stopFollowing = effect(() => {
@@ -290,7 +330,7 @@ function watchCanvas(box: HTMLElement, canvas: HTMLCanvasElement): () => void {
     const timeline = wholeTimeline.value;
     const lane = timeline?.threads.findIndex((thread) => thread.tid === cursorThread.value) ?? -1;
     if (timeline && lane >= 0) {
-      const height = laneHeight(timeline.threads.length, BOX_HEIGHT);
+      const height = laneHeight(timeline.threads.length, BOX_HEIGHT, lanesDeep.value);
       const [top, room] = [lane * height, BOX_HEIGHT - AXIS_HEIGHT];
       box.scrollTop = Math.min(Math.max(box.scrollTop, top + height - room), top);
     }

@@ -36,6 +36,16 @@ export function registerTimelineKeys(): () => void {
     { key: ".", what: "A block on", run: () => step(1) },
     { key: "<", what: "To the call before", run: () => seek({ what: "call", back: true }, "call before") },
     { key: ">", what: "To the next call", run: () => seek({ what: "call", back: false }, "call behind") },
+    {
+      key: "{",
+      what: "To the API call before",
+      run: () => seek({ what: "api", back: true }, "API call before"),
+    },
+    {
+      key: "}",
+      what: "To the next API call",
+      run: () => seek({ what: "api", back: false }, "API call behind"),
+    },
     { key: "[", what: "The range begins at the cursor", run: () => bound(0) },
     { key: "]", what: "The range ends at the cursor", run: () => bound(1) },
     { key: "b", what: "Set a bookmark at the cursor, or remove it", run: bookmarkCursor },

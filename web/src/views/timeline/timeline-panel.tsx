@@ -4,7 +4,10 @@ import { recentBlocks } from "../../model/recent.ts";
 import { currentBlock, currentPosition, isPlaying, watchCursor } from "../../model/replay.ts";
 import { settings } from "../../model/settings.ts";
 import { binsWanted, showSpan, visibleSpan, watchTimeline, wholeTimeline } from "../../model/timeline.ts";
-import { cursor } from "../../model/view-state.ts";
+import { cursor, view } from "../../model/view-state.ts";
+import { watchCallLanes } from "../../model/calls/call-lanes.ts";
+import { isRecorded, madeHere, watchNearCalls } from "../../model/calls/near-calls.ts";
+import { ApiCallsList } from "./api-calls-list.tsx";
 import { CallsList } from "./calls-list.tsx";
 import { EventsList } from "./events-list.tsx";
 import { LaneTables } from "./lane-tables.tsx";
@@ -20,6 +23,8 @@ export function TimelinePanel() {
   }, []);
   useEffect(watchTimeline, []);
   useEffect(watchCursor, []);
+  useEffect(watchCallLanes, []);
+  useEffect(watchNearCalls, []);
   useEffect(registerTimelineKeys, []);
   const timeline = wholeTimeline.value;
   const at = cursor.value;
@@ -34,6 +39,7 @@ export function TimelinePanel() {
       data-position={at ? currentPosition.value : undefined}
       data-thread={at?.thread}
       data-block={at ? (isPlaying.value ? newest : currentBlock.value) : undefined}
+      data-call-here={madeHere.value?.call}
       data-playing={isPlaying.value ? "1" : undefined}
     >
       <Transport />
@@ -54,18 +60,31 @@ export function TimelinePanel() {
 }
 
 function Side() {
-  const [tab, setTab] = useState<"calls" | "events">("calls");
+  const [chosen, setTab] = useState<"calls" | "events" | "api" | null>(null);
+  // Who looks at calls looks for theirs first.
+  const asked = chosen ?? (view.value === "calls" ? "api" : "calls");
+  const tab = asked === "api" && !isRecorded.value ? "calls" : asked;
   return (
     <div class="timeline-side">
       <div class="side-tabs" role="group" aria-label="Beside the lanes">
         <button type="button" aria-pressed={tab === "calls"} onClick={() => setTab("calls")}>
           Call stack
         </button>
+        {isRecorded.value && (
+          <button
+            type="button"
+            title="Recorded calls around the cursor, in the order of execution"
+            aria-pressed={tab === "api"}
+            onClick={() => setTab("api")}
+          >
+            API calls
+          </button>
+        )}
         <button type="button" aria-pressed={tab === "events"} onClick={() => setTab("events")}>
           Events
         </button>
       </div>
-      {tab === "calls" ? <CallsList /> : <EventsList />}
+      {tab === "calls" ? <CallsList /> : tab === "api" ? <ApiCallsList /> : <EventsList />}
     </div>
   );
 }
@@ -88,6 +107,12 @@ function Legend() {
         <li>
           <span class="swatch call" aria-hidden="true" />
           system call
+        </li>
+      )}
+      {isRecorded.value && (
+        <li>
+          <span class="swatch recorded" aria-hidden="true" />
+          recorded calls, below those around them
         </li>
       )}
       <li>

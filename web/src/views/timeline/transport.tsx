@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { formatDuration, formatInteger, formatShort } from "../../base/format.ts";
 import { bookmarks } from "../../model/bookmarks.ts";
+import { isRecorded } from "../../model/calls/near-calls.ts";
 import { bindKeys } from "../../model/keys.ts";
 import {
   currentPosition,
@@ -219,8 +220,8 @@ function SelectedBlock() {
 function Jumps() {
   const [timeline, thread] = [wholeTimeline.value, currentThread.value];
   const position = currentPosition.value;
-  const isThere = (what: "syscall" | "signal", by: 1 | -1) =>
-    what === "syscall" ||
+  const isThere = (what: "syscall" | "signal" | "api", by: 1 | -1) =>
+    what !== "signal" ||
     !timeline ||
     !thread ||
     mayHaveSignal(thread, (timeline.to - timeline.from) / timeline.bins, position, by);
@@ -230,30 +231,33 @@ function Jumps() {
         [
           ["syscall", "system call"],
           ["signal", "signal"],
+          ["api", "API call"],
         ] as const
-      ).map(([what, name]) => (
-        <span key={what} class="buttons">
-          <button
-            type="button"
-            aria-label={`Previous ${name}`}
-            title={`To the ${name} before`}
-            disabled={!isThere(what, -1)}
-            onClick={() => seek({ what, back: true }, `${name} before`)}
-          >
-            ‹
-          </button>
-          <span class="jump-name quiet">{name}</span>
-          <button
-            type="button"
-            aria-label={`Next ${name}`}
-            title={`To the next ${name}`}
-            disabled={!isThere(what, 1)}
-            onClick={() => seek({ what, back: false }, `${name} behind`)}
-          >
-            ›
-          </button>
-        </span>
-      ))}
+      )
+        .filter(([what]) => what !== "api" || isRecorded.value)
+        .map(([what, name]) => (
+          <span key={what} class="buttons">
+            <button
+              type="button"
+              aria-label={`Previous ${name}`}
+              title={`To the ${name} before`}
+              disabled={!isThere(what, -1)}
+              onClick={() => seek({ what, back: true }, `${name} before`)}
+            >
+              ‹
+            </button>
+            <span class="jump-name quiet">{name}</span>
+            <button
+              type="button"
+              aria-label={`Next ${name}`}
+              title={`To the next ${name}`}
+              disabled={!isThere(what, 1)}
+              onClick={() => seek({ what, back: false }, `${name} behind`)}
+            >
+              ›
+            </button>
+          </span>
+        ))}
     </span>
   );
 }

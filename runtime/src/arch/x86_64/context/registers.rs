@@ -21,6 +21,9 @@ const R11: usize = 11;
 /// How many registers a controller is told of a thread that is stopped: the general ones, pc and flags.
 pub const N_HELD: usize = 18;
 
+/// What a call pushes.
+const RETURN_ADDRESS_BYTES: u64 = 8;
+
 /// CF, PF, AF, ZF, SF, DF and OF.
 const SETTABLE_FLAGS: u64 = 0xcd5;
 
@@ -130,6 +133,13 @@ impl Registers {
 
     pub fn set_result(&mut self, result: u64) {
         self.general[RAX] = result;
+    }
+
+    /// As behind a function that has returned with a result, to an address; they are as in front of its first instruction.
+    pub fn return_with(&mut self, result: u64, return_pc: AppPc) {
+        self.general[RAX] = result;
+        self.general[RSP] = self.general[RSP].wrapping_add(RETURN_ADDRESS_BYTES);
+        self.pc = return_pc;
     }
 
     /// The number of the system call that the program is about to make: the kernel looks at eax alone.

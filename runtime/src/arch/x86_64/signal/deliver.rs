@@ -65,9 +65,12 @@ pub fn change_stack(context: &mut ThreadContext, new: &SigStack) -> Result<(), E
     if is_on_stack(&context.signals.stack, context.registers.general[4]) {
         return Err(Error(EPERM));
     }
+    let stack = &context.signals.stack;
+    // What is there already is never too small: that of a thread that has none, too.
+    let is_same = (new.sp, new.size, new.flags) == (stack.sp, stack.size, stack.flags);
     context.signals.stack = match new.flags & !SS_AUTODISARM {
         SS_DISABLE => SigStack { sp: 0, size: 0, ..*new },
-        0 | SS_ONSTACK if new.size < MINSIGSTKSZ => return Err(Error(ENOMEM)),
+        0 | SS_ONSTACK if new.size < MINSIGSTKSZ && !is_same => return Err(Error(ENOMEM)),
         0 | SS_ONSTACK => *new,
         _ => return Err(Error(EINVAL)),
     };

@@ -12,10 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from clew.api.prototypes import Prototypes
+
 __all__ = [
     "FLAG_HEADERS",
     "FLAG_VALUES",
     "HINTS",
+    "KERNEL_LAYOUTS",
+    "KERNEL_VALUES",
     "LAYOUTS",
     "NUMBERS",
     "PROTOTYPES",
@@ -28,6 +32,7 @@ __all__ = [
     "Layout",
     "LayoutMember",
     "Sources",
+    "lines_of",
     "parse_flag_values",
     "parse_layouts",
     "parse_numbers",
@@ -44,6 +49,8 @@ FLAG_VALUES: Final = "flag_values.txt"
 HINTS: Final = "hints.json"
 STRUCT_HEADERS: Final = "struct_headers.toml"
 LAYOUTS: Final = "layouts.txt"
+KERNEL_LAYOUTS: Final = "kernel_layouts.txt"
+KERNEL_VALUES: Final = "kernel_values.txt"
 STRUCTS: Final = "structs.json"
 REQUEST_HEADERS: Final = "request_headers.toml"
 REQUESTS: Final = "requests.txt"
@@ -106,7 +113,8 @@ class Sources:
     ring_operations: dict[str, Any] = field(default_factory=dict)
 
 
-def _lines(text: str) -> list[str]:
+def lines_of(text: str) -> list[str]:
+    """The lines of a captured file, without empty ones and remarks."""
     return [line for line in text.splitlines() if line and not line.startswith("#")]
 
 
@@ -169,6 +177,18 @@ def parse_requests(lines: list[str]) -> tuple[tuple[str, int, str], ...]:
     return tuple((name, int(number, 0), " ".join(c_type)) for name, number, *c_type in rows)
 
 
+def _values_of_libraries(tables: dict[str, dict[str, Any]]) -> dict[str, list[tuple[str, int]]]:
+    """Values of the tables that enumerations of libraries are."""
+    prototypes = Prototypes()
+    return {
+        name: [
+            one for one in prototypes.values(table["library"], table["enum"]) if re.fullmatch(table["names"], one[0])
+        ]
+        for name, table in tables.items()
+        if "library" in table
+    }
+
+
 def _read_json(path: Path) -> dict[str, Any]:
     content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_once)
     return content
@@ -187,19 +207,23 @@ def read_sources(folder: Path = SOURCES) -> Sources:
     """Read the files of `folder`."""
     texts = {
         name: (folder / name).read_text(encoding="utf-8")
-        for name in (PROTOTYPES, NUMBERS, FLAG_VALUES, LAYOUTS, REQUESTS)
+        for name in (PROTOTYPES, NUMBERS, FLAG_VALUES, KERNEL_VALUES, LAYOUTS, KERNEL_LAYOUTS, REQUESTS)
     }
+    tables = tomllib.loads((folder / FLAG_HEADERS).read_text(encoding="utf-8"))
     return Sources(
-        parse_prototypes(_lines(texts[PROTOTYPES])),
-        parse_numbers(_lines(texts[NUMBERS])),
-        tomllib.loads((folder / FLAG_HEADERS).read_text(encoding="utf-8")),
-        parse_flag_values(_lines(texts[FLAG_VALUES])),
+        parse_prototypes(lines_of(texts[PROTOTYPES])),
+        parse_numbers(lines_of(texts[NUMBERS])),
+        tables,
+        parse_flag_values(lines_of(texts[FLAG_VALUES]))
+        | parse_flag_values(lines_of(texts[KERNEL_VALUES]))
+        | _values_of_libraries(tables),
         _read_json(folder / HINTS),
         _read_json(folder / EFFECTS),
-        _lines((folder / LIBRARY_FUNCTIONS).read_text(encoding="utf-8")),
-        parse_layouts(_lines(texts[LAYOUTS])),
+        lines_of((folder / LIBRARY_FUNCTIONS).read_text(encoding="utf-8")),
+        # What the kernel says itself is newer.
+        parse_layouts(lines_of(texts[LAYOUTS])) | parse_layouts(lines_of(texts[KERNEL_LAYOUTS])),
         _read_json(folder / STRUCTS),
         texts[PROTOTYPES].splitlines()[0].removeprefix("# "),
-        parse_requests(_lines(texts[REQUESTS])),
+        parse_requests(lines_of(texts[REQUESTS])),
         _read_json(folder / RING_OPERATIONS),
     )

@@ -34,7 +34,7 @@ use crate::context::capture::UNPREPARED;
 use crate::context::numbers::ExitId;
 use crate::cpu::sys::clock::may_be_refused;
 use crate::instrument::captures::form::{Kind, Operation};
-use crate::instrument::captures::layout::{is_duration, is_of_call, is_thread_pointer, is_told, Program};
+use crate::instrument::captures::layout::{is_duration, is_of_call, is_thread_pointer, is_told, Action, Program};
 use crate::instrument::captures::places::{Outlets, Place};
 use crate::instrument::exits::ExitList;
 use crate::protocol::{capture_context, capture_operation as op};
@@ -195,6 +195,10 @@ fn is_register(one: &Operation, number: u64) -> bool {
 /// Emits a capture's operations, and its condition: where that holds its bit is set in the outcome.
 fn emit_program(code: &mut Code) {
     let (program, number) = (code.program, code.number);
+    if program.action == Action::Inject {
+        code.emitter.or_gs(GS_CAPTURE_OUTCOME, 1 << number);
+        return;
+    }
     let unmatched = if program.returned != 0 { calls::emit_match(code) } else { Vec::new() };
     for (index, one) in program.needed() {
         if is_told(one) || one.code == op::LITERAL {
@@ -291,6 +295,8 @@ fn emit_register(code: &mut Code, number: u64) -> bool {
 fn emit_context(code: &mut Code, what: u64) -> bool {
     match what as u8 {
         capture_context::BEHIND => code.emitter.load_gs32(RAX, GS_CAPTURE_BEHIND),
+        // The dispatcher knows better, where there is anything to know (dispatch/apart/captures.rs).
+        capture_context::INJECTED => code.emitter.load_immediate(RAX, 0),
         capture_context::TID => code.emitter.load_gs32(RAX, GS_TID),
         capture_context::CPU if !may_be_refused() => code.emitter.read_processor(CPU_MASK),
         _ => return false,

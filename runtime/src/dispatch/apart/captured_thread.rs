@@ -1,0 +1,70 @@
+//! What captures ask about the thread where the dispatcher works them out: at system calls, and at functions whose calls may go another way.
+
+extern crate alloc;
+use super::captured_calls::to_ns;
+use super::captured_values::kept_of;
+use super::injections;
+use crate::context::ThreadContext;
+use crate::cpu::context::N_HELD;
+use crate::cpu::guarded;
+use crate::cpu::sys::clock::ticks;
+use crate::cpu::thread_pointer;
+use crate::instrument::captures::evaluate::{Asked, Value};
+use crate::instrument::captures::open_calls::{KeptText, OpenCall};
+use crate::protocol::capture_context;
+use crate::sys::calls::{getpid, monotonic_ns};
+use crate::thread::registry::thread_name;
+
+/// The calling thread, at a call; `call` is the one that has returned, with the bytes that it keeps.
+pub struct Thread<'t> {
+    tid: u32,
+    injected: u32,
+    registers: [u64; N_HELD],
+    call: Option<&'t OpenCall>,
+    texts: &'t [KeptText],
+}
+
+impl<'t> Thread<'t> {
+    pub fn of(context: &ThreadContext, call: Option<&'t OpenCall>, texts: &'t [KeptText]) -> Thread<'t> {
+        let (tid, injected, registers) = (context.tid, context.capture.injected, context.registers.held());
+        Thread { tid, injected, registers, call, texts }
+    }
+}
+
+impl Asked for Thread<'_> {
+    fn register(&self, number: u64) -> Option<u64> {
+        self.registers.get(number as usize).copied()
+    }
+
+    fn read(&self, address: u64, target: &mut [u8]) -> usize {
+        guarded::read_program(target, address)
+    }
+
+    fn context(&self, what: u8) -> Value {
+        match what {
+            capture_context::TID => Value::Number(self.tid.into()),
+            capture_context::PID => Value::Number(u64::from(getpid())),
+            capture_context::TIME => Value::Number(monotonic_ns()),
+            capture_context::INJECTED => Value::Number(self.injected.into()),
+            capture_context::THREAD_POINTER => Value::Number(thread_pointer()),
+            capture_context::DURATION => {
+                self.call.map_or(Value::Missing, |call| Value::Number(to_ns(ticks().saturating_sub(call.tsc))))
+            }
+            capture_context::BEGAN => self.call.map_or(Value::Missing, |call| Value::Number(call.tsc)),
+            capture_context::FRAME => self.call.map_or(Value::Missing, |call| Value::Number(call.stack_pointer)),
+            capture_context::COMM => {
+                let name = thread_name();
+                Value::Bytes(name.iter().copied().take_while(|byte| *byte != 0).collect())
+            }
+            _ => Value::Missing,
+        }
+    }
+
+    fn descriptor_path(&self, descriptor: i32, limit: usize) -> Value {
+        injections::descriptor_path(descriptor, limit)
+    }
+
+    fn kept(&self, field: usize, is_text: bool) -> Value {
+        self.call.map_or(Value::Missing, |call| kept_of(call, self.texts, field, is_text))
+    }
+}
