@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0xd0, 0x9d, 0x9b, 0xd3, 0x04, 0x12, 0xec, 0x81, 0x70, 0x0c, 0x62, 0x25, 0xce, 0xb9, 0x2f, 0x05, 0x11, 0x4f, 0x54,
-    0xe5, 0x44, 0xbb, 0x35, 0xb0, 0xd2, 0x37, 0x2f, 0xf5, 0xcb, 0x00, 0x20, 0x2c,
+    0xfd, 0x37, 0x9e, 0xbb, 0x3b, 0x97, 0xb1, 0x49, 0x7c, 0xd8, 0xfb, 0xb1, 0xf0, 0x4e, 0x6a, 0x50, 0x52, 0xa6, 0x3e,
+    0x17, 0xc3, 0xb7, 0xb4, 0xec, 0x2f, 0x22, 0xd9, 0x05, 0xfc, 0x0e, 0x8d, 0xf9,
 ];
 /// the least that is mapped at once
 pub const PAGE_BYTES: u64 = 0x1000;
@@ -80,6 +80,9 @@ pub const CAPTURE_LEFT: u64 = 0x40000000;
 /// the same: of a call that is over if the process executes the program that it is about to execute; with capture_left:
 /// it has not, and the call goes on
 pub const CAPTURE_EXECUTING: u64 = 0x80000000;
+/// CapturePlace.pc: numbers of system calls from here on are operations of io_uring; what registers are is there the
+/// words of their entries (instrument/captures/rings.rs)
+pub const RING_OPERATIONS: u64 = 0x800;
 /// CapturePlace.call_kind: the greatest
 pub const MAX_CALL_KINDS: u64 = 0xffff;
 /// bytes of a thread's name, as the kernel keeps it
@@ -1061,8 +1064,13 @@ pub struct StatusPage {
     /// calls whose returns were to be captured, and are not: there is no room for it where they return, or a signal
     /// came where several returned at once (written by: runtime)
     pub calls_forgotten: u64,
+    /// operations of io_uring that were submitted where nobody looked, as a thread of the kernel's takes them, or of
+    /// which only a result was seen (written by: runtime)
+    pub ring_submissions_unseen: u64,
+    /// results of io_uring that were overwritten before anybody looked (written by: runtime)
+    pub ring_completions_unseen: u64,
     /// zero (written by: runtime)
-    pub reserved: [u8; 824],
+    pub reserved: [u8; 808],
 }
 const _: () = assert!(core::mem::size_of::<StatusPage>() == 4096);
 const _: () = assert!(core::mem::offset_of!(StatusPage, state) == 0);
@@ -1136,7 +1144,9 @@ const _: () = assert!(core::mem::offset_of!(StatusPage, native_calls) == 3248);
 const _: () = assert!(core::mem::offset_of!(StatusPage, unfollows_new) == 3256);
 const _: () = assert!(core::mem::offset_of!(StatusPage, reserved_calls) == 3260);
 const _: () = assert!(core::mem::offset_of!(StatusPage, calls_forgotten) == 3264);
-const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 3272);
+const _: () = assert!(core::mem::offset_of!(StatusPage, ring_submissions_unseen) == 3272);
+const _: () = assert!(core::mem::offset_of!(StatusPage, ring_completions_unseen) == 3280);
+const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 3288);
 
 /// One thread's row. The ring's bytes from ring_tail up to ring_head (both count all bytes ever, modulo ring_bytes they
 /// are places) are whole records.

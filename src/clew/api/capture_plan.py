@@ -14,6 +14,7 @@ from clew.api.argument_words import MAX_REGISTERS
 from clew.api.description import RESULT, Function, Member, Parameter, Struct
 from clew.api.descriptions import Descriptions
 from clew.api.pieces import Path
+from clew.api.ring_entries import field_text, is_answered
 from clew.dataclass import dataclass
 from clew.protocol._constants import MAX_CAPTURE_TEXT
 
@@ -39,13 +40,21 @@ _LOADS: Final = {1: "u8", 2: "u16", 4: "u32", 8: "u64"}
 
 @dataclass(frozen=True)
 class Words:
-    """How an expression names arguments: as they are, or, where a call has returned, as they were (`is_returned`)."""
+    """How an expression names arguments: as they are, or, where a call has returned, as they were (`is_returned`).
+
+    `fields`, of an operation of io_uring: which fields they are, by index.
+    """
 
     is_returned: bool
     places: tuple[str | None, ...] = tuple(f"arg{index + 1}" for index in range(MAX_REGISTERS))
+    fields: tuple[str, ...] = ()
 
     def argument(self, index: int) -> str:
         """An argument, which has a place."""
+        if self.fields:
+            field = self.fields[index]
+            was = self.is_returned and not is_answered(field)
+            return field_text(field, lambda word: f"entry({word})" if was else word)
         return f"entry({self.places[index]})" if self.is_returned else f"{self.places[index]}"
 
 

@@ -17,6 +17,7 @@ from clew.api.capture_plan import ENDED_ELEMENTS, Words, inner_pieces, root_piec
 from clew.api.description import RESULT, Function, Parameter
 from clew.api.descriptions import Descriptions
 from clew.api.pieces import Path, Pointed, Value
+from clew.api.ring_entries import is_answered, word_of
 from clew.api.values import signed, width_bits
 from clew.api.varargs import STRING_BYTES, FormatArguments, more_words
 from clew.api.variant_plan import variant_pieces
@@ -192,16 +193,24 @@ def capture_of(
     """What is to be captured of the calls of a function, so that there is room for `n_spare` fields besides;
     `is_injected`: and what is done to them."""
     returns = function.parameters is None or function.result is not None
-    places = argument_words(function)
+    operation_fields = tuple(one.field for one in function.arguments if one.field is not None)
+    places = operation_fields if function.opcode is not None else argument_words(function)
+    of_ring = operation_fields if function.opcode is not None else ()
     words, numbers = more_words(function)
     if any(one.index == function.format_index and one.hidden is not None for one in function.arguments):
         # What is in a format is the program's data as well.
         words, numbers = [], []
     plan = _Plan(returns, MAX_CAPTURE_FIELDS - n_spare)
     injected_field = plan.add_injected() if is_injected else None
-    fields = [None if place is None else plan.add_word(place) for place in places]
+    begun, returned = Words(False, places, of_ring), Words(True, places, of_ring)
+    if of_ring:
+        own = returned if returns else begun
+        fields: list[int | None] = [plan.add_field(own.argument(index)) for index in range(len(of_ring))]
+        # What lies in one word is kept once.
+        plan.note_kept(len({word_of(field) for field in of_ring if not is_answered(field)}))
+    else:
+        fields = [None if place is None else plan.add_word(place) for place in places]
     arguments = [one for one in function.arguments if one.index < len(places) and places[one.index] is not None]
-    begun, returned = Words(False, places), Words(True, places)
     for parameter in arguments:
         if not parameter.is_pointer:
             continue
@@ -212,7 +221,8 @@ def capture_of(
             plan.add_begun(parameter.index, (), early, None if is_both else late)
         if is_both or _is_answer(parameter):
             plan.add_returned(parameter.index, (), late)
-    for index, text, is_answer in variant_pieces(function, descriptions):
+    # Cases of operations say what descriptors are, and nothing of memory.
+    for index, text, is_answer in () if of_ring else variant_pieces(function, descriptions):
         (plan.add_returned if is_answer else plan.add_begun)(index, (), text, is_sure=False)
     for parameter in arguments:
         own = returned if _is_answer(parameter) else begun
@@ -283,6 +293,15 @@ class _Plan:
         self._n_kept += 1
         self.expressions.append("entry(injected)" if self._returns else "injected")
         return len(self.expressions) - 1
+
+    def add_field(self, expression: str) -> int:
+        """Take a field of an operation of io_uring; which field of the capture that is."""
+        self.expressions.append(expression)
+        return len(self.expressions) - 1
+
+    def note_kept(self, n: int) -> None:
+        """So many words more are kept until the call returns."""
+        self._n_kept += n
 
     def add_begun(
         self, index: int, path: Path, text: str | None, late: str | None = None, *, is_sure: bool = True

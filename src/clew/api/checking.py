@@ -70,6 +70,15 @@ def _document(content: Any, tables: Tables, structs: frozenset[str]) -> Found:
         yield from _function(path, call, tables, structs)
         yield from _numbers(path, call, seen)
         yield from check_once(f"{path}.Name", call, "Name", seen)
+    opcodes: dict[Any, str] = {}
+    for path, operation in items_of("", content, "RingOperations"):
+        yield from check_object(path, operation, shapes.RING_OPERATION)
+        yield from _function(path, operation, tables, structs)
+        yield from check_once(f"{path}.Opcode", operation, "Opcode", opcodes)
+        for place, parameter in items_of(path, operation, "Parameters"):
+            is_said = not isinstance(parameter, dict) or "Field" in parameter or parameter.get("Index") == RESULT
+            if not is_said:
+                yield f"{place}.Field", "is missing"
     libraries: dict[Any, str] = {}
     for path, library in items_of("", content, "Libraries"):
         yield from check_object(path, library, shapes.LIBRARY)

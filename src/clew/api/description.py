@@ -138,7 +138,8 @@ class Parameter:
     that the structures lead to. `coded_index` is that of an argument that has how many bytes it leads to in its bits 16
     to 29. `behind`: what it leads to afterwards is told behind the result, under that name, which may be empty.
     `written`: it is written to only where the call fails (failed), or gives a number above 0 (positive). `hidden` is
-    one of HIDDEN where it is not told, nor taken.
+    one of HIDDEN where it is not told, nor taken. `field`: of an
+    operation of io_uring, which field of its entry it is. `is_named`: told as NAME=VALUE, where it is not 0.
     """
 
     index: int
@@ -162,6 +163,8 @@ class Parameter:
     behind: str | None = None
     written: str | None = None
     hidden: str | None = None
+    field: str | None = None
+    is_named: bool = False
 
     @property
     def is_pointer(self) -> bool:
@@ -296,7 +299,7 @@ class Variants:
 
 @dataclass(frozen=True)
 class Function:
-    """A function, or a system call where `numbers`, by architecture, has any.
+    """A function; a system call where `numbers`, by architecture, has any; or an operation of io_uring (`opcode`).
 
     `parameters` are in the order of their indexes, the result last; None: nobody knows them. `since` is the version
     of the kernel or library that has it first. `unreturned` is the result of a call that does not return since the
@@ -315,6 +318,7 @@ class Function:
     effects: tuple[Effect, ...] = ()
     unreturned: int | None = None
     format_index: int | None = None
+    opcode: int | None = None
 
     def has_failed(self, result: int | None) -> bool:
         """Whether a result, with its sign, says by itself that the call failed: only those of system calls do."""
@@ -333,10 +337,14 @@ class Function:
 
 @dataclass(frozen=True)
 class Library:
-    """Functions of the libraries whose file's name `name` matches: a pattern with *, ? and []."""
+    """Functions of the libraries whose file's name `name` matches: a pattern with *, ? and [].
+
+    `prefix`: what is called so, and behind that as a system call, stands for that call.
+    """
 
     name: str
     functions: tuple[Function, ...]
+    prefix: str | None = None
 
 
 @dataclass(frozen=True)
@@ -348,3 +356,4 @@ class Description:
     flag_tables: tuple[FlagTable, ...] = ()
     source: str | None = None
     structs: tuple[Struct, ...] = ()
+    ring_operations: tuple[Function, ...] = ()

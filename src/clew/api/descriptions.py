@@ -22,13 +22,15 @@ __all__ = ["Descriptions"]
 class Descriptions:
     """What description files say, later ones over earlier ones.
 
-    `system_calls`: by number. `functions`: by the library's pattern and the function's name. `flag_tables` and
-    `structs`: by name. `redaction`: what of calls is not to be told.
+    `system_calls`: by number. `ring_operations`, of io_uring: by opcode. `functions`: by the library's pattern and the
+    function's name. `flag_tables` and `structs`: by name. `redaction`: what of calls is not to be told.
     """
 
     def __init__(self) -> None:
         self.system_calls: dict[int, Function] = {}
+        self.ring_operations: dict[int, Function] = {}
         self.functions: dict[tuple[str, str], Function] = {}
+        self._prefixes: dict[str, str] = {}
         self.flag_tables: dict[str, FlagTable] = {}
         self.structs: dict[str, Struct] = {}
         self.redaction: Redaction | None = None
@@ -50,7 +52,12 @@ class Descriptions:
                 if call.name in places:
                     self.system_calls.pop(places[call.name], None)
                 self.system_calls[number] = call
+        for operation in description.ring_operations:
+            if operation.opcode is not None:
+                self.ring_operations[operation.opcode] = operation
         for library in description.libraries:
+            if library.prefix is not None:
+                self._prefixes[library.name] = library.prefix
             for function in library.functions:
                 # Anew, so that what was added last is last.
                 self.functions.pop((library.name, function.name), None)
@@ -70,6 +77,7 @@ class Descriptions:
         if redaction.changes_descriptions:
             self._cases.clear()
             self.system_calls = {number: redaction.function(one) for number, one in self.system_calls.items()}
+            self.ring_operations = {code: redaction.function(one) for code, one in self.ring_operations.items()}
             self.functions = {key: redaction.function(one) for key, one in self.functions.items()}
             self.structs = {name: redaction.struct(one) for name, one in self.structs.items()}
 
@@ -100,6 +108,11 @@ class Descriptions:
         found = [one for one in (*self.system_calls.items(), *rest) if not filters or one[1].filter in filters]
         return sorted(found, key=lambda one: one[0])
 
+    def ring_operations_of(self, filters: Collection[str] = ()) -> list[tuple[int, Function]]:
+        """All operations of io_uring, or those of some filters, by opcode."""
+        told = sorted(self.ring_operations.items())
+        return [(opcode, function) for opcode, function in told if not filters or function.filter in filters]
+
     def find_system_call(self, name: str) -> Function | None:
         """The system call of that name."""
         return next((call for call in self.system_calls.values() if call.name == name), None)
@@ -111,7 +124,15 @@ class Descriptions:
             for (pattern, own_name), function in reversed(self.functions.items())
             if own_name == name and fnmatchcase(library, pattern)
         )
-        return next(found, None)
+        return next(found, None) or self._standing_for_call(library, name)
+
+    def _standing_for_call(self, library: str, name: str) -> Function | None:
+        """The system call that a function stands for by its name, as a function."""
+        for pattern, prefix in self._prefixes.items():
+            call = self.find_system_call(name.removeprefix(prefix))
+            if name.startswith(prefix) and fnmatchcase(library, pattern) and call is not None:
+                return replace(call, numbers={})
+        return None
 
     def find_anywhere(self, name: str) -> Function | None:
         """The function `name` of whatever library has one, the one that was added last."""

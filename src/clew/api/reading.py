@@ -35,7 +35,8 @@ __all__ = ["BUILT_IN", "check", "load", "load_built_in", "parse_description"]
 _HERE: Final = Path(__file__).resolve().parent
 
 BUILT_IN: Final = tuple(
-    _HERE / name for name in ("flag_tables.json", "structs.json", "system_calls.json", "libraries.json")
+    _HERE / name
+    for name in ("flag_tables.json", "structs.json", "system_calls.json", "ring_operations.json", "libraries.json")
 )
 """Clew's own files; `clew.api.generate` makes them, and tests hold them against the rules."""
 
@@ -128,7 +129,11 @@ def parse_description(content: Any) -> Description:
     return Description(
         tuple(_function(call) for call in content.get("SystemCalls", ())),
         tuple(
-            Library(library["Name"], tuple(_function(function) for function in library["Functions"]))
+            Library(
+                library["Name"],
+                tuple(_function(function) for function in library["Functions"]),
+                library.get("Prefix"),
+            )
             for library in content.get("Libraries", ())
         ),
         tuple(
@@ -137,6 +142,7 @@ def parse_description(content: Any) -> Description:
         ),
         content.get("Source"),
         tuple(_struct(name, struct) for name, struct in content.get("Structs", {}).items()),
+        tuple(_function(operation) for operation in content.get("RingOperations", ())),
     )
 
 
@@ -178,7 +184,7 @@ def _member(said: dict[str, Any]) -> Member:
 
 
 def _function(said: dict[str, Any]) -> Function:
-    is_call = "Number" in said
+    is_call = "Number" in said or "Opcode" in said
     return Function(
         said["Name"],
         said["Filter"],
@@ -191,6 +197,7 @@ def _function(said: dict[str, Any]) -> Function:
         tuple(_effect(effect) for effect in said.get("Effects", ())),
         said.get("Unreturned"),
         said["Varargs"]["Format"] if "Varargs" in said else None,
+        said.get("Opcode"),
     )
 
 
@@ -251,6 +258,8 @@ def _parameter(said: dict[str, Any]) -> Parameter:
         said.get("Behind"),
         said.get("Written"),
         "secret" if said.get("Secret") else None,
+        said.get("Field"),
+        said.get("Named", False),
     )
 
 

@@ -24,6 +24,7 @@ from clew.api.description import (
     TABLE_KINDS,
     WRITTEN,
 )
+from clew.api.ring_entries import FIELDS
 from clew.dataclass import dataclass
 
 __all__ = [
@@ -77,6 +78,7 @@ DOCUMENT: Final = {
     "FlagTables": Key(dict),
     "Structs": Key(dict),
     "SystemCalls": Key(list),
+    "RingOperations": Key(list),
     "Libraries": Key(list),
 }
 FLAG_TABLE: Final = {"Kind": Key(str, is_needed=True, words=TABLE_KINDS), "Values": Key(list, is_needed=True)}
@@ -108,7 +110,7 @@ MEMBER: Final = {
     "Secret": Key(bool),
 }
 MEMBER_CONDITION: Final = {"Member": _NAME, "Values": Key(list, is_needed=True), "Mask": _MASK, "Not": Key(bool)}
-LIBRARY: Final = {"Name": _NAME, "Functions": Key(list, is_needed=True)}
+LIBRARY: Final = {"Name": _NAME, "Functions": Key(list, is_needed=True), "Prefix": _TEXT}
 _FUNCTION: Final = {
     "Name": _NAME,
     "Filter": Key(str, is_needed=True, words=FILTERS),
@@ -121,6 +123,7 @@ _FUNCTION: Final = {
     "Effects": Key(list),
 }
 SYSTEM_CALL: Final = _FUNCTION | {"Number": Key(dict, is_needed=True)}
+RING_OPERATION: Final = _FUNCTION | {"Opcode": Key(int, is_needed=True, least=0, most=255)}
 FUNCTION: Final = _FUNCTION | {"Varargs": Key(dict)}
 VARARGS: Final = {"Format": _ARGUMENT}
 PARAMETER: Final = {
@@ -143,6 +146,8 @@ PARAMETER: Final = {
     "Coded": Key(int, least=0, most=MAX_ARGUMENTS - 1),
     "Behind": Key(str, may_be_empty=True),
     "Written": Key(str, words=WRITTEN),
+    "Field": Key(str, words=tuple(sorted(FIELDS))),
+    "Named": Key(bool),
     "Conditional": Key(dict),
     "Secret": Key(bool),
 }

@@ -151,14 +151,24 @@ def call_text(
     else:
         by_index: dict[int, Value] = dict(enumerate(values))
         arguments = [
-            argument_text(parameter, by_index.get(parameter.index), descriptions, limit=limit, has_details=has_details)
+            (f"{parameter.name}=" if parameter.is_named else "")
+            + argument_text(
+                parameter, by_index.get(parameter.index), descriptions, limit=limit, has_details=has_details
+            )
             + _named(names.get(parameter.index))
             for parameter in seen.parameters
-            if parameter.index != RESULT
+            if parameter.index != RESULT and not _is_left_out(parameter, by_index.get(parameter.index))
         ]
     behind = _behind(seen, values, result, descriptions, Style(limit, has_details, "out"))
     told = result_text(seen, result, descriptions, errno=errno) + _named(names.get(RESULT))
     return f"{function.name}({', '.join(arguments)}) = {told}{behind}"
+
+
+def _is_left_out(parameter: Parameter, value: Value) -> bool:
+    """Whether it is no argument to tell: nothing is there, or it is told behind the result."""
+    return (parameter.is_named and not register_of(value)) or (
+        parameter.behind is not None and not parameter.is_pointer
+    )
 
 
 def _named(name: str | None) -> str:
@@ -172,11 +182,15 @@ def _behind(
     function: Function, values: Sequence[Value], result: int | None, descriptions: Descriptions, style: Style
 ) -> str:
     """What is told behind the result of a call that found something."""
-    if not result or function.has_failed(signed(result, 64)):
-        return ""
     by_index = dict(enumerate(values))
     found = [(one, by_index.get(one.index)) for one in function.arguments if one.behind is not None]
-    told = [behind_text(one, value, descriptions, style) for one, value in found if isinstance(value, Pointed)]
+    told: list[str | None] = [
+        f"{one.behind} {_number_text(one, value, descriptions)}".lstrip()
+        for one, value in found
+        if isinstance(value, int) and value and not one.is_pointer
+    ]
+    if result and not function.has_failed(signed(result, 64)):
+        told += [behind_text(one, value, descriptions, style) for one, value in found if isinstance(value, Pointed)]
     pieces = [one for one in told if one]
     return f" ({', '.join(pieces)})" if pieces else ""
 

@@ -60,6 +60,9 @@ _MOST_NAMED: Final = 5
     help="Calls of a function without a symbol: SSL_write=app+0x1234; may be given again.",
 )
 @click.option(
+    "--vdso", "has_vdso", is_flag=True, help="Calls that the vDSO answers, too, without the kernel: clock_gettime."
+)
+@click.option(
     "--api-file",
     "files",
     multiple=True,
@@ -117,6 +120,7 @@ def command(
     duration: float | None,
     filters: tuple[str, ...],
     patterns: tuple[str, ...],
+    has_vdso: bool,
     headers: tuple[str, ...],
     header_folders: tuple[Path, ...],
     places: tuple[str, ...],
@@ -151,7 +155,7 @@ def command(
     from clew.api.reading import load_built_in
     from clew.cli.api_teller import Teller, Telling
     from clew.sessions.api_calls import ApiLog
-    from clew.sessions.api_functions import FunctionChoice, parse_pattern, parse_place
+    from clew.sessions.api_functions import VDSO, FunctionChoice, parse_pattern, parse_place
 
     descriptions = load_built_in(files)
     _check_injections(injections, descriptions)
@@ -161,9 +165,9 @@ def command(
     told = None if redaction is None else redaction.command
     declared = read_headers(headers, header_folders, descriptions, has_functions=bool(patterns))
     choice = None
-    if patterns or places:
-        chosen = [parse_pattern(text) for text in patterns]
-        choice = FunctionChoice(chosen, descriptions, [*map(parse_place, places)], declared)
+    asked = [*map(parse_pattern, patterns), *([VDSO] if has_vdso else [])]
+    if asked or places:
+        choice = FunctionChoice(asked, descriptions, [*map(parse_place, places)], declared, filters)
     with ExitStack() as stack:
         out = sys.stderr if output is None else stack.enter_context(output.open("w", encoding="utf-8"))
         mode = "coverage" if trace is None else mode
@@ -210,6 +214,7 @@ def command(
         if counts:
             raw |= _print_counts(out, counted, session, failed=failed)
         _say_of_injections(injected)
+        _say_unseen(session.statistics)
     _say_what_is_raw(raw)
     if choice is not None:
         _say_of(choice, is_attached=pid is not None)
@@ -280,6 +285,16 @@ def _print_counts(out: TextIO, counted: ApiCounts | None, session: Session, *, f
     counts = count_calls(session.trace) if counted is None else counted.read()
     print_counts(out, counts, failed=failed)
     return {one.name: one.calls for one in counts if one.is_raw}
+
+
+def _say_unseen(numbers: dict[str, int]) -> None:
+    """What a program did by io_uring where nobody could look."""
+    for name, what in (
+        ("ring_submissions_unseen", "operations of io_uring were submitted unseen"),
+        ("ring_completions_unseen", "results of io_uring were overwritten unseen"),
+    ):
+        if numbers.get(name):
+            say(f"{numbers[name]} {what}")
 
 
 def _say_what_is_raw(calls: dict[str, int]) -> None:

@@ -53,6 +53,8 @@ GROUPS: Final[dict[str, dict[str, str]]] = {
     },
     "records": {
         "calls_forgotten": "calls whose returns were to be captured, and are not",
+        "ring_submissions_unseen": "operations of io_uring that were submitted unseen",
+        "ring_completions_unseen": "results of io_uring that were overwritten unseen",
         "waits": "times that a thread waited for clew to make room in its ring",
         "thinned": "times that mode auto left the order out from then on",
         "lost_records": "records dropped",

@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("d09d9bd30412ec81700c6225ceb92f05114f54e544bb35b0d2372ff5cb00202c")
+SCHEMA_HASH: Final = bytes.fromhex("fd379ebb3b97b1497cd8fbb1f04e6a5052a63e17c3b7b4ec2f22d905fc0e8df9")
 
 CONTAINER_MAGIC: Final = 3544686211845344323
 """what a container begins with: CLDATA11"""
@@ -97,6 +97,10 @@ that were kept, and when it began
 CAPTURE_EXECUTING: Final = 2147483648
 """the same: of a call that is over if the process executes the program that it is about to execute; with capture_left:
 it has not, and the call goes on
+"""
+RING_OPERATIONS: Final = 2048
+"""CapturePlace.pc: numbers of system calls from here on are operations of io_uring; what registers are is there the
+words of their entries (instrument/captures/rings.rs)
 """
 MAX_CALL_KINDS: Final = 65535
 """CapturePlace.call_kind: the greatest"""
@@ -958,7 +962,9 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "unfollows_new": (3256, "<I"),
             "reserved_calls": (3260, "<I"),
             "calls_forgotten": (3264, "<Q"),
-            "reserved": (3272, "<824s"),
+            "ring_submissions_unseen": (3272, "<Q"),
+            "ring_completions_unseen": (3280, "<Q"),
+            "reserved": (3288, "<808s"),
         },
     ),
     "ThreadSlot": (

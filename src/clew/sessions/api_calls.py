@@ -18,7 +18,7 @@ from clew.sessions.call_ends import CallEnds
 from clew.sessions.call_logs import CallEnd, read_together
 from clew.sessions.call_probes import LogWish
 from clew.sessions.stack_sample import StackSample, stack_sample
-from clew.sessions.where import MAX_SYSTEM_CALLS, Where
+from clew.sessions.where import MAX_SYSTEM_CALLS, Where, ring_operation
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -88,6 +88,7 @@ class ApiLog:
         self.raw: dict[str, int] = {}
         """How many calls were read of each function of which nobody knows the parameters: they are told raw."""
         chosen = [] if filters is None else descriptions.system_calls_of(set(filters), MAX_SYSTEM_CALLS)
+        operations = [] if filters is None else descriptions.ring_operations_of(set(filters))
         captures = [
             capture_of(
                 function,
@@ -97,15 +98,15 @@ class ApiLog:
             )
             for number, function in chosen
         ]
+        captures += [capture_of(function, descriptions, self._n_spare) for _, function in operations]
+        places: list[str | Where] = [
+            *(f"syscall:{number}" for number, _ in chosen),
+            *(ring_operation(opcode) for opcode, _ in operations),
+        ]
         taken = [self._taken_of_stack(capture, is_function=False) for capture in captures]
         wishes = [
-            LogWish(
-                f"syscall:{number}",
-                capture.expressions + more,
-                has_returned=capture.returns,
-                tells_left=capture.returns,
-            )
-            for (number, _), capture, more in zip(chosen, captures, taken, strict=True)
+            LogWish(place, capture.expressions + more, has_returned=capture.returns, tells_left=capture.returns)
+            for place, capture, more in zip(places, captures, taken, strict=True)
         ]
         logs = session.log_all(wishes)
         self._logs = [_Log(*one) for one in zip(captures, logs, taken, strict=True)]

@@ -6,25 +6,35 @@ Runs in the controller; images are looked at in the thread that owns the target,
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from clew.api.captures import CallCapture, capture_of
 from clew.binary.function_names import FunctionName, list_functions
+from clew.binary.vdso import VDSO_NAME
 from clew.dataclass import dataclass
 from clew.errors import BinaryError, UsageError
 from clew.sessions.function_descriptions import FunctionDescriptions
 
 if TYPE_CHECKING:
+    from clew.api.description import Function
     from clew.api.descriptions import Descriptions
     from clew.api.headers import Headers
     from clew.binary.debug_file import DebugFile
     from clew.binary.elf import ElfFile
     from clew.sessions.debug_prototypes import DebugPrototypes
 
-__all__ = ["ChosenFunction", "FunctionChoice", "FunctionPattern", "FunctionPlace", "parse_pattern", "parse_place"]
+__all__ = [
+    "VDSO",
+    "ChosenFunction",
+    "FunctionChoice",
+    "FunctionPattern",
+    "FunctionPlace",
+    "parse_pattern",
+    "parse_place",
+]
 
 _PATTERN: Final = re.compile(r"(?:(?P<image>[^:!]+)[:!](?!:))?(?P<name>.+)", re.DOTALL)
 
@@ -35,13 +45,17 @@ _PLACE: Final = re.compile(
 
 @dataclass(frozen=True)
 class FunctionPattern:
-    """Names of functions, in images whose file's name or path fits; both have *, ? and []."""
+    """Names of functions, in images whose file's name or path fits; both have *, ? and []. `is_of_vdso`: those of the
+    vDSO that are described, which nothing else is meant by."""
 
     image: str
     name: str
+    is_of_vdso: bool = False
 
     def fits_image(self, path: str) -> bool:
         """Whether it is about an image."""
+        if self.is_of_vdso or path == VDSO_NAME:
+            return self.is_of_vdso and path == VDSO_NAME
         return fnmatchcase(path.rpartition("/")[2], self.image) or fnmatchcase(path, self.image)
 
 
@@ -51,6 +65,9 @@ def parse_pattern(text: str) -> FunctionPattern:
     if found is None:
         raise UsageError(f"{text!r}: which functions? Say IMAGE:NAME, as in libz*:deflate*")
     return FunctionPattern(found["image"] or "*", found["name"])
+
+
+VDSO: Final = FunctionPattern(VDSO_NAME, "*", is_of_vdso=True)
 
 
 @dataclass(frozen=True)
@@ -94,9 +111,11 @@ class FunctionChoice:
         descriptions: Descriptions,
         places: Sequence[FunctionPlace] = (),
         headers: Headers | None = None,
+        filters: Collection[str] = (),
     ) -> None:
-        """`headers`: what is asked of functions that nothing else describes."""
-        self._patterns, self._places, self._descriptions = patterns, places, descriptions
+        """`headers`: what is asked of functions that nothing else describes. `filters`: only those of the vDSO that are
+        of these kinds."""
+        self._patterns, self._places, self._descriptions, self._filters = patterns, places, descriptions, filters
         self._seen: set[str] = set()
         self._describe = FunctionDescriptions(descriptions, headers)
         self.unchosen: set[str] = set()
@@ -171,8 +190,17 @@ class FunctionChoice:
             if chosen.is_indirect:
                 self.unchosen.add(chosen.name)
                 on_choice = partial(self._note_choice, chosen.name)
+            if path == VDSO_NAME and not self._is_of_vdso(described):
+                continue
             capture = capture_of(described, self._descriptions, n_spare, is_injected=is_injected(path, offset))
             yield ChosenFunction(path, offset, chosen.name, capture, on_choice)
+
+    def _is_of_vdso(self, function: Function) -> bool:
+        """Whether a function of the vDSO is asked for: what nobody describes stands for no system call."""
+        if function.parameters is None:
+            self._describe.undescribed.discard(function.name)
+            return False
+        return not self._filters or function.filter in self._filters
 
     def _note_choice(self, name: str, is_recorded: bool) -> None:
         self.unchosen.discard(name)

@@ -266,7 +266,7 @@ class CallProbes:
 
             def look(followed: FollowedProcess, mappings: list[Mapping]) -> None:
                 choosers: list[Chooser] = []
-                for image in images.in_mappings(mappings):
+                for image in images.in_mappings(mappings, has_vdso=True):
                     elf = images.elf(image)
                     for one, what in [] if elf is None else choose(image, elf):
                         of_one = (one.where, one.wanted, mappings, followed.pid, one.wish)
@@ -375,7 +375,7 @@ class CallProbes:
         target = self._target
         if place.is_system_call and not keeps_types:
             raise UsageError(f"{place.text}: no thread stops in a system call; it is logged, or added up")
-        machine = target.machine(of_system_calls=place.is_system_call)
+        machine = target.machine(of_system_calls=place.is_system_call, of_rings=place.is_ring_operation)
         wanted = Wanted(capture, condition, machine, target.images, has_returned=has_returned, keeps_types=keeps_types)
         # Here, since debugging information may take its time, and threads are stopped where places are added.
         if wanted.is_placed:

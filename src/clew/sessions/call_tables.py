@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 __all__ = ["CallTables", "Filling"]
 
 _ROWS_AT_ONCE: Final = 1 << 15
+_RINGS: Final = "io_uring"
+"""What operations of io_uring have for a library."""
+
 _TEXT_BYTES: Final = 64
 """So much of strings and buffers is in the table."""
 
@@ -107,7 +110,7 @@ class Filling:
             "kind": "system_call" if is_system_call else "library",
             "name": call.function.name,
             "number": next(iter(call.function.numbers.values()), None),
-            "library": call.library,
+            "library": _RINGS if call.function.opcode is not None else call.library,
             "block_id": None,
             "position": None,
             "arguments": json.dumps(list(self._arguments(seen.parameters, call.values))),
@@ -237,6 +240,7 @@ def _with_parents(calls: pa.Table) -> pa.Table:
     """Calls, thread by thread and by time, with those that they were made within."""
     columns = [calls[name].to_pylist() for name in ("process_id", "tid", "time_ns", "end_ns", "call_id")]
     columns += [calls["frame"].fill_null(0).to_pylist(), calls["duration_ns"].is_valid().to_pylist()]
+    is_apart = [library == _RINGS for library in calls["library"].to_pylist()]
     parents = np.full(len(calls), -1, np.int64)
     # Where an outer one ends, its number and frame, and whether it has returned.
     stack: list[tuple[int, int, int, bool]] = []
@@ -244,7 +248,9 @@ def _with_parents(calls: pa.Table) -> pa.Table:
     for row, (process_id, thread, begin, end, number, frame, returns) in enumerate(zip(*columns, strict=True)):
         if (process_id, thread) != whose:
             whose, stack = (process_id, thread), []
-        while stack and _is_over(stack[-1], begin, end, frame):
+        # What a ring was given goes on by itself, behind the call that gave it.
+        inner_end = begin if is_apart[row] else end
+        while stack and _is_over(stack[-1], begin, inner_end, frame):
             stack.pop()
         if stack:
             parents[row] = stack[-1][1]

@@ -15,6 +15,7 @@ from clew.binary.debug_file import DebugFile
 from clew.binary.elf import ElfFile, open_elf
 from clew.binary.frame_rules import FrameRules
 from clew.binary.symbols import SymbolTable, read_symbols
+from clew.binary.vdso import VDSO_NAME, open_vdso
 from clew.dataclass import dataclass
 from clew.errors import BinaryError, FilterError, TargetError
 from clew.process.linux import PROT_EXEC
@@ -109,10 +110,12 @@ class Images:
             raise TargetError(pid, f"process {pid}: {error.strerror}") from error
         return self.in_mappings(mappings)
 
-    def in_mappings(self, mappings: list[Mapping]) -> list[Image]:
-        """The images whose code is in some mappings, one for each of these."""
+    def in_mappings(self, mappings: list[Mapping], *, has_vdso: bool = False) -> list[Image]:
+        """The images whose code is in some mappings, one for each of these; the vDSO only where it is asked for."""
         found = []
         for mapping in mappings:
+            if has_vdso and mapping.path == VDSO_NAME and mapping.protection & PROT_EXEC:
+                found.append(Image(VDSO_NAME, mapping.start, mapping.start, mapping.end))
             if mapping.protection & PROT_EXEC and mapping.path.startswith("/"):
                 with contextlib.suppress(FilterError, OSError):
                     base = image_base(CodeMapping.of(mapping))
@@ -166,6 +169,7 @@ class Images:
         if path not in self._files:
             self._files[path] = None
             with contextlib.suppress(BinaryError, OSError, ValueError):
-                elf = self._open.enter_context(open_elf(Path(path)))
+                opened = open_vdso() if path == VDSO_NAME else open_elf(Path(path))
+                elf = self._open.enter_context(opened)
                 self._files[path] = _File(elf, FrameRules(elf), read_symbols(elf))
         return self._files[path]

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from clew.address import Pid
+from clew.api.ring_entries import RESULT_WORD, WORDS
 from clew.capture.machine import Machine
 from clew.errors import ControlError, TargetError, UsageError
 from clew.process.maps import Mapping as CodeMapping
@@ -120,16 +121,16 @@ class SessionTarget:
             self._values = CallValues(self.images, self.machine())
         return self._values
 
-    def machine(self, *, of_system_calls: bool = False) -> Machine:
-        """What names mean in captures here: at functions, or at system calls."""
+    def machine(self, *, of_system_calls: bool = False, of_rings: bool = False) -> Machine:
+        """What names mean in captures here: at functions, at system calls, or at operations of io_uring."""
         processor = native_processor()
         architecture, definition = processor.architecture, processor.definition
         return Machine(
-            registers=definition.held_registers,
+            registers=WORDS if of_rings else definition.held_registers,
             vectors=architecture.vector_registers,
             n_vectors=architecture.n_vector_registers,
             arguments=architecture.call_registers if of_system_calls else architecture.argument_registers,
-            result=architecture.result_register,
+            result=RESULT_WORD if of_rings else architecture.result_register,
             stack_pointer=definition.stack_pointer,
             stack_arguments=architecture.stack_arguments,
             find_symbol=self._find_symbol,

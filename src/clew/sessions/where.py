@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from clew.binary.thread_locals import find_data_symbol
 from clew.dataclass import dataclass
 from clew.errors import BinaryError, ControlError, UsageError
-from clew.protocol._constants import CALL_PLACES
+from clew.protocol._constants import CALL_PLACES, RING_OPERATIONS
 from clew.recording.control.places import parse_place
 from clew.sessions.memory import bias_of
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from clew.process.maps import Mapping
     from clew.sessions.memory import Images
 
-__all__ = ["NOWHERE", "Where", "parse_where", "place_of_call"]
+__all__ = ["NOWHERE", "Where", "parse_where", "place_of_call", "ring_operation"]
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,11 @@ class Where:
         """Whether it is a system call, which is made from anywhere."""
         return self.address is not None and self.address >= CALL_PLACES
 
+    @property
+    def is_ring_operation(self) -> bool:
+        """Whether it is an operation of io_uring, which is a system call of its own here."""
+        return self.address is not None and self.address >= CALL_PLACES + RING_OPERATIONS
+
     def find_in(self, images: Images, mappings: list[Mapping]) -> set[int]:
         """The addresses of it that lie in some mappings."""
         if self.address is not None and self.is_system_call:
@@ -48,7 +53,7 @@ class Where:
         if self.address is not None:
             return {self.address} if any(one.start <= self.address < one.end for one in mappings) else set()
         found = set()
-        for image in images.in_mappings(mappings):
+        for image in images.in_mappings(mappings, has_vdso=self.image_offset is not None):
             if self.image_offset is not None:
                 place = image.base + self.image_offset
                 found |= {place} if self.image == image.path and image.start <= place < image.end else set()
@@ -92,6 +97,11 @@ def _number_of(name: str) -> int:
 def place_of_call(number: int) -> Where:
     """The system calls of a number."""
     return Where(f"{_SYSTEM_CALL}{number}", CALL_PLACES + number, "", "", 0)
+
+
+def ring_operation(opcode: int) -> Where:
+    """The operations of io_uring of an opcode."""
+    return Where(f"io_uring:{opcode}", CALL_PLACES + RING_OPERATIONS + opcode, "", "", 0)
 
 
 def parse_where(where: str | int) -> Where:

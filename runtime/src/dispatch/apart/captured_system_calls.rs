@@ -7,6 +7,7 @@
 extern crate alloc;
 use super::capture_records::{add, record, Heading};
 use super::captured_calls::{measure_ticks, note_others, open, table_of, to_ns};
+use super::captured_rings;
 use super::captured_thread::Thread;
 use super::captured_values::Taken;
 use super::injections;
@@ -37,12 +38,22 @@ pub fn begin(context: &mut ThreadContext, number: u64, next: AppPc) -> bool {
         let engine = ENGINE.lock();
         (engine.captures.at_call(number).cloned(), writer_of(context, engine.shared))
     };
-    let Some(place) = place else { return false };
+    captured_rings::begin(&writer, number);
     let pc = AppPc::from_raw(next.raw().wrapping_sub(CALL_BYTES));
-    measure_ticks_once(&writer);
+    let is_delayed = place.is_some_and(|place| capture(context, &writer, number, pc, &place));
+    // What is delayed comes here again; what is answered submits nothing.
+    if !is_delayed && context.capture.is_answered == 0 {
+        captured_rings::submit(context, &writer, number, pc);
+    }
+    is_delayed
+}
+
+/// Captures the call at `pc`, and decides what is done to it. Whether it is delayed first.
+fn capture(context: &mut ThreadContext, writer: &RingWriter, number: u64, pc: AppPc, place: &Place) -> bool {
+    measure_ticks_once(writer);
     let (index, is_again) = note_begun(context, pc);
     if !is_again && place.injects() {
-        decide(context, &place, index);
+        decide(context, place, index);
     }
     let decision = context.capture.decisions[index];
     context.capture.is_answered = decision.injected & injected::RESULT;
@@ -52,9 +63,9 @@ pub fn begin(context: &mut ThreadContext, number: u64, next: AppPc) -> bool {
     for program in &place.programs {
         match program.action {
             Action::Open(kind) if is_again && is_open(context, number, kind) => {}
-            Action::Open(kind) => begin_call(context, &writer, number, pc, (kind, program), &thread),
+            Action::Open(kind) => begin_call(context, writer, number, pc, (kind, program), &thread),
             _ if is_again => {}
-            _ => note(&writer, pc, program, &thread),
+            _ => note(writer, pc, program, &thread),
         }
     }
     !is_again && context.capture.delayed_until_ns != 0
@@ -152,6 +163,7 @@ pub fn end(context: &mut ThreadContext, number: u64) {
         return;
     }
     forget_begun(context);
+    captured_rings::end(context, number);
     let Some(table) = table_of(context) else { return };
     loop {
         let place = call_place(number);

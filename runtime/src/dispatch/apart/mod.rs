@@ -5,6 +5,7 @@ pub mod away;
 pub mod breakpoints;
 pub mod capture_records;
 pub mod captured_calls;
+pub mod captured_rings;
 pub mod captured_system_calls;
 pub mod captured_thread;
 pub mod captured_values;

@@ -2,6 +2,7 @@
 
 use crate::cpu::sys::number;
 use crate::cpu::{dispatcher, probe_points};
+use crate::dispatch::apart::captured_rings;
 use crate::dispatch::proc::watched;
 use crate::dispatch::proc::watched::WATCHED_CALLS;
 use crate::instrument::Engine;
@@ -59,8 +60,10 @@ pub const HANDLED: &[u64] = &[
 /// those at which something is captured.
 pub fn handle_what(engine: &Engine) {
     let handles_all = engine.sees_all_calls();
+    let handles_rings = engine.captures.takes_rings();
     for call in 0..size_of::<dispatcher::CallTable>() as u64 {
-        tell_gate(call, handles_all || HANDLED.contains(&call) || engine.captures.takes_call(call));
+        let is_of_rings = handles_rings && captured_rings::HANDLED.contains(&call);
+        tell_gate(call, handles_all || is_of_rings || HANDLED.contains(&call) || engine.captures.takes_call(call));
     }
     handle_watched(engine);
 }

@@ -18,6 +18,7 @@ use crate::context::ThreadContext;
 use crate::cpu::signal::deliver;
 use crate::cpu::sys::clock::ticks;
 use crate::cpu::thread::create::{self, child_stack_top, ChildEntry};
+use crate::dispatch::apart::captured_rings;
 use crate::dispatch::calls::{advice, locks, user_dispatch};
 use crate::dispatch::proc::proc_reads;
 use crate::instrument::recorders::has_cells;
@@ -196,6 +197,7 @@ extern "C" fn followed_child(context: &mut ThreadContext) -> ! {
         deliver::release_process(context, mask);
     }
     move_in(context, &mut engine);
+    captured_rings::begin_child(&mut engine);
     drop(engine);
     let arguments = [u64::from(getpid()), context.process.fork_tsc, 0, 0];
     if while_shown(|| writer_of(context, shared).request(request_kind::ADOPT, arguments)) != Some(1) {

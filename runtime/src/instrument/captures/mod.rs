@@ -9,3 +9,4 @@ pub mod injections;
 pub mod layout;
 pub mod open_calls;
 pub mod places;
+pub mod rings;

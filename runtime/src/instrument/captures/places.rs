@@ -8,11 +8,14 @@ use super::form::{Form, Kind};
 use super::injections::Counts;
 use super::layout::{is_behind, Action, Program, Room};
 use super::open_calls::{forget_armed, OtherCalls, ARMED, TICK_NS};
+use super::rings::Rings;
 use crate::buffer::Shared;
 use crate::context::addresses::{AppPc, CachePc};
 use crate::context::numbers::FragmentId;
 use crate::instrument::Engine;
-use crate::protocol::{CapturePlace, StatusPage, CALL_PLACES, MAX_CAPTURES, MAX_CAPTURES_AT_PLACE, MAX_CAPTURE_BYTES};
+use crate::protocol::{
+    CapturePlace, StatusPage, CALL_PLACES, MAX_CAPTURES, MAX_CAPTURES_AT_PLACE, MAX_CAPTURE_BYTES, RING_OPERATIONS,
+};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -169,6 +172,7 @@ pub struct Captures {
     pub other_calls: OtherCalls,
     /// How many calls each thread has made that something is done to now and then.
     pub injected_calls: Counts,
+    pub rings: Rings,
 }
 
 impl Captures {
@@ -184,6 +188,7 @@ impl Captures {
             by_kind: BTreeMap::new(),
             other_calls: OtherCalls::new(),
             injected_calls: Counts::new(),
+            rings: Rings::new(),
         }
     }
 
@@ -260,6 +265,11 @@ impl Captures {
     /// Whether anything is captured at the system calls of a number.
     pub fn takes_call(&self, number: u64) -> bool {
         self.by_pc.contains_key(&call_place(number))
+    }
+
+    /// Whether anything is captured of operations of io_uring, which are places as calls are.
+    pub fn takes_rings(&self) -> bool {
+        self.by_call.iter().skip(RING_OPERATIONS as usize).any(Option::is_some)
     }
 
     /// What is taken where calls of a kind return, wherever that is.

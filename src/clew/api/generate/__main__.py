@@ -12,6 +12,7 @@ import sys
 from clew.api.generate.descriptions import HintError, flag_tables_content, format_content, system_calls_content
 from clew.api.generate.effects import EffectError
 from clew.api.generate.libraries import libraries_content
+from clew.api.generate.ring_operations import RingError, ring_operations_content
 from clew.api.generate.sources import Sources, read_sources
 from clew.api.generate.structs import StructError, structs_content
 from clew.api.reading import BUILT_IN
@@ -20,11 +21,15 @@ __all__ = ["generated_files", "main"]
 
 
 def generated_files(sources: Sources) -> dict[str, str]:
-    """The text of each generated file, by its name. Raises HintError, StructError."""
+    """The text of each generated file, by its name. Raises HintError, EffectError,
+    StructError, RingError."""
+    tables, calls = flag_tables_content(sources), system_calls_content(sources)
+    operations = ring_operations_content(sources.ring_operations, calls["SystemCalls"], tables["FlagTables"])
     return {
-        "flag_tables.json": format_content(flag_tables_content(sources)),
+        "flag_tables.json": format_content(tables),
         "structs.json": format_content(structs_content(sources)),
-        "system_calls.json": format_content(system_calls_content(sources)),
+        "system_calls.json": format_content(calls),
+        "ring_operations.json": format_content(operations),
         "libraries.json": format_content(libraries_content(sources.library_lines, sources.flag_tables)),
     }
 
@@ -36,8 +41,8 @@ def main(arguments: list[str]) -> int:
     is_check = parser.parse_args(arguments).check
     try:
         files = generated_files(read_sources())
-    except (HintError, EffectError, StructError) as error:
-        names = {HintError: "hints", EffectError: "effects", StructError: "structs"}
+    except (HintError, EffectError, StructError, RingError) as error:
+        names = {HintError: "hints", EffectError: "effects", StructError: "structs", RingError: "ring_operations"}
         print(f"{names[type(error)]}.json: {error}", file=sys.stderr)
         return 1
     status = 0

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-__all__ = ["EffectError", "EffectLines", "effects_of"]
+__all__ = ["EffectError", "EffectLines", "default_effects", "effects_of"]
 
 _USED: Final = ("fd", "pid", "tid")
 _SHARED: Final = {"files": "Files", "directory": "Directory", "memory": "Memory", "thread": "Thread"}
@@ -41,7 +41,7 @@ class EffectLines:
         """Give a call, whose parameters and variants are there, its effects."""
         by_name = _by_name(call)
         lines = [line for patterns, lines in self._said.items() if self._fits(call["Name"], patterns) for line in lines]
-        effects = effects_of(lines, call) or _default(call["Parameters"])
+        effects = effects_of(lines, call) or default_effects(call["Parameters"])
         if effects:
             call["Effects"] = effects
         for patterns, cases in self._cases.items():
@@ -84,8 +84,8 @@ def _case(call: dict[str, Any], values: str) -> dict[str, Any]:
     raise EffectError(f"{call['Name']} has no case for {values}")
 
 
-def _default(parameters: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Each thing that the arguments name or stand for is used."""
+def default_effects(parameters: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Of a call of which nothing is said: each thing that the arguments name or stand for is used."""
     made = []
     for parameter in parameters:
         index = parameter["Index"]

@@ -5,7 +5,8 @@ function, `TYPE name(TYPE name, ...) ! ERROR`, and below it its effects, indente
 arguments that nobody is to see, `Bytes BUFFER SIZE`, how much there is of one, and `Table NAME TABLE`, its names. A
 pointer to what is no text is a reference to what its type is called; `void * name:kind` is one of that kind, and
 `TYPE ** name` or `TYPE * name:&kind` is where one is written. Behind `...` are the arguments that the format asks for,
-which is in front of it.
+which is in front of it. `[PATTERN FILTER PREFIX]`: what is called so, and behind that as a system call, stands for
+that.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from clew.api.generate.sources import Argument
 
 __all__ = ["libraries_content"]
 
-_SECTION: Final = re.compile(r"\[(?P<pattern>\S+) (?P<filter>\w+)\]")
+_SECTION: Final = re.compile(r"\[(?P<pattern>\S+) (?P<filter>\w+)(?: (?P<prefix>\w+))?\]")
 _FUNCTION: Final = re.compile(
     r"(?P<type>.+?) (?P<name>\w+)(?::(?P<kind>\w+))?\((?P<arguments>.*)\)(?: ! (?P<error>\w+))?"
 )
@@ -39,11 +40,14 @@ def libraries_content(lines: list[str], tables: Tables) -> dict[str, Any]:
     """The file of libraries. Raises EffectError for a line that is none, or names what is not there."""
     libraries: dict[str, list[dict[str, Any]]] = {}
     functions: list[dict[str, Any]] = []
+    prefixes: dict[str, str] = {}
     choice = ""
     for line in lines:
         section = _SECTION.fullmatch(line)
         if section:
             functions, choice = libraries.setdefault(section["pattern"], []), section["filter"]
+            if section["prefix"]:
+                prefixes[section["pattern"]] = section["prefix"]
         elif line.split()[0] in _SAID and line.startswith(" ") and functions:
             _SAID[line.split()[0]](functions[-1], line.split()[1:], tables)
         elif line.startswith(" ") and functions:
@@ -51,7 +55,10 @@ def libraries_content(lines: list[str], tables: Tables) -> dict[str, Any]:
             function["Effects"] = [*function.get("Effects", ()), *effects_of([line.strip()], function)]
         else:
             functions.append(_function(line, choice))
-    made = [{"Name": pattern, "Functions": functions} for pattern, functions in libraries.items()]
+    made = [
+        {"Name": pattern} | ({"Prefix": prefixes[pattern]} if pattern in prefixes else {}) | {"Functions": functions}
+        for pattern, functions in libraries.items()
+    ]
     return {"$schema": "schema.json", "Source": "the libraries' documentation", "Libraries": made}
 
 

@@ -15,6 +15,7 @@ ADDED: Final = (
     *("waits", "unanswered", "counters_used", "thinned", "blocks_refused"),
     *("fragments", "instructions_translated", "cache_bytes", "slabs", "heap_bytes"),
     *("prefetched", "prefetch_refused", "native_runs", "native_calls", "calls_forgotten"),
+    *("ring_submissions_unseen", "ring_completions_unseen"),
     *("links", "unlinks", "invalidated", "relaid", "trusted_pages", "trust_ends", "dynamic_edges"),
     *("table_misses", "entries_exit", "entries_indirect", "entries_syscall", "entries_signal"),
 )

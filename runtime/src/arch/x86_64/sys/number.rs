@@ -76,6 +76,7 @@ pub const RT_TGSIGQUEUEINFO: u64 = 297;
 pub const PERF_EVENT_OPEN: u64 = 298;
 pub const PROCESS_VM_READV: u64 = 310;
 pub const PROCESS_VM_WRITEV: u64 = 311;
+pub const KCMP: u64 = 312;
 pub const SECCOMP: u64 = 317;
 pub const MEMFD_CREATE: u64 = 319;
 pub const EXECVEAT: u64 = 322;
@@ -87,6 +88,9 @@ pub const RSEQ: u64 = 334;
 /// Made by the kernel's own code for probes, and by nobody else (arch/x86/kernel/uprobes.c).
 pub const URETPROBE: u64 = 335;
 pub const UPROBE: u64 = 336;
+pub const IO_URING_SETUP: u64 = 425;
+pub const IO_URING_ENTER: u64 = 426;
+pub const IO_URING_REGISTER: u64 = 427;
 pub const CLONE3: u64 = 435;
 pub const CLOSE_RANGE: u64 = 436;
 pub const OPENAT2: u64 = 437;

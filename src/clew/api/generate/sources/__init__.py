@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -55,6 +55,7 @@ STRUCTS: Final = "structs.json"
 REQUEST_HEADERS: Final = "request_headers.toml"
 REQUESTS: Final = "requests.txt"
 EFFECTS: Final = "effects.json"
+RING_OPERATIONS: Final = "ring_operations.json"
 LIBRARY_FUNCTIONS: Final = "library_functions.txt"
 
 _PROTOTYPE: Final = re.compile(r"(?P<name>\w+)\((?P<arguments>.*)\)")
@@ -94,7 +95,8 @@ class Sources:
     what `flag_headers.toml` says of each table. `flag_values`: names and values by table. `hints` and `effects`: the
     files' contents. `library_lines`: functions of libraries, and what they do. `layouts`: structures by name.
     `structs`: which members of them are told, and how. `origin`: the first line of the prototypes, which says which
-    kernel they are of. `requests`: name, number and C type of ioctl's.
+    kernel they are of. `requests`: name, number and C type of ioctl's. `ring_operations`: which calls those of io_uring
+    are.
     """
 
     prototypes: dict[str, list[Argument]]
@@ -108,6 +110,7 @@ class Sources:
     structs: dict[str, Any]
     origin: str
     requests: tuple[tuple[str, int, str], ...] = ()
+    ring_operations: dict[str, Any] = field(default_factory=dict)
 
 
 def lines_of(text: str) -> list[str]:
@@ -222,4 +225,5 @@ def read_sources(folder: Path = SOURCES) -> Sources:
         _read_json(folder / STRUCTS),
         texts[PROTOTYPES].splitlines()[0].removeprefix("# "),
         parse_requests(lines_of(texts[REQUESTS])),
+        _read_json(folder / RING_OPERATIONS),
     )

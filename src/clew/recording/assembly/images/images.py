@@ -6,7 +6,6 @@ the target's word and may be made up, so a file that is not what was mapped give
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import numpy.typing as npt
 from clew.address import FileOffset
 from clew.binary.elf import ElfFile, open_elf
 from clew.binary.symbols import SymbolTable, read_symbols
+from clew.binary.vdso import VDSO_NAME, open_vdso
 from clew.dataclass import dataclass, replace
 from clew.errors import BinaryError
 from clew.recording.assembly.images.mapped import MappedSpans
@@ -28,7 +28,6 @@ __all__ = ["Image", "ImageFiles", "ImageMap", "build_image_map", "join_image_map
 
 Array = npt.NDArray[Any]
 
-VDSO_NAME = "[vdso]"
 _MAX_LOOKUPS = 1 << 31
 """Mappings that overlap each other more than this were made up to keep the controller busy."""
 _DELETED = " (deleted)"
@@ -216,17 +215,7 @@ def _read_facts(path: str, device: int, inode: int) -> _FileFacts:
 def _read_own_vdso() -> SymbolTable | None:
     """Symbols of this process's vDSO, which is the same code in every process of a machine."""
     try:
-        with open("/proc/self/maps") as maps:
-            line = next(line for line in maps if line.rstrip().endswith(VDSO_NAME))
-        start, end = (int(address, 16) for address in line.split()[0].split("-"))
-        with open("/proc/self/mem", "rb") as memory:
-            memory.seek(start)
-            code = memory.read(end - start)
-        descriptor = os.memfd_create("vdso", os.MFD_CLOEXEC)
-        try:
-            os.write(descriptor, code)
-            return read_symbols(ElfFile(Path(VDSO_NAME), descriptor))
-        finally:
-            os.close(descriptor)
-    except (OSError, StopIteration, ValueError, BinaryError):
+        with open_vdso() as elf:
+            return read_symbols(elf)
+    except (OSError, ValueError, BinaryError):
         return None
