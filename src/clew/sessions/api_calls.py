@@ -15,22 +15,25 @@ from clew.api.description import Function
 from clew.api.pieces import Value
 from clew.dataclass import dataclass, replace
 from clew.sessions.call_ends import CallEnds
-from clew.sessions.call_logs import CallEnd, read_together
+from clew.sessions.call_logs import CallEnd, take_together
 from clew.sessions.call_probes import LogWish
 from clew.sessions.stack_sample import StackSample, stack_sample
 from clew.sessions.where import MAX_SYSTEM_CALLS, Where, ring_operation
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from clew.api.descriptions import Descriptions
     from clew.binary.elf import ElfFile
     from clew.sessions.api_functions import ChosenFunction, FunctionChoice
     from clew.sessions.call_logs import CallLog
     from clew.sessions.call_stacks import CallStacks
+    from clew.sessions.capture_sink import Captured
     from clew.sessions.injections import Injection
+    from clew.sessions.live_clock import LiveClock
     from clew.sessions.memory import Image
     from clew.sessions.session import Session
+
+    _Taken = tuple[LiveClock, list[tuple[int, Captured]]]
+    """The clock for the times of records, and these, each with the number of its log."""
 
 __all__ = ["ApiCall", "ApiLog"]
 
@@ -103,14 +106,16 @@ class ApiLog:
             *(f"syscall:{number}" for number, _ in chosen),
             *(ring_operation(opcode) for opcode, _ in operations),
         ]
-        taken = [self._taken_of_stack(capture, is_function=False) for capture in captures]
+        # What the kernel does for a ring has no stack.
+        taken = [self._taken_of_stack(capture, is_function=False) for capture in captures[: len(chosen)]]
+        taken += [()] * len(operations)
         wishes = [
             LogWish(place, capture.expressions + more, has_returned=capture.returns, tells_left=capture.returns)
             for place, capture, more in zip(places, captures, taken, strict=True)
         ]
         logs = session.log_all(wishes)
         self._logs = [_Log(*one) for one in zip(captures, logs, taken, strict=True)]
-        self._kept: list[list[tuple[int, pa.Table]]] | None = [] if keeps else None
+        self._kept: list[_Taken] | None = [] if keeps else None
         self._ends = CallEnds(session.processes_begun)
         if functions is not None:
             self._log_functions(session, functions)
@@ -160,25 +165,22 @@ class ApiLog:
         Of what came while it is read one thread may be told more than another: the next reading has the rest, the last
         one what may or may not be over.
         """
-        tables = [
-            (index, table)
-            for index, table in enumerate(read_together([one.log for one in list(self._logs)]))
-            if table.num_rows
-        ]
-        for index, table in tables:
+        logs = [one.log for one in list(self._logs)]
+        taken = take_together(logs) if logs else None
+        for index, captured in () if taken is None else taken[1]:
             function = self._logs[index].capture.function
             if function.parameters is None:
-                self.raw[function.name] = self.raw.get(function.name, 0) + table.num_rows
-        if self._kept is not None and tables:
-            self._kept.append(tables)
-        return self._calls_of(tables, self._ends, is_last=is_last)
+                self.raw[function.name] = self.raw.get(function.name, 0) + len(captured.heads)
+        if self._kept is not None and taken is not None and taken[1]:
+            self._kept.append(taken)
+        return self._calls_of(taken, self._ends, is_last=is_last)
 
     def batches(self) -> Iterator[list[ApiCall]]:
         """All that was read so far, in pieces, in the order in which calls were over, whosever they are."""
         waiting: list[ApiCall] = []
         ends, kept = self._ends.start_again(), self._kept or []
-        for index, tables in enumerate(kept):
-            calls = self._calls_of(tables, ends, is_last=index == len(kept) - 1)
+        for index, taken in enumerate(kept):
+            calls = self._calls_of(taken, ends, is_last=index == len(kept) - 1)
             if not calls:
                 continue
             # Of one thread more may have been read before than of another.
@@ -188,8 +190,12 @@ class ApiLog:
             waiting = sorted([*waiting[n:], *calls], key=_end_ns)
         yield waiting
 
-    def _calls_of(self, tables: list[tuple[int, pa.Table]], ends: CallEnds, *, is_last: bool) -> list[ApiCall]:
-        found = [one for index, table in tables for one in self._logs[index].calls_of(table)]
+    def _calls_of(self, taken: _Taken | None, ends: CallEnds, *, is_last: bool) -> list[ApiCall]:
+        found: list[tuple[CallEnd, ApiCall]] = []
+        if taken is not None:
+            clock, records = taken
+            for index, captured in records:
+                found.extend(self._logs[index].calls_of(captured, clock))
         found.sort(key=_told_ns)
         return ends.settle(found, is_last=is_last)
 
@@ -211,19 +217,17 @@ class _Log:
     of_stack: tuple[str, ...] = ()
     library: str | None = None
 
-    def calls_of(self, table: pa.Table) -> Iterator[tuple[CallEnd, ApiCall]]:
-        """The calls of some rows, each with what has become of it."""
-        capture = self.capture
-        places: Sequence[list[int]] = [table.column(index).to_pylist() for index in range(4)]
-        columns = [table[text].to_pylist() for text in capture.expressions]
-        of_stack = [table[text].to_pylist() for text in self.of_stack]
-        ends = table["end"].to_pylist() if capture.returns else [CallEnd.RETURNED] * table.num_rows
-        for row, end in enumerate(ends):
+    def calls_of(self, captured: Captured, clock: LiveClock) -> Iterator[tuple[CallEnd, ApiCall]]:
+        """The calls of some records, each with what has become of it."""
+        capture, pid, rows = self.capture, captured.pid, self.log.rows_of(captured, clock)
+        n_fields = len(capture.expressions)
+        columns, of_stack = rows.columns[:n_fields], rows.columns[n_fields:]
+        places = zip(rows.told_ns, rows.tid, rows.pc, rows.ends, strict=True)
+        for row, (told_ns, tid, pc, end) in enumerate(places):
             fields = [column[row] for column in columns]
             values, result, began_ns, frame = capture.values_of(fields)
             function, values = capture.complete(values, fields)
             injected = capture.injected_of(fields)
-            told_ns, pid, tid, pc = (column[row] for column in places)
             took_ns = None
             if end == CallEnd.RETURNED and began_ns is not None:
                 took_ns = max(told_ns - began_ns, 0)

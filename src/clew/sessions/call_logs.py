@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 
+from clew.dataclass import dataclass
 from clew.protocol._constants import CAPTURE_EXECUTING, CAPTURE_LEFT
 from clew.protocol._generated import CAPTURE_RECORD
 from clew.sessions.arrow_types import ARROW_TYPES
-from clew.sessions.capture_fields import read_fields
+from clew.sessions.capture_fields import read_fields, read_values
 
 if TYPE_CHECKING:
     from clew.sessions.capture_sink import Captured, CaptureSink
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from clew.sessions.target import SessionTarget
     from clew.sessions.wanted import Wanted
 
-__all__ = ["CallEnd", "CallLog", "read_together", "take_together"]
+__all__ = ["CallEnd", "CallLog", "CallRows", "read_together", "take_together"]
 
 _PLACE: Final = {"time_ns": pa.int64(), "pid": pa.uint32(), "tid": pa.uint32(), "pc": pa.uint64()}
 
@@ -40,6 +41,19 @@ class CallEnd(IntEnum):
 
 
 _END_SHIFT: Final = 30
+
+
+@dataclass(frozen=True)
+class CallRows:
+    """Rows of a log, of process `pid`: when each was told (ns since 1970), who called, where, `CallEnd`; and a column
+    of each expression, as they were asked for."""
+
+    pid: int
+    told_ns: list[int]
+    tid: list[int]
+    pc: list[int]
+    ends: list[int]
+    columns: list[list[Any]]
 
 
 class CallLog:
@@ -86,6 +100,17 @@ class CallLog:
 
     def __repr__(self) -> str:
         return f"<log of calls of {self.where}>"
+
+    def rows_of(self, captured: Captured, clock: LiveClock) -> CallRows:
+        """Rows of records as Python has them."""
+        heads = captured.heads.view(CAPTURE_RECORD)[:, 0]
+        columns = read_values(captured, self._kinds)
+        for index in self._times:
+            stamps = np.array([stamp or 0 for stamp in columns[index]], np.uint64)
+            times = clock.to_ns(stamps).tolist()
+            columns[index] = [time if stamp else None for time, stamp in zip(times, stamps.tolist(), strict=True)]
+        told, ends = clock.to_ns(heads["tsc"]).tolist(), (heads["number"] >> _END_SHIFT).tolist()
+        return CallRows(captured.pid, told, heads["tid"].tolist(), heads["pc"].tolist(), ends, columns)
 
     def _to_batch(self, captured: Captured, clock: LiveClock) -> pa.RecordBatch:
         """Rows of an array of records."""
