@@ -37,7 +37,9 @@ def wait_until_both_run(session: clew.Session) -> None:
 @pytest.mark.parametrize("mode", ["counts", pytest.param("full", marks=pytest.mark.long)])
 def test_calls_change_nothing_else(calling: Path, alone: list[str], mode: str, tmp_path: Path) -> None:
     output = tmp_path / "called.clew"
-    with clew.spawn([calling, "300"], mode=mode, stdout=subprocess.PIPE, output=output) as session:
+    # However fast it is, it is there until it is told to end.
+    words = [calling, "300", "waits"]
+    with clew.spawn(words, mode=mode, stdout=subprocess.PIPE, output=output) as session:
         stream = session.follow(events={"call"}) if mode == "full" else None
         if stream is not None:
             session.on_receive(lambda batch: None)
@@ -57,6 +59,7 @@ def test_calls_change_nothing_else(calling: Path, alone: list[str], mode: str, t
             assert session.state == "stopped" and after == before[tid]
             n_calls += 2
             session.resume()
+        session.write(session.find("is_over"), b"\1\0\0\0")
         assert session.wait(60) == 0
         assert session.stdout is not None
         first, second, n_called = session.stdout.read().split()
