@@ -38,7 +38,7 @@ def wait_until_both_run(session: clew.Session) -> None:
 def test_calls_change_nothing_else(calling: Path, alone: list[str], mode: str, tmp_path: Path) -> None:
     output = tmp_path / "called.clew"
     # However fast it is, it is there until it is told to end.
-    words = [calling, "300", "waits"]
+    words: list[str | Path] = [calling, "300", "waits"]
     with clew.spawn(words, mode=mode, stdout=subprocess.PIPE, output=output) as session:
         stream = session.follow(events={"call"}) if mode == "full" else None
         if stream is not None:
