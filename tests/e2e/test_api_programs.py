@@ -73,6 +73,8 @@ PROGRAMS = {
             ("read|write", r'"DIRC' + TEXT[1:], "INDEX"),
             ("read|write", TEXT + ", 20$", "SUM, 20"),
         ],
+        # What the C library makes names of has to be drawn again now and then.
+        [r"getrandom\("],
     ),
     "sqlite": Program(
         ["sqlite3", "file.db", SQL],

@@ -7,7 +7,7 @@ Runs in the controller.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from clew.dataclass import replace
 from clew.sessions.call_logs import CallEnd
@@ -20,6 +20,10 @@ __all__ = ["CallEnds"]
 
 _Key = tuple[int, int, int, int]
 """Process, thread, when it began and where the stack was: no two calls of a function have the same."""
+
+
+_CLOCKS_NS: Final = 1_000_000
+"""So far apart are the clocks of captures and of processes at most; no program executes another one so soon."""
 
 
 class CallEnds:
@@ -66,7 +70,7 @@ class CallEnds:
         """Whether another program began behind calls of a process and thread that wait for that: in that process, or,
         of a child that vfork made, which was in its parent's memory until then, in its own."""
         told_ns = max((call.end_ns for call in waiting.values()), default=0)
-        return any(int(one.pid) in who and start_ns > told_ns for one, start_ns in self._begun())
+        return any(int(one.pid) in who and start_ns > told_ns - _CLOCKS_NS for one, start_ns in self._begun())
 
 
 def _replaced(call: ApiCall) -> ApiCall:
