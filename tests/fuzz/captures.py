@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -113,9 +113,10 @@ def _is_same(value: Value, other: Value) -> bool:
     return value == other
 
 
-def main() -> int:
-    """Random forms until the count, or the time, is up."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def run_batches(about: str, run_one: Callable[[Path, Path, int], list[str]], n_each: int, what: str) -> int:
+    """Run `run_one` with the program, a folder and a seed until the count, or the time, is up: a command's exit status.
+    `about` is its help; each batch is `n_each` of `what`."""
+    parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--seed", type=int, default=1, help="the first batch's seed; the others follow")
     parser.add_argument("--count", type=int, default=20, help="how many batches")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after this time")
@@ -127,13 +128,18 @@ def main() -> int:
         if time.monotonic() - start > arguments.seconds:
             break
         with tempfile.TemporaryDirectory(prefix="clew-fuzz-") as folder:
-            differences = run_batch(program, Path(folder), seed)
-        n_run += N_PLACES * (FORMS_AT_PLACE + RETURNS_AT_PLACE)
+            differences = run_one(program, Path(folder), seed)
+        n_run += n_each
         n_failures += len(differences)
         for line in differences:
             print(line, flush=True)
-    print(f"{n_run} random captures at {TURNS} calls each: {n_failures} failures")
+    print(f"{n_run} {what} at {TURNS} calls each: {n_failures} failures")
     return 1 if n_failures else 0
+
+
+def main() -> int:
+    """Random forms."""
+    return run_batches(__doc__ or "", run_batch, N_PLACES * (FORMS_AT_PLACE + RETURNS_AT_PLACE), "random captures")
 
 
 if __name__ == "__main__":

@@ -6,12 +6,9 @@ the engine says what it has done to the call: delays of no time, which change no
 
 from __future__ import annotations
 
-import argparse
 import random
 import subprocess
 import sys
-import tempfile
-import time
 from functools import partial
 from pathlib import Path
 from unittest import mock
@@ -23,7 +20,7 @@ from clew.capture.interpreter import interpret
 from clew.protocol._constants import CaptureOperation, CaptureType, Injected, InjectField
 from clew.sessions.calls import Call
 from clew.sessions.where import parse_where
-from tests.fuzz.captures import N_PLACES, OPERATIONS, TURNS, build
+from tests.fuzz.captures import N_PLACES, OPERATIONS, TURNS, run_batches
 from tests.fuzz.random_forms import make_condition
 
 KINDS = (Injected.DELAY_ENTER, Injected.DELAY_EXIT)
@@ -73,26 +70,8 @@ def run_batch(program: Path, folder: Path, seed: int) -> list[str]:
 
 
 def main() -> int:
-    """Random conditions until the count, or the time, is up."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seed", type=int, default=1, help="the first batch's seed; the others follow")
-    parser.add_argument("--count", type=int, default=20, help="how many batches")
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="stop after this time")
-    arguments = parser.parse_args()
-    start = time.monotonic()
-    program = build()
-    n_run = n_failures = 0
-    for seed in range(arguments.seed, arguments.seed + arguments.count):
-        if time.monotonic() - start > arguments.seconds:
-            break
-        with tempfile.TemporaryDirectory(prefix="clew-fuzz-") as folder:
-            differences = run_batch(program, Path(folder), seed)
-        n_run += N_PLACES * len(KINDS)
-        n_failures += len(differences)
-        for line in differences:
-            print(line, flush=True)
-    print(f"{n_run} random conditions at {TURNS} calls each: {n_failures} failures")
-    return 1 if n_failures else 0
+    """Random conditions."""
+    return run_batches(__doc__ or "", run_batch, N_PLACES * len(KINDS), "random conditions")
 
 
 if __name__ == "__main__":
