@@ -16,7 +16,7 @@ import click
 from clew.api.description import FILTERS
 from clew.cli.api_headers import header_options, read_headers
 from clew.cli.api_redaction import read_redaction, redaction_options
-from clew.cli.console import escape_control, say
+from clew.cli.api_remarks import say_of_functions, say_of_injections, say_unseen, say_what_is_raw
 from clew.cli.light_numpy import prepare_numpy
 
 if TYPE_CHECKING:
@@ -24,16 +24,13 @@ if TYPE_CHECKING:
     from clew.cli.api_teller import Teller
     from clew.sessions.api_calls import ApiLog
     from clew.sessions.api_counts import ApiCounts
-    from clew.sessions.api_functions import FunctionChoice
     from clew.sessions.call_tables import CallTables
     from clew.sessions.call_world import LiveWorld
-    from clew.sessions.injections import Injection
     from clew.sessions.session import Session
 
 __all__ = ["command"]
 
 _LOOK_SECONDS: Final = 0.1
-_MOST_NAMED: Final = 5
 
 
 @click.command(name="trace")
@@ -213,11 +210,11 @@ def command(
         raw = {} if log is None else log.raw
         if counts:
             raw |= _print_counts(out, counted, session, failed=failed)
-        _say_of_injections(injected)
-        _say_unseen(session.statistics)
-    _say_what_is_raw(raw)
+        say_of_injections(injected)
+        say_unseen(session.statistics)
+    say_what_is_raw(raw)
     if choice is not None:
-        _say_of(choice, is_attached=pid is not None)
+        say_of_functions(choice, is_attached=pid is not None)
     if pid is not None:
         return 0
     # As shells have it: 128 and the signal's number.
@@ -250,15 +247,6 @@ def _check_injections(texts: tuple[str, ...], descriptions: Descriptions) -> Non
             choose_system_calls(parse_injection(text), descriptions)
 
 
-def _say_of_injections(injections: list[Injection]) -> None:
-    """Which of them there was nothing for, or could not be done."""
-    for one in injections:
-        for name, why in one.refused.items():
-            say(escape_control(f"{name}: {why}"))
-        if not one.refused and not one.n_places:
-            say(escape_control(f"{one.what}: nothing that was loaded has such a function"))
-
-
 def _open_tables(session: Session, descriptions: Descriptions) -> CallTables:
     from clew.sessions.call_tables import CallTables
 
@@ -285,38 +273,6 @@ def _print_counts(out: TextIO, counted: ApiCounts | None, session: Session, *, f
     counts = count_calls(session.trace) if counted is None else counted.read()
     print_counts(out, counts, failed=failed)
     return {one.name: one.calls for one in counts if one.is_raw}
-
-
-def _say_unseen(numbers: dict[str, int]) -> None:
-    """What a program did by io_uring where nobody could look."""
-    for name, what in (
-        ("ring_submissions_unseen", "operations of io_uring were submitted unseen"),
-        ("ring_completions_unseen", "results of io_uring were overwritten unseen"),
-    ):
-        if numbers.get(name):
-            say(f"{numbers[name]} {what}")
-
-
-def _say_what_is_raw(calls: dict[str, int]) -> None:
-    if calls:
-        often = sorted(calls.items(), key=lambda one: (-one[1], one[0]))
-        some = ", ".join(f"{name} ({n})" for name, n in often[:_MOST_NAMED])
-        more = ", ..." if len(often) > _MOST_NAMED else ""
-        say(escape_control(f"{sum(calls.values())} calls without a description, arguments raw: {some}{more}"))
-
-
-def _say_of(choice: FunctionChoice, *, is_attached: bool) -> None:
-    """Which functions are told without much, or not at all."""
-    for names, why in (
-        (choice.undescribed, "without a description"),
-        (choice.missing, "in nothing that was loaded"),
-        (choice.alike, "told by the names of others that are the same"),
-        # What a program that began with this has not chosen it has not called.
-        (choice.unchosen if is_attached else set(), "not seen, since nobody knows what was chosen for them"),
-    ):
-        if names:
-            some = ", ".join(sorted(names)[:_MOST_NAMED]) + (", ..." if len(names) > _MOST_NAMED else "")
-            say(escape_control(f"{len(names)} functions {why}: {some}"))
 
 
 def _tell_all(session: Session, log: ApiLog | None, teller: Teller | None, end: float | None, *, is_left: bool) -> int:

@@ -219,7 +219,7 @@ class _Log:
 
     def calls_of(self, captured: Captured, clock: LiveClock) -> Iterator[tuple[CallEnd, ApiCall]]:
         """The calls of some records, each with what has become of it."""
-        capture, pid, rows = self.capture, captured.pid, self.log.rows_of(captured, clock)
+        capture, rows = self.capture, self.log.rows_of(captured, clock)
         n_fields = len(capture.expressions)
         columns, of_stack = rows.columns[:n_fields], rows.columns[n_fields:]
         places = zip(rows.told_ns, rows.tid, rows.pc, rows.ends, strict=True)
@@ -233,7 +233,7 @@ class _Log:
                 took_ns = max(told_ns - began_ns, 0)
             time_ns = told_ns if began_ns is None else min(began_ns, told_ns)
             of_call = (values, result, took_ns, told_ns, frame, self.library)
-            call = ApiCall(time_ns, pid, tid, pc, function, *of_call, injected=injected)
+            call = ApiCall(time_ns, rows.pid, tid, pc, function, *of_call, injected=injected)
             if of_stack:
                 call = replace(call, stack=stack_sample([column[row] for column in of_stack], self.library is not None))
             yield CallEnd(end), call

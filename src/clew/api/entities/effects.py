@@ -24,9 +24,18 @@ def _argument(index: int) -> int | None:
     return None if index == RESULT else index
 
 
+def _at(effect: Effect, place: int) -> int | None:
+    """The parameter that says from where the path in one of the effect's parameters goes."""
+    return effect.at[place] if effect.at else None
+
+
+def _path(scene: Scene, effect: Effect, place: int) -> str | None:
+    return scene.path(effect.parameters[place], _at(effect, place))
+
+
 def _touches(scene: Scene, effect: Effect, index: int, role: str) -> Iterator[Touch]:
     n_bytes = scene.n_bytes(effect.size_index)
-    at = effect.at[effect.parameters.index(index)] if effect.at else None
+    at = _at(effect, effect.parameters.index(index))
     parameter = scene.parameter(index)
     if parameter is not None and parameter.type == "Entity" and parameter.raw_type == "path":
         entity_id = scene.named(index, at)
@@ -58,7 +67,7 @@ def link(scene: Scene, effect: Effect) -> Iterator[Touch]:
         return
     entity_id = None
     if source is not None:
-        entity_id = scene.named(source, effect.at[1] if effect.at else None)
+        entity_id = scene.named(source, _at(effect, 1))
     references = list(scene.references(index))
     ends: list[int] = []
     for reference in references:
@@ -89,9 +98,7 @@ def _make(scene: Scene, effect: Effect, reference: Reference) -> int:
 
 
 def _set(scene: Scene, effect: Effect, reference: Reference, entity_id: int) -> None:
-    closes = effect.close_on_exec
-    is_closing = closes if isinstance(closes, bool) else scene.meets(closes, default=False)
-    reference.slots.set(reference.key, scene.call.end_ns, Slot(entity_id, is_closing))
+    reference.slots.set(reference.key, scene.call.end_ns, Slot(entity_id, scene.is_on(effect.close_on_exec)))
     scene.world.note_made(scene.call, entity_id)
 
 
@@ -145,16 +152,14 @@ def modify(scene: Scene, effect: Effect) -> Iterator[Touch]:
 def remove(scene: Scene, effect: Effect) -> Iterator[Touch]:
     """What the parameter names has that name no more."""
     yield from _touches(scene, effect, effect.parameters[0], effect.role or "removed")
-    path = scene.path(effect.parameters[0], effect.at[0] if effect.at else None)
+    path = _path(scene, effect, 0)
     if path is not None and not scene.failed:
         scene.things.remove_path(path)
 
 
 def rename(scene: Scene, effect: Effect) -> Iterator[Touch]:
     """What the first parameter names has the second name now."""
-    old, new = (
-        scene.path(index, effect.at[place] if effect.at else None) for place, index in enumerate(effect.parameters[:2])
-    )
+    old, new = _path(scene, effect, 0), _path(scene, effect, 1)
     yield from _touches(scene, effect, effect.parameters[0], effect.role or "renamed")
     if old is None or new is None:
         return
@@ -169,18 +174,16 @@ def exchange(scene: Scene, effect: Effect) -> Iterator[Touch]:
     """What the two parameters name have each the other's name now."""
     for index in effect.parameters[:2]:
         yield from _touches(scene, effect, index, effect.role or "renamed")
-    paths = [
-        scene.path(index, effect.at[place] if effect.at else None) for place, index in enumerate(effect.parameters[:2])
-    ]
-    if not scene.failed and paths[0] is not None and paths[1] is not None:
-        scene.things.swap_paths(paths[0], paths[1])
+    one, other = _path(scene, effect, 0), _path(scene, effect, 1)
+    if not scene.failed and one is not None and other is not None:
+        scene.things.swap_paths(one, other)
 
 
 def link_name(scene: Scene, effect: Effect) -> Iterator[Touch]:
     """The second parameter names what the first one does, too."""
-    first, second = effect.parameters[:2]
-    entity_id = scene.named(first, effect.at[0] if effect.at else None)
-    path = scene.path(second, effect.at[1] if effect.at else None)
+    first = effect.parameters[0]
+    entity_id = scene.named(first, _at(effect, 0))
+    path = _path(scene, effect, 1)
     if entity_id is not None:
         yield Touch(entity_id, effect.role or "changed", _argument(first), None)
         if path is not None and not scene.failed:

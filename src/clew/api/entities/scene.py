@@ -123,6 +123,10 @@ class Scene:
             return value & 0xFFFFFFFF in [bit & 0xFFFFFFFF for bit in bits]
         return any(bit and value & bit == bit for bit in bits)
 
+    def is_on(self, switch: bool | Condition | None) -> bool:
+        """What an effect says by yes or no, or by a condition."""
+        return switch if isinstance(switch, bool) else self.meets(switch, default=False)
+
     def _asked(self, condition: Condition) -> tuple[int | None, str | None]:
         """The number that a condition asks about, if it is known, and the name of its table."""
         parameter = self._parameters.get(condition.index)
@@ -170,11 +174,7 @@ class Scene:
 
     def shared(self, effect: Effect) -> frozenset[str]:
         """What the process that the call made shares with the caller."""
-        return frozenset(
-            name
-            for name, switch in effect.shares
-            if (switch if isinstance(switch, bool) else self.meets(switch, default=False))
-        )
+        return frozenset(name for name, switch in effect.shares if self.is_on(switch))
 
     def descriptors_in(self, index: int) -> Iterator[int]:
         """The descriptors that are told within what an argument leads to, as in control messages."""
