@@ -103,8 +103,9 @@ PROGRAMS = {
             r'read\(3, "(Serving|\\nKeyboard|\\n")',
             # A server waits for half a second at most, and a client for the server's threads.
             r"poll\(\[\{fd=3, events=POLLIN\}\], 1, 500\) = (0|-1)",
-            r'\w+\(.*"/proc/PID/task"',
+            r'\w+\(.*"/proc/PID/(task|syscall)"',
             r"(newfstatat|getdents64|close)\(4[,)]",
+            r'read\(4, "(running|\d+ 0x)',
         ],
     ),
     "redis": Program(

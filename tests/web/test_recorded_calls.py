@@ -50,11 +50,15 @@ def _tell_arguments(row: Row) -> str:
     return ", ".join(f"{one['name']}={one['text']}" for one in json.loads(row["arguments"]))
 
 
-def _check_that_rows_fill_the_table(page: Page) -> None:
-    table, rows = page.locator(".calls-table").bounding_box(), page.locator(".calls-sight").bounding_box()
-    content = page.locator(".calls-space").bounding_box()
-    assert table and rows and content
-    assert rows["height"] >= min(table["height"] - 60, content["height"])
+def _wait_for_rows_that_fill_the_table(page: Page) -> None:
+    """What is around the table grows and shrinks while it comes, and the table with it."""
+    page.wait_for_function(
+        """() => {
+            const [table, rows, content] = [".calls-table", ".calls-sight", ".calls-space"].map(
+                (name) => document.querySelector(name)?.getBoundingClientRect().height ?? NaN);
+            return rows >= Math.min(table - 60, content);
+        }"""
+    )
 
 
 @pytest.mark.glance
@@ -65,7 +69,7 @@ def test_every_call_of_a_recording_is_there_once(recorded: Viewer, name: str) ->
         wanted = _calls(process["process_id"], name)
         page = recorded.open(name, view="calls", process=process["process_id"])
         expect(page.get_by_role("grid", name="Calls")).to_have_attribute("aria-rowcount", str(len(wanted) + 1))
-        _check_that_rows_fill_the_table(page)
+        _wait_for_rows_that_fill_the_table(page)
         shown = read_rows(page)
         assert list(shown) == list(range(len(wanted)))
         for (_, cells), row in zip(shown.values(), wanted, strict=True):

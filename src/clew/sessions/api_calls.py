@@ -115,6 +115,7 @@ class ApiLog:
         ]
         logs = session.log_all(wishes)
         self._logs = [_Log(*one) for one in zip(captures, logs, taken, strict=True)]
+        self._captured = logs
         self._kept: list[_Taken] | None = [] if keeps else None
         self._ends = CallEnds(session.processes_begun)
         if functions is not None:
@@ -153,6 +154,7 @@ class ApiLog:
             # Read in another thread: a list only grows.
             taken = self._taken_of_stack(one.capture, is_function=True)
             self._logs.append(_Log(one.capture, log, taken, one.path))
+            self._captured.append(log)
 
         session.log_in_images(choose, take)
 
@@ -165,8 +167,7 @@ class ApiLog:
         Of what came while it is read one thread may be told more than another: the next reading has the rest, the last
         one what may or may not be over.
         """
-        logs = [one.log for one in list(self._logs)]
-        taken = take_together(logs) if logs else None
+        taken = take_together(self._captured) if self._captured else None
         for index, captured in () if taken is None else taken[1]:
             function = self._logs[index].capture.function
             if function.parameters is None:

@@ -143,9 +143,12 @@ def read_together(logs: Sequence[CallLog]) -> list[pa.Table]:
 
 
 def take_together(logs: Sequence[CallLog]) -> tuple[LiveClock, list[tuple[int, Captured]]]:
-    """The same as records, each with the index of its log; and the clock for their times."""
+    """The same as records, each with the index of its log; and the clock for their times.
+
+    To `logs` others may be added meanwhile, before there is anything of them.
+    """
     target, sink = logs[0]._target, logs[0]._sink
     target.flush(sink.clock)
-    taken = sink.take_together([log.number for log in logs])
+    taken = sink.take_together(log.number for log in logs)
     # One clock for all: it becomes better while the program runs, and order is to hold.
     return copy(sink.clock), [(index, one) for index, captured in enumerate(taken) for one in captured]

@@ -7,7 +7,7 @@ believed: records that do not hold together are counted and dropped.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -72,31 +72,38 @@ class CaptureSink(Sink):
         """What came of a number since it was taken last."""
         return self.take_together([number])[0]
 
-    def take_together(self, numbers: Sequence[int]) -> list[list[Captured]]:
-        """The same of some numbers up to one moment: each thread's are there up to one of them."""
+    def take_together(self, numbers: Iterable[int]) -> list[list[Captured]]:
+        """The same of some numbers up to one moment: each thread's are there up to one of them.
+
+        `numbers` are gone through while nothing is kept: of a list that grows the newest are among them.
+        """
         with self._lock:
+            asked = list(numbers)
             # Not a list that is kept on, to which more may be added before it is read.
-            taken = [self._kept.get(number) or [] for number in numbers]
-            for number in numbers:
+            taken = [self._kept.get(number) or [] for number in asked]
+            for number in asked:
                 if self._kept.get(number):
                     self._kept[number] = []
             return taken
 
     def keep(self, pid: int, records: Array) -> None:
         """Keep the captures among the records of a thread, of shape (n, RECORD_BYTES), which nobody changes."""
+        found = [*self._by_number(pid, records)]
+        # All at once: who takes meanwhile would have later ones without earlier ones.
+        with self._lock:
+            for number, captured in found:
+                if number in self._kept:
+                    self._kept[number].append(captured)
+
+    def _by_number(self, pid: int, records: Array) -> Iterator[tuple[int, Captured]]:
         for heads, payloads in self._find(records):
             numbers = _column(heads, "number", "<u4") & ~_ENDS
             if (numbers == numbers[0]).all():
-                self._add(int(numbers[0]), Captured(pid, heads, payloads))
+                yield int(numbers[0]), Captured(pid, heads, payloads)
                 continue
             for number in np.unique(numbers).tolist():
                 own = numbers == number
-                self._add(number, Captured(pid, heads[own], payloads[own]))
-
-    def _add(self, number: int, captured: Captured) -> None:
-        with self._lock:
-            if number in self._kept:
-                self._kept[number].append(captured)
+                yield number, Captured(pid, heads[own], payloads[own])
 
     def _find(self, records: Array) -> Iterator[tuple[Array, Array]]:
         """Heads and payloads of captures that have equally many continuations, as bytes."""

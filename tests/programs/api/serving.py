@@ -9,6 +9,18 @@ import signal
 import subprocess
 import sys
 
+POLL = 7
+"""The number of the system call."""
+
+
+def is_polling(pid: int) -> bool:
+    """Whether the first thread of a process is in poll."""
+    file = os.open(f"/proc/{pid}/syscall", os.O_RDONLY)
+    told = os.read(file, 100)
+    os.close(file)
+    return told.startswith(b"%d " % POLL)
+
+
 os.mkdir("served")
 with open("served/hello.txt", "w") as file:
     file.write("hello\n" * 3)
@@ -27,8 +39,9 @@ with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, 
         assert answer.status == status
         print(path, answer.status, len(answer.read()))
         client.close()
-        # The thread that has answered has closed its end.
-        while len(os.listdir(f"/proc/{server.pid}/task")) > 1:
+        # The thread that has answered has closed its end, and the one that began it waits for the next client: an
+        # interrupt that it met before would have it close the connection once more.
+        while len(os.listdir(f"/proc/{server.pid}/task")) > 1 or not is_polling(server.pid):
             pass
     server.send_signal(signal.SIGINT)
     server.stdout.read()
