@@ -21,11 +21,11 @@ pub struct Heading {
 }
 
 /// Writes a capture's record.
-pub fn record(writer: &RingWriter, heading: &Heading, taken: Taken) {
+pub fn record(writer: &RingWriter, heading: &Heading, taken: &Taken) {
     let Taken { missing, words, bytes } = taken;
     let others = words.get(CAPTURE_RECORD_VALUES as usize..).unwrap_or_default();
     let mut payload: Vec<u8> = others.iter().flat_map(|word| word.to_le_bytes()).collect();
-    payload.extend(bytes);
+    payload.extend_from_slice(bytes);
     let record = CaptureRecord {
         kind: record_kind::CAPTURE,
         continuations: (payload.len() as u64).div_ceil(CONTINUATION_PAYLOAD_BYTES) as u16,
@@ -33,14 +33,14 @@ pub fn record(writer: &RingWriter, heading: &Heading, taken: Taken) {
         pc: heading.pc.raw(),
         tsc: heading.tsc,
         number: heading.number,
-        missing,
+        missing: *missing,
         values: core::array::from_fn(|index| words.get(index).copied().unwrap_or(0)),
     };
     writer.write(&record, &payload);
 }
 
 /// Adds a capture's fields to a row of its table, where all of these begin at `base`.
-pub fn add(taken: Taken, program: &Program, table: &Table, base: u64) {
+pub fn add(taken: &Taken, program: &Program, table: &Table, base: u64) {
     let Taken { missing, words, bytes } = taken;
     let fields = program.form.fields.iter().map(|field| usize::from(*field));
     // A word for each key, then the bytes of those that are bytes, as far as there is room.
@@ -53,5 +53,5 @@ pub fn add(taken: Taken, program: &Program, table: &Table, base: u64) {
     let value = fields.zip(words.iter()).nth(table.n_keys).filter(|_| table.has_values && !is_missing(table.n_keys));
     let value = value.map(|(field, word)| (*word, program.form.kind_of(field)));
     // SAFETY: the tables are a part of the shared memory, mapped as long as the runtime runs.
-    unsafe { table.add(base, &keys, u64::from(missing) & ((1 << table.n_keys) - 1), value) };
+    unsafe { table.add(base, &keys, u64::from(*missing) & ((1 << table.n_keys) - 1), value) };
 }

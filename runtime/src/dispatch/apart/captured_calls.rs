@@ -15,7 +15,8 @@ use crate::cpu::sys::clock::ticks;
 use crate::instrument::captures::form::Operation;
 use crate::instrument::captures::layout::Program;
 use crate::instrument::captures::open_calls::{
-    is_armed, note_armed, KeptText, OpenCall, OpenCalls, OPEN_CALL_BYTES, RETURN_ADDRESS_BYTES, TICK_NS,
+    is_armed, note_armed, CallHead, KeptText, OpenCall, OpenCalls, OtherCalls, OPEN_CALL_BYTES, RETURN_ADDRESS_BYTES,
+    TICK_NS,
 };
 use crate::instrument::captures::places::Place;
 use crate::instrument::{Engine, ENGINE};
@@ -51,37 +52,50 @@ pub fn begin(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadConte
         measure_ticks(writer.shared);
     }
     let taken = Values::of(context).take(program);
-    let mut call = OpenCall {
-        stack_pointer,
-        return_pc,
-        function: context.registers.pc.raw(),
-        kind,
-        missing: taken.missing,
-        ..OpenCall::default()
-    };
-    call.values.iter_mut().zip(taken.words.iter()).for_each(|(kept, word)| *kept = *word);
-    open(engine, writer, context, call, texts_of(program, &taken));
+    let (function, missing) = (context.registers.pc.raw(), taken.missing);
+    let call = CallHead { stack_pointer, return_pc, function, kind, missing, ..CallHead::default() };
+    open(engine, writer, context, call, &taken.words, texts_of(program, &taken));
 }
 
-/// Has a call open that keeps those bytes.
+/// Has a call open that keeps those values, and those bytes.
 pub fn open(
     engine: &mut Engine,
     writer: &RingWriter,
     context: &mut ThreadContext,
-    mut call: OpenCall,
+    mut call: CallHead,
+    values: &[u64],
     texts: Vec<KeptText>,
 ) {
-    let is_first = context.capture.has_open_calls == 0;
-    if !block::map_open_calls(context, writer.shared) {
-        return;
-    }
-    let Some(table) = table_of(context) else { return };
-    if is_first {
-        engine.captures.other_calls.forget(table);
-    }
-    call.texts = engine.captures.other_calls.keep_texts(table, texts);
+    let others = &mut engine.captures.other_calls;
+    let Some(table) = table_to_open(others, context, writer) else { return };
+    call.texts = others.keep_texts(table, texts);
     call.tsc = ticks();
-    for left in engine.captures.other_calls.open(table, call) {
+    let left = others.open(table, &call, values);
+    settle_left(engine, writer, context, table, left);
+}
+
+/// The thread's table, which is made if it has none yet; `None`: there is no memory for it, which is reported.
+pub fn table_to_open(others: &mut OtherCalls, context: &mut ThreadContext, writer: &RingWriter) -> Option<OpenCalls> {
+    let is_first = context.capture.has_open_calls == 0;
+    if is_first && !block::map_open_calls(context, writer.shared) {
+        return None;
+    }
+    let table = table_of(context)?;
+    if is_first {
+        others.forget(table);
+    }
+    Some(table)
+}
+
+/// Tells of calls that are over, since others began where they were.
+pub fn settle_left(
+    engine: &mut Engine,
+    writer: &RingWriter,
+    context: &mut ThreadContext,
+    table: OpenCalls,
+    left: Vec<OpenCall>,
+) {
+    for left in left {
         let texts = engine.captures.other_calls.take_texts(table, left.texts);
         left_calls::tell(engine, writer, context.tid, &left, &texts, Left::Over);
     }
@@ -89,7 +103,7 @@ pub fn open(
 }
 
 /// The fields that are bytes.
-fn texts_of(program: &Program, taken: &Taken) -> Vec<KeptText> {
+pub fn texts_of(program: &Program, taken: &Taken) -> Vec<KeptText> {
     let mut texts = Vec::new();
     let mut rest = &taken.bytes[..];
     for (field, size) in taken.words.iter().enumerate().filter(|(field, _)| program.is_text_field(*field)) {
@@ -133,8 +147,9 @@ pub fn prepare(context: &ThreadContext, place: &Place) {
 fn kept_text<'e>(engine: &'e Engine, context: &ThreadContext, at: u64, one: &Operation) -> Option<&'e [u8]> {
     let (field, _) = one.kept();
     let table = table_of(context)?;
-    let call = table.read(at);
-    engine.captures.other_calls.text(table, &call, field).filter(|_| call.missing >> field & 1 == 0)
+    // SAFETY: the thread's own, which has no call open here.
+    let call = unsafe { table.at(at) };
+    engine.captures.other_calls.text(table, call, field).filter(|_| call.missing >> field & 1 == 0)
 }
 
 /// The call that returns now to where the thread is, of a kind that is asked for.
@@ -149,10 +164,11 @@ pub fn end(engine: &mut Engine, context: &ThreadContext, index: usize) -> AppPc 
     let Some(table) = table_of(context).filter(|_| is_place) else {
         return AppPc::NOWHERE;
     };
-    let call = table.read(at);
+    // SAFETY: as above.
+    let CallHead { texts, function, .. } = unsafe { table.at(at) }.head;
     table.close(at);
-    engine.captures.other_calls.drop_texts(table, call.texts);
-    AppPc::from_raw(call.function)
+    engine.captures.other_calls.drop_texts(table, texts);
+    AppPc::from_raw(function)
 }
 
 /// Whether more calls return to the place now that are to be captured.
@@ -164,7 +180,8 @@ pub fn are_more(context: &ThreadContext, place: &Place) -> bool {
 pub fn forget_more(context: &ThreadContext, place: &Place, shared: Shared) {
     let Some(table) = table_of(context) else { return };
     while let Some(at) = find(context, |kind| place.programs.iter().any(|one| one.returned == kind)) {
-        let texts = table.read(at).texts;
+        // SAFETY: as above.
+        let texts = unsafe { table.at(at) }.texts;
         table.close(at);
         ENGINE.lock().captures.other_calls.drop_texts(table, texts);
         shared.add(crate::status_field!(calls_forgotten), 1);

@@ -199,7 +199,8 @@ pub fn submit(context: &ThreadContext, writer: &RingWriter, number: u64, pc: App
 fn open(context: &ThreadContext, writer: &RingWriter, submission: &Submission, pc: AppPc) {
     let opcode = submission.words[word::ENTRY].unwrap_or_default() as u8;
     let place = ENGINE.lock().captures.at_call(RING_OPERATIONS + u64::from(opcode)).cloned();
-    let mut call = OpenCall { function: pc.raw(), tsc: ticks(), ..OpenCall::default() };
+    let mut call = OpenCall::default();
+    (call.head.function, call.head.tsc) = (pc.raw(), ticks());
     let mut texts: Vec<KeptText> = Vec::new();
     let entry = Entry { words: submission.words, tid: context.tid, call: None, texts: &[] };
     let wanted = place.iter().flat_map(|place| &place.programs);
@@ -208,14 +209,14 @@ fn open(context: &ThreadContext, writer: &RingWriter, submission: &Submission, p
     {
         let is_wanted = evaluate(program, &entry, |field, value| match value {
             _ if field >= MAX_KEPT_VALUES as usize => {}
-            Value::Missing => call.missing |= 1 << field,
+            Value::Missing => call.head.missing |= 1 << field,
             Value::Number(number) => call.values[field] = *number,
             Value::Bytes(bytes) => {
                 call.values[field] = bytes.len() as u64;
                 texts.push((field, bytes.clone()));
             }
         });
-        call.kind = if is_wanted { kind } else { 0 };
+        call.head.kind = if is_wanted { kind } else { 0 };
     }
     let operation = OpenOperation { tid: context.tid, call, texts: Arc::new(texts) };
     if !ENGINE.lock().captures.rings.open(submission, operation) {
@@ -242,14 +243,14 @@ fn count(writer: &RingWriter, unseen: Unseen) {
 fn tell(writer: &RingWriter, completions: Vec<Completion>) {
     for one in completions.iter().filter(|one| one.operation.call.kind != 0) {
         let OpenOperation { tid, call, texts } = &one.operation;
-        let place = ENGINE.lock().captures.returned_place(call.kind);
+        let place = ENGINE.lock().captures.returned_place(call.kind).cloned();
         let entry = Entry { words: one.words, tid: *tid, call: Some(call), texts };
         for program in place.iter().flat_map(|place: &Arc<Place>| &place.programs) {
-            let Some(taken) = Taken::evaluate(program, &entry) else { continue };
-            if program.action == Action::Record {
+            let mut taken = Taken::default();
+            if taken.evaluate(program, &entry) && program.action == Action::Record {
                 let left = if one.words[word::RES].is_none() { CAPTURE_LEFT as u32 } else { 0 };
                 let pc = AppPc::from_raw(call.function);
-                record(writer, &Heading { tid: *tid, pc, tsc: ticks(), number: program.number | left }, taken);
+                record(writer, &Heading { tid: *tid, pc, tsc: ticks(), number: program.number | left }, &taken);
             }
         }
     }

@@ -6,7 +6,7 @@
 
 extern crate alloc;
 use super::capture_records::{add, record, Heading};
-use super::captured_calls::{measure_ticks, note_others, open, table_of, to_ns};
+use super::captured_calls::{measure_ticks, note_others, open, settle_left, table_of, table_to_open, texts_of, to_ns};
 use super::captured_rings;
 use super::captured_thread::Thread;
 use super::captured_values::Taken;
@@ -17,12 +17,11 @@ use crate::context::capture::CallDecision;
 use crate::context::ThreadContext;
 use crate::cpu::sys::calls::CALL_BYTES;
 use crate::cpu::sys::clock::ticks;
-use crate::instrument::captures::evaluate::{evaluate, Value};
 use crate::instrument::captures::layout::{Action, Program};
-use crate::instrument::captures::open_calls::{KeptText, OpenCall, OpenCalls, RETURN_ADDRESS_BYTES};
+use crate::instrument::captures::open_calls::{CallHead, RETURN_ADDRESS_BYTES};
 use crate::instrument::captures::places::{are_calls_captured, call_place, Place};
-use crate::instrument::ENGINE;
-use crate::protocol::{injected, MAX_KEPT_VALUES};
+use crate::instrument::{Engine, ENGINE};
+use crate::protocol::injected;
 use crate::thread::registry::writer_of;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -34,18 +33,72 @@ pub fn begin(context: &mut ThreadContext, number: u64, next: AppPc) -> bool {
     if !are_calls_captured() {
         return false;
     }
-    let (place, writer) = {
-        let engine = ENGINE.lock();
-        (engine.captures.at_call(number).cloned(), writer_of(context, engine.shared))
-    };
+    // SAFETY: `shared` is set before any thread runs and never changes.
+    let writer = writer_of(context, unsafe { ENGINE.peek() }.shared);
     captured_rings::begin(&writer, number);
     let pc = AppPc::from_raw(next.raw().wrapping_sub(CALL_BYTES));
-    let is_delayed = place.is_some_and(|place| capture(context, &writer, number, pc, &place));
+    let is_delayed = match capture_plainly(context, &writer, number, pc) {
+        Ok(()) => false,
+        Err(place) => capture(context, &writer, number, pc, &place),
+    };
     // What is delayed comes here again; what is answered submits nothing.
     if !is_delayed && context.capture.is_answered == 0 {
         captured_rings::submit(context, &writer, number, pc);
     }
     is_delayed
+}
+
+/// Captures the call at `pc`, if that takes none of the program's memory, so that the engine's lock may be held; else what is captured.
+fn capture_plainly(context: &mut ThreadContext, writer: &RingWriter, number: u64, pc: AppPc) -> Result<(), Arc<Place>> {
+    let mut engine = ENGINE.lock();
+    let Some(place) = engine.captures.at_call(number) else { return Ok(()) };
+    if !place.is_plain {
+        return Err(place.clone());
+    }
+    if to_ns(1 << 32) == 0 {
+        measure_ticks(writer.shared);
+    }
+    let (index, is_again) = note_begun(context, pc);
+    carry_out(context, index);
+    let sp = context.registers.sp();
+    if is_again {
+        fetch_others(&mut engine, context, number);
+    }
+    let Some((place, others)) = engine.captures.at_call_and_others(number) else { return Ok(()) };
+    let (mut left, mut table) = (Vec::new(), None);
+    for program in &place.programs {
+        match program.action {
+            Action::Open(kind) => {
+                table = table_to_open(others, context, writer);
+                let Some(table) = table else { continue };
+                if is_again && table.find(sp, call_place(number), |own| own == kind).is_some() {
+                    continue;
+                }
+                let mut taken = Taken::default();
+                if taken.evaluate(program, &Thread::of(context)) {
+                    let call = CallHead { missing: taken.missing, tsc: ticks(), ..head_of(context, number, pc, kind) };
+                    left.append(&mut others.open(table, &call, &taken.words));
+                }
+            }
+            _ if is_again => {}
+            _ => note(writer, pc, program, &Thread::of(context)),
+        }
+    }
+    if let Some(table) = table {
+        settle_left(&mut engine, writer, context, table, left);
+    }
+    Ok(())
+}
+
+/// A call of that number and kind that the thread begins at `pc`, which keeps nothing yet.
+fn head_of(context: &ThreadContext, number: u64, pc: AppPc, kind: u32) -> CallHead {
+    CallHead {
+        stack_pointer: context.registers.sp().wrapping_sub(RETURN_ADDRESS_BYTES),
+        return_pc: call_place(number).raw(),
+        function: pc.raw(),
+        kind,
+        ..CallHead::default()
+    }
 }
 
 /// Captures the call at `pc`, and decides what is done to it. Whether it is delayed first.
@@ -55,41 +108,46 @@ fn capture(context: &mut ThreadContext, writer: &RingWriter, number: u64, pc: Ap
     if !is_again && place.injects() {
         decide(context, place, index);
     }
-    let decision = context.capture.decisions[index];
-    context.capture.is_answered = decision.injected & injected::RESULT;
-    context.capture.answer = decision.answer;
-    context.capture.injected = decision.injected;
-    let thread = Thread::of(context, None, &[]);
+    carry_out(context, index);
     for program in &place.programs {
         match program.action {
             Action::Open(kind) if is_again && is_open(context, number, kind) => {}
-            Action::Open(kind) => begin_call(context, writer, number, pc, (kind, program), &thread),
+            Action::Open(kind) => begin_call(context, writer, number, pc, (kind, program)),
             _ if is_again => {}
-            _ => note(writer, pc, program, &thread),
+            _ => note(writer, pc, program, &Thread::of(context)),
         }
     }
     !is_again && context.capture.delayed_until_ns != 0
 }
 
+/// Has the call go the way that was decided, the one of that number among those that have begun.
+fn carry_out(context: &mut ThreadContext, index: usize) {
+    let decision = context.capture.decisions[index];
+    context.capture.is_answered = decision.injected & injected::RESULT;
+    context.capture.answer = decision.answer;
+    context.capture.injected = decision.injected;
+}
+
 /// Whether a call of that kind is open where the thread makes one of that number.
 fn is_open(context: &mut ThreadContext, number: u64, kind: u32) -> bool {
     let Some(table) = table_of(context) else { return false };
-    fetch_others(context, table, number);
+    if context.capture.n_other_calls != 0 {
+        fetch_others(&mut ENGINE.lock(), context, number);
+    }
     table.find(context.registers.sp(), call_place(number), |own| own == kind).is_some()
 }
 
 /// Has those calls in the thread's table that return where it is.
-fn fetch_others(context: &mut ThreadContext, table: OpenCalls, number: u64) {
-    if context.capture.n_other_calls != 0 {
-        let mut engine = ENGINE.lock();
-        engine.captures.other_calls.fetch(table, context.registers.sp(), call_place(number));
-        note_others(&engine, context, table);
-    }
+fn fetch_others(engine: &mut Engine, context: &mut ThreadContext, number: u64) {
+    let Some(table) = table_of(context).filter(|_| context.capture.n_other_calls != 0) else { return };
+    engine.captures.other_calls.fetch(table, context.registers.sp(), call_place(number));
+    note_others(engine, context, table);
 }
 
 /// Decides what is done to the call that begins, the one of that number among those that have begun.
 fn decide(context: &mut ThreadContext, place: &Place, index: usize) {
-    let thread = Thread::of(context, None, &[]);
+    let registers = context.registers;
+    let thread = Thread::with(&registers, context);
     let decision = injections::decide(context, place, &thread);
     context.capture.decisions[index] =
         CallDecision { injected: decision.what, answer: decision.result, delay_exit_ns: decision.delay_exit_ns };
@@ -132,29 +190,12 @@ fn begin_call(
     number: u64,
     pc: AppPc,
     (kind, program): (u32, &Program),
-    thread: &Thread<'_>,
 ) {
-    let mut call = OpenCall {
-        stack_pointer: context.registers.sp().wrapping_sub(RETURN_ADDRESS_BYTES),
-        return_pc: call_place(number).raw(),
-        function: pc.raw(),
-        kind,
-        ..OpenCall::default()
-    };
-    let mut texts: Vec<KeptText> = Vec::new();
-    let is_wanted = evaluate(program, thread, |field, value| match value {
-        _ if field >= MAX_KEPT_VALUES as usize => {}
-        Value::Missing => call.missing |= 1 << field,
-        Value::Number(number) => call.values[field] = *number,
-        Value::Bytes(bytes) => {
-            call.values[field] = bytes.len() as u64;
-            texts.push((field, bytes.clone()));
-        }
-    });
-    if !is_wanted {
-        return;
+    let mut taken = Taken::default();
+    if taken.evaluate(program, &Thread::of(context)) {
+        let call = CallHead { missing: taken.missing, ..head_of(context, number, pc, kind) };
+        open(&mut ENGINE.lock(), writer, context, call, &taken.words, texts_of(program, &taken));
     }
-    open(&mut ENGINE.lock(), writer, context, call, texts);
 }
 
 /// The system call of that number has returned; its result is in its register.
@@ -166,29 +207,41 @@ pub fn end(context: &mut ThreadContext, number: u64) {
     captured_rings::end(context, number);
     let Some(table) = table_of(context) else { return };
     loop {
-        let place = call_place(number);
-        fetch_others(context, table, number);
-        let Some(at) = table.find(context.registers.sp(), place, |_| true) else { return };
         let mut engine = ENGINE.lock();
-        let call = table.read(at);
+        fetch_others(&mut engine, context, number);
+        let Some(at) = table.find(context.registers.sp(), call_place(number), |_| true) else { return };
         table.close(at);
+        // SAFETY: the table is this thread's, which has no call open before the next turn.
+        let call = unsafe { table.at(at) };
         let texts = engine.captures.other_calls.take_texts(table, call.texts);
-        let (taken, writer) = (engine.captures.returned_place(call.kind), writer_of(context, engine.shared));
-        drop(engine);
-        let thread = Thread::of(context, Some(&call), &texts);
-        for program in taken.iter().flat_map(|place: &Arc<_>| &place.programs) {
-            note(&writer, AppPc::from_raw(call.function), program, &thread);
+        let writer = writer_of(context, engine.shared);
+        let thread = Thread::of(context).behind(call, &texts);
+        let note_all = |place: &Place| {
+            place.programs.iter().for_each(|one| note(&writer, AppPc::from_raw(call.function), one, &thread));
+        };
+        match engine.captures.returned_place(call.kind) {
+            Some(place) if place.is_plain => note_all(place),
+            Some(place) => {
+                let place = place.clone();
+                // The program's memory is read.
+                drop(engine);
+                note_all(&place);
+            }
+            None => {}
         }
     }
 }
 
 /// Works out what is captured, and writes it, or adds it up.
 fn note(writer: &RingWriter, pc: AppPc, program: &Program, thread: &Thread<'_>) {
-    let Some(taken) = Taken::evaluate(program, thread) else { return };
+    let mut taken = Taken::default();
+    if !taken.evaluate(program, thread) {
+        return;
+    }
     match program.action {
-        Action::Aggregate(table) => add(taken, program, &table, writer.shared.outlets().aggregates),
+        Action::Aggregate(table) => add(&taken, program, &table, writer.shared.outlets().aggregates),
         Action::Record => {
-            record(writer, &Heading { tid: writer.tid, pc, tsc: ticks(), number: program.number }, taken);
+            record(writer, &Heading { tid: writer.tid, pc, tsc: ticks(), number: program.number }, &taken);
         }
         // Nobody stops in the midst of a call.
         Action::Stop | Action::Open(_) | Action::Inject => {}

@@ -5,7 +5,7 @@ use super::captured_calls::to_ns;
 use super::captured_values::kept_of;
 use super::injections;
 use crate::context::ThreadContext;
-use crate::cpu::context::N_HELD;
+use crate::cpu::context::Registers;
 use crate::cpu::guarded;
 use crate::cpu::sys::clock::ticks;
 use crate::cpu::thread_pointer;
@@ -15,25 +15,34 @@ use crate::protocol::capture_context;
 use crate::sys::calls::{getpid, monotonic_ns};
 use crate::thread::registry::thread_name;
 
-/// The calling thread, at a call; `call` is the one that has returned, with the bytes that it keeps.
+/// The calling thread, at a call, or behind `call`, with the bytes that this keeps.
 pub struct Thread<'t> {
     tid: u32,
     injected: u32,
-    registers: [u64; N_HELD],
+    registers: &'t Registers,
     call: Option<&'t OpenCall>,
     texts: &'t [KeptText],
 }
 
 impl<'t> Thread<'t> {
-    pub fn of(context: &ThreadContext, call: Option<&'t OpenCall>, texts: &'t [KeptText]) -> Thread<'t> {
-        let (tid, injected, registers) = (context.tid, context.capture.injected, context.registers.held());
-        Thread { tid, injected, registers, call, texts }
+    pub fn of(context: &'t ThreadContext) -> Thread<'t> {
+        Thread::with(&context.registers, context)
+    }
+
+    /// The same where the context may change meanwhile, but for those registers.
+    pub fn with(registers: &'t Registers, context: &ThreadContext) -> Thread<'t> {
+        Thread { tid: context.tid, injected: context.capture.injected, registers, call: None, texts: &[] }
+    }
+
+    /// The same behind a call.
+    pub fn behind(self, call: &'t OpenCall, texts: &'t [KeptText]) -> Thread<'t> {
+        Thread { call: Some(call), texts, ..self }
     }
 }
 
 impl Asked for Thread<'_> {
     fn register(&self, number: u64) -> Option<u64> {
-        self.registers.get(number as usize).copied()
+        self.registers.held_register(number)
     }
 
     fn read(&self, address: u64, target: &mut [u8]) -> usize {

@@ -93,15 +93,13 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// What a capture comes to where no code is emitted for it; `None`: its condition does not hold.
-    pub fn evaluate(program: &Program, asked: &impl Asked) -> Option<Taken> {
-        let mut taken = Taken::default();
-        let is_wanted = evaluate(program, asked, |index, value| match value {
-            Value::Missing => taken.add_missing(index),
-            Value::Number(number) => taken.words.push(*number),
-            Value::Bytes(bytes) => taken.add_bytes(bytes),
-        });
-        is_wanted.then_some(taken)
+    /// Takes what a capture comes to where no code is emitted for it. `false`: its condition does not hold.
+    pub fn evaluate(&mut self, program: &Program, asked: &impl Asked) -> bool {
+        evaluate(program, asked, |index, value| match value {
+            Value::Missing => self.add_missing(index),
+            Value::Number(number) => self.words.push(*number),
+            Value::Bytes(bytes) => self.add_bytes(bytes),
+        })
     }
 
     pub fn add_missing(&mut self, index: usize) {

@@ -107,7 +107,9 @@ pub fn take(context: &mut ThreadContext, exit: &Exit) {
         }
         _ if guarded.place.injects() => {
             drop(engine);
-            let decision = injections::decide(context, &guarded.place, &Thread::of(context, None, &[]));
+            let registers = context.registers;
+            let thread = Thread::with(&registers, context);
+            let decision = injections::decide(context, &guarded.place, &thread);
             context.capture.injected = decision.what;
             note(ENGINE.lock(), context, &guarded);
             forget_more(context, &guarded.place);
@@ -259,10 +261,10 @@ fn note(mut engine: Guard<Engine>, context: &mut ThreadContext, guarded: &Guarde
         let values = Values::of(context);
         match program.action {
             Action::Stop => context.capture.stops = 1,
-            Action::Aggregate(table) => add(values.take(program), program, &table, writer.shared.outlets().aggregates),
+            Action::Aggregate(table) => add(&values.take(program), program, &table, writer.shared.outlets().aggregates),
             Action::Record => {
                 let heading = Heading { tid: writer.tid, pc: functions[index], tsc, number: program.number };
-                record(&writer, &heading, values.take(program));
+                record(&writer, &heading, &values.take(program));
             }
             Action::Open(_) | Action::Inject => {}
         }

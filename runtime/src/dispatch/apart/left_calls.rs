@@ -39,12 +39,13 @@ impl Left {
 
 /// Records a call of a thread, where that is asked for.
 pub fn tell(engine: &mut Engine, writer: &RingWriter, tid: u32, call: &OpenCall, texts: &[KeptText], how: Left) {
-    let Some(place) = engine.captures.returned_place(call.kind) else { return };
+    let Some(place) = engine.captures.returned_place(call.kind).cloned() else { return };
     for program in place.programs.iter().filter(|one| one.tells_left && one.action == Action::Record) {
-        if let Some(taken) = Taken::evaluate(program, &LeftCall { tid, call, texts }) {
+        let mut taken = Taken::default();
+        if taken.evaluate(program, &LeftCall { tid, call, texts }) {
             let heading =
                 Heading { tid, pc: AppPc::from_raw(call.function), tsc: ticks(), number: program.number | how.bits() };
-            record(writer, &heading, taken);
+            record(writer, &heading, &taken);
         }
     }
 }

@@ -6,9 +6,10 @@
 extern crate alloc;
 use super::form::{Kind, Operation};
 use super::globs;
-use super::layout::Program;
+use super::layout::{Program, MAX_PLAIN};
 use crate::protocol::capture_operation as op;
 use alloc::vec::Vec;
+use core::mem::MaybeUninit;
 
 /// A value of a capture.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -33,27 +34,70 @@ pub trait Asked {
     fn kept(&self, field: usize, is_text: bool) -> Value;
 }
 
-/// As many values as most captures have: these need no room on the heap.
-const FEW: usize = 16;
-
 /// Works a capture out, and gives the values of its fields; or none, if its condition does not hold: whether it does.
 pub fn evaluate(program: &Program, asked: &impl Asked, mut take: impl FnMut(usize, &Value)) -> bool {
-    let (mut few, mut many) = ([const { Value::Missing }; FEW], Vec::new());
-    let n = program.form.operations.len();
-    let values = if n <= FEW {
-        &mut few[..n]
-    } else {
-        many.resize(n, Value::Missing);
-        &mut many[..]
-    };
+    if program.is_plain {
+        return evaluate_plain(program, asked, |index, number| match number {
+            Some(number) => take(index, &Value::Number(number)),
+            None => take(index, &Value::Missing),
+        });
+    }
+    let mut values = alloc::vec![Value::Missing; program.form.operations.len()];
     for (index, one) in program.wanted() {
-        values[index] = evaluate_one(program, one, values, asked);
+        values[index] = evaluate_one(program, one, &values, asked);
     }
     if let Some(Value::Missing | Value::Number(0)) = program.form.condition.map(|at| &values[usize::from(at)]) {
         return false;
     }
     program.form.fields.iter().enumerate().for_each(|(index, field)| take(index, &values[usize::from(*field)]));
     true
+}
+
+/// The same of a capture that is plain: most are, and are worked out at every call.
+fn evaluate_plain(program: &Program, asked: &impl Asked, mut take: impl FnMut(usize, Option<u64>)) -> bool {
+    let mut numbers = Numbers { values: [const { MaybeUninit::uninit() }; MAX_PLAIN], known: 0 };
+    for (index, one) in program.wanted() {
+        let number = match one.code {
+            op::CONTEXT => number_of(asked.context(one.immediate as u8)),
+            op::KEPT => number_of(asked.kept(one.kept().0, false)),
+            _ => of_numbers(one, numbers.get(one.a), numbers.get(one.b), asked),
+        };
+        if let Some(number) = number {
+            numbers.set(index, number);
+        }
+    }
+    if let Some(None | Some(0)) = program.form.condition.map(|at| numbers.get(at)) {
+        return false;
+    }
+    program.form.fields.iter().enumerate().for_each(|(index, field)| take(index, numbers.get(*field)));
+    true
+}
+
+fn number_of(value: Value) -> Option<u64> {
+    match value {
+        Value::Number(number) => Some(number),
+        _ => None,
+    }
+}
+
+/// What operations came to, as far as they came to anything.
+struct Numbers {
+    values: [MaybeUninit<u64>; MAX_PLAIN],
+    /// A bit for each value that is there.
+    known: u32,
+}
+
+impl Numbers {
+    fn get(&self, index: u16) -> Option<u64> {
+        let is_known = self.known.unbounded_shr(index.into()) & 1 != 0;
+        // SAFETY: the bit says that it was written.
+        is_known.then(|| unsafe { self.values[usize::from(index)].assume_init() })
+    }
+
+    fn set(&mut self, index: usize, value: u64) {
+        self.values[index].write(value);
+        self.known |= 1 << index;
+    }
 }
 
 fn evaluate_one(program: &Program, one: &Operation, values: &[Value], asked: &impl Asked) -> Value {

@@ -1,16 +1,17 @@
 //! A list of at most so many words, in place: what is captured at every call must not come out of the heap.
 
-use core::ops::{Deref, DerefMut};
+use core::mem::MaybeUninit;
+use core::ops::Deref;
 
-#[derive(Clone, Copy)]
 pub struct Few<const N: usize> {
-    words: [u64; N],
+    /// The first `n` are there.
+    words: [MaybeUninit<u64>; N],
     n: usize,
 }
 
 impl<const N: usize> Default for Few<N> {
     fn default() -> Few<N> {
-        Few { words: [0; N], n: 0 }
+        Few { words: [const { MaybeUninit::uninit() }; N], n: 0 }
     }
 }
 
@@ -18,7 +19,7 @@ impl<const N: usize> Few<N> {
     /// One more; there is none behind the last.
     pub fn push(&mut self, word: u64) {
         if let Some(place) = self.words.get_mut(self.n) {
-            *place = word;
+            place.write(word);
             self.n += 1;
         }
     }
@@ -28,13 +29,8 @@ impl<const N: usize> Deref for Few<N> {
     type Target = [u64];
 
     fn deref(&self) -> &[u64] {
-        &self.words[..self.n]
-    }
-}
-
-impl<const N: usize> DerefMut for Few<N> {
-    fn deref_mut(&mut self) -> &mut [u64] {
-        &mut self.words[..self.n]
+        // SAFETY: so many were written.
+        unsafe { self.words[..self.n].assume_init_ref() }
     }
 }
 

@@ -70,7 +70,12 @@ pub struct Program {
     pub is_needed: Vec<bool>,
     /// By operation: whether it may be missing.
     pub may_miss: Vec<bool>,
+    /// Whether it is made of a few integers, and reads no memory.
+    pub is_plain: bool,
 }
+
+/// So many operations a capture has at most that is plain.
+pub const MAX_PLAIN: usize = 16;
 
 /// How much of a thread's room is given out.
 #[derive(Clone, Copy, Default, Debug)]
@@ -109,6 +114,7 @@ impl Program {
             return None;
         }
         *room = end;
+        let is_plain = form.operations.len() <= MAX_PLAIN && form.operations.iter().all(is_plain);
         let returned = if matches!(action, Action::Open(_)) { 0 } else { asked.call_kind };
         let tells_left = asked.tells_left != 0;
         Some(Program {
@@ -121,6 +127,7 @@ impl Program {
             texts,
             is_needed,
             may_miss,
+            is_plain,
         })
     }
 
@@ -159,6 +166,15 @@ impl Program {
     pub fn told(&self) -> impl Iterator<Item = (usize, &Operation)> {
         self.needed().filter(|(_, one)| is_told(one))
     }
+}
+
+/// Whether an operation makes an integer of integers, registers, what was kept, and what is known of the thread.
+fn is_plain(one: &Operation) -> bool {
+    let reads =
+        [op::LOAD, op::STRING, op::BYTES, op::WORDS, op::LITERAL, op::TEXT_EQUAL, op::TEXT_MATCH, op::DESCRIPTOR_PATH];
+    let is_bytes =
+        one.kind == Kind::TEXT || one.code == op::CONTEXT && one.immediate == u64::from(capture_context::COMM);
+    !is_bytes && !reads.contains(&one.code) && !is_thread_pointer(one) && (!one.kind.is_float() || one.code == op::KEPT)
 }
 
 /// Whether an operation is what the dispatcher has to find out: the thread's name, the process, the time, bytes that were kept.

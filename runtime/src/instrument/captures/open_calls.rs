@@ -11,6 +11,7 @@ use crate::context::layout::{OPEN_CALLS_BYTES, OPEN_CALLS_OFFSET};
 use crate::protocol::MAX_KEPT_VALUES;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::ops::Deref;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 /// Where a call may be: so many next to each other.
@@ -22,10 +23,10 @@ pub const SET_SHIFTS: (u8, u8) = (4, 10);
 /// A function's return address lies so far below where the stack pointer is behind the call.
 pub const RETURN_ADDRESS_BYTES: u64 = 8;
 
-/// A call that is open; a stack pointer of 0: none.
+/// A call that is open, but for what it keeps; a stack pointer of 0: none.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct OpenCall {
+pub struct CallHead {
     /// The stack pointer in front of the function's first instruction; 0: no call is here.
     pub stack_pointer: u64,
     /// Where it returns to.
@@ -38,14 +39,29 @@ pub struct OpenCall {
     pub missing: u32,
     /// The number of the bytes that are kept (`OtherCalls::texts`); 0: there are none.
     pub texts: u64,
+}
+
+impl CallHead {
+    /// Whether this one and another can't both be open.
+    pub fn is_same(&self, other: &CallHead) -> bool {
+        (self.stack_pointer, self.kind, self.function) == (other.stack_pointer, other.kind, other.function)
+    }
+}
+
+/// A call that is open. Behind the values that calls of its kind keep there is anything.
+#[repr(C)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct OpenCall {
+    pub head: CallHead,
     /// What is kept: of bytes how many there are.
     pub values: [u64; MAX_KEPT_VALUES as usize],
 }
 
-impl OpenCall {
-    /// Whether this one and another can't both be open.
-    pub fn is_same(&self, other: &OpenCall) -> bool {
-        (self.stack_pointer, self.kind, self.function) == (other.stack_pointer, other.kind, other.function)
+impl Deref for OpenCall {
+    type Target = CallHead;
+
+    fn deref(&self) -> &CallHead {
+        &self.head
     }
 }
 
@@ -67,9 +83,18 @@ impl OpenCalls {
     }
 
     /// The call at a place that was given.
-    pub fn read(self, place: u64) -> OpenCall {
-        // SAFETY: places are inside the table, which is this thread's.
+    fn read(self, place: u64) -> OpenCall {
+        // SAFETY: places are inside the table.
         unsafe { self.get(place).read_volatile() }
+    }
+
+    /// The same where it lies: most keep little of what there is room for.
+    ///
+    /// # Safety
+    /// The table is the calling thread's, which has no call open as long as the reference is there.
+    pub unsafe fn at<'t>(self, place: u64) -> &'t OpenCall {
+        // SAFETY: places are inside the table, which by the caller nobody writes to.
+        unsafe { &*self.get(place) }
     }
 
     /// A field of the call at a place, without the rest of it.
@@ -81,31 +106,38 @@ impl OpenCalls {
     /// Where the stack was in front of the call at a place; 0: there is none.
     fn stack_pointer(self, place: u64) -> u64 {
         // SAFETY: only its address is taken.
-        self.field(place, |call| unsafe { &raw const (*call).stack_pointer })
+        self.field(place, |call| unsafe { &raw const (*call).head.stack_pointer })
     }
 
     fn kind(self, place: u64) -> u32 {
         // SAFETY: as above.
-        self.field(place, |call| unsafe { &raw const (*call).kind })
+        self.field(place, |call| unsafe { &raw const (*call).head.kind })
     }
 
-    /// Has a call open, and says what had to make room for it: one that was left otherwise, or the oldest that may be at its places.
-    pub fn open(self, call: OpenCall) -> Option<OpenCall> {
+    /// Has a call open that keeps those values, and says what had to make room for it: one that was left otherwise, or the oldest that
+    /// may be at its places.
+    pub fn open(self, call: &CallHead, values: &[u64]) -> Option<OpenCall> {
         let places = || places_of(call.stack_pointer);
         let is_same = |place: &u64| {
             self.stack_pointer(*place) == call.stack_pointer
                 && self.kind(*place) == call.kind
                 // SAFETY: as above.
-                && self.field(*place, |one| unsafe { &raw const (*one).function }) == call.function
+                && self.field(*place, |one| unsafe { &raw const (*one).head.function }) == call.function
         };
         // From the last one on, so that inner calls are found first.
         let free = || places().filter(|place| self.stack_pointer(*place) == 0).last();
         // SAFETY: as above.
-        let oldest = || places().min_by_key(|place| self.field(*place, |one| unsafe { &raw const (*one).tsc }));
+        let oldest = || places().min_by_key(|place| self.field(*place, |one| unsafe { &raw const (*one).head.tsc }));
         let place = places().find(is_same).or_else(free).or_else(oldest)?;
         let before = (self.stack_pointer(place) != 0).then(|| self.read(place));
-        // SAFETY: as above.
-        unsafe { self.get(place).write_volatile(call) };
+        // SAFETY: as above; no more values than there is room for.
+        unsafe {
+            let kept = (&raw mut (*self.get(place)).values).cast::<u64>();
+            for (index, value) in values.iter().take(MAX_KEPT_VALUES as usize).enumerate() {
+                kept.add(index).write_volatile(*value);
+            }
+            (&raw mut (*self.get(place)).head).write_volatile(*call);
+        }
         before
     }
 
@@ -115,7 +147,7 @@ impl OpenCalls {
         let is_it = |place: &u64| {
             self.stack_pointer(*place) == below
                 // SAFETY: only its address is taken.
-                && self.field(*place, |call| unsafe { &raw const (*call).return_pc }) == pc.raw()
+                && self.field(*place, |call| unsafe { &raw const (*call).head.return_pc }) == pc.raw()
                 && is_asked(self.kind(*place))
         };
         places_of(below).find(is_it)
@@ -130,7 +162,7 @@ impl OpenCalls {
     /// The call there is open no more.
     pub fn close(self, place: u64) {
         // SAFETY: as above.
-        unsafe { (&raw mut (*self.get(place)).stack_pointer).write_volatile(0) };
+        unsafe { (&raw mut (*self.get(place)).head.stack_pointer).write_volatile(0) };
     }
 }
 
@@ -152,18 +184,21 @@ impl OtherCalls {
         OtherCalls { calls: BTreeMap::new(), texts: BTreeMap::new(), n_texts: 0 }
     }
 
-    /// Has a call open in a thread's table, or beside it; those that are open no more, since it begins where they did.
-    pub fn open(&mut self, table: OpenCalls, call: OpenCall) -> Vec<OpenCall> {
-        let key = (table.block, call.stack_pointer);
+    /// Has a call open that keeps those values in a thread's table, or beside it; those that are open no more, since it begins where they
+    /// did.
+    pub fn open(&mut self, table: OpenCalls, call: &CallHead, values: &[u64]) -> Vec<OpenCall> {
         let mut left = Vec::new();
-        if let Some(others) = self.calls.get_mut(&key) {
-            left.extend(others.extract_if(.., |other| other.is_same(&call)));
-            if others.is_empty() {
-                self.calls.remove(&key);
+        if !self.calls.is_empty() {
+            let key = (table.block, call.stack_pointer);
+            if let Some(others) = self.calls.get_mut(&key) {
+                left.extend(others.extract_if(.., |other| other.is_same(call)));
+                if others.is_empty() {
+                    self.calls.remove(&key);
+                }
             }
         }
-        match table.open(call) {
-            Some(before) if before.is_same(&call) => left.push(before),
+        match table.open(call, values) {
+            Some(before) if before.is_same(call) => left.push(before),
             Some(before) => self.calls.entry((table.block, before.stack_pointer)).or_default().push(before),
             None => {}
         }
@@ -187,7 +222,7 @@ impl OtherCalls {
             self.calls.insert(key, others);
         }
         for call in wanted {
-            for left in self.open(table, call) {
+            for left in self.open(table, &call.head, &call.values) {
                 self.drop_texts(table, left.texts);
             }
         }
@@ -212,7 +247,7 @@ impl OtherCalls {
     }
 
     /// The bytes that a call keeps of a field.
-    pub fn text(&self, table: OpenCalls, call: &OpenCall, field: usize) -> Option<&[u8]> {
+    pub fn text(&self, table: OpenCalls, call: &CallHead, field: usize) -> Option<&[u8]> {
         let texts = self.texts.get(&(table.block, call.texts))?;
         texts.iter().find(|(own, _)| *own == field).map(|(_, bytes)| &bytes[..])
     }
@@ -233,7 +268,7 @@ impl OtherCalls {
 
     /// A call is open no more.
     pub fn drop_texts(&mut self, table: OpenCalls, texts: u64) {
-        self.texts.remove(&(table.block, texts));
+        self.take_texts(table, texts);
     }
 
     /// None of a thread's is.
@@ -293,8 +328,12 @@ mod tests {
         test(unsafe { OpenCalls::of(memory.as_mut_ptr() as u64 - OPEN_CALLS_OFFSET) });
     }
 
-    fn call(stack_pointer: u64, function: u64, tsc: u64) -> OpenCall {
-        OpenCall { stack_pointer, return_pc: 0x500, function, tsc, kind: 1, ..OpenCall::default() }
+    fn call(stack_pointer: u64, function: u64, tsc: u64) -> CallHead {
+        CallHead { stack_pointer, return_pc: 0x500, function, tsc, kind: 1, ..CallHead::default() }
+    }
+
+    fn open(table: OpenCalls, stack_pointer: u64, function: u64, tsc: u64) -> Option<OpenCall> {
+        table.open(&call(stack_pointer, function, tsc), &[tsc, tsc + 1])
     }
 
     fn find(table: OpenCalls, stack_pointer: u64) -> Option<u64> {
@@ -306,7 +345,7 @@ mod tests {
         with_table(|table| {
             let stacks: Vec<u64> = (0..200).map(|number| 0x7fff_0008 - 80 * number).collect();
             for (number, stack) in stacks.iter().enumerate() {
-                assert_eq!(table.open(call(*stack, 0x1000, number as u64)), None);
+                assert_eq!(open(table, *stack, 0x1000, number as u64), None);
             }
             for stack in stacks.iter().step_by(2).chain(stacks.iter().skip(1).step_by(2)) {
                 let place = find(table, stack + 8).unwrap();
@@ -320,8 +359,8 @@ mod tests {
     #[test]
     fn a_call_takes_the_place_of_one_that_was_left_otherwise() {
         with_table(|table| {
-            assert_eq!(table.open(call(0x7008, 0x1000, 1)), None);
-            assert_eq!(table.open(call(0x7008, 0x1000, 2)).map(|before| before.tsc), Some(1));
+            assert_eq!(open(table, 0x7008, 0x1000, 1), None);
+            assert_eq!(open(table, 0x7008, 0x1000, 2).map(|before| (before.tsc, before.values[1])), Some((1, 2)));
             let place = find(table, 0x7010).unwrap();
             assert_eq!(table.read(place).tsc, 2);
             table.close(place);
@@ -332,8 +371,8 @@ mod tests {
     #[test]
     fn of_two_that_return_at_once_the_inner_one_comes_first() {
         with_table(|table| {
-            table.open(call(0x7008, 0x1000, 1));
-            table.open(call(0x7008, 0x2000, 2));
+            open(table, 0x7008, 0x1000, 1);
+            open(table, 0x7008, 0x2000, 2);
             for function in [0x2000, 0x1000] {
                 let place = find(table, 0x7010).unwrap();
                 assert_eq!(table.read(place).function, function);
@@ -346,9 +385,9 @@ mod tests {
     fn the_oldest_makes_room() {
         with_table(|table| {
             for function in 0..WAYS {
-                assert_eq!(table.open(call(0x7008, 0x1000 + function, function)), None);
+                assert_eq!(open(table, 0x7008, 0x1000 + function, function), None);
             }
-            assert_eq!(table.open(call(0x7008, 0x2000, WAYS)).map(|before| before.function), Some(0x1000));
+            assert_eq!(open(table, 0x7008, 0x2000, WAYS).map(|before| before.function), Some(0x1000));
         });
     }
 
@@ -359,13 +398,14 @@ mod tests {
             let depth = 5000;
             let stacks: Vec<u64> = (0..depth).map(|number| 0x7fff_0008 - 48 * number).collect();
             for (number, stack) in stacks.iter().enumerate() {
-                others.open(table, call(*stack, 0x1000, number as u64));
+                others.open(table, &call(*stack, 0x1000, number as u64), &[number as u64]);
             }
             assert!(others.count(table) > 0);
             for stack in stacks.iter().rev() {
                 others.fetch(table, stack + 8, AppPc::from_raw(0x500));
                 let place = find(table, stack + 8).unwrap();
-                assert_eq!(table.read(place).stack_pointer, *stack);
+                let found = table.read(place);
+                assert_eq!((found.stack_pointer, found.values[0]), (*stack, found.tsc));
                 table.close(place);
             }
             assert_eq!(others.count(table), 0);

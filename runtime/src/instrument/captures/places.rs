@@ -49,6 +49,8 @@ pub fn are_any() -> bool {
 /// What is captured at one address, in the order in which it was asked for.
 #[derive(Debug, Default)]
 pub struct Place {
+    /// Whether all of them are plain, and none leads a thread elsewhere.
+    pub is_plain: bool,
     pub programs: Vec<Program>,
     /// How it was asked for, which tells whether it is still the same.
     asked: Vec<(u32, Action, u32, Vec<u8>)>,
@@ -69,6 +71,8 @@ impl Place {
                 None => n_refused += 1,
             }
         }
+        let is_plain = |one: &Program| one.is_plain && !matches!(one.action, Action::Inject | Action::Stop);
+        place.is_plain = place.programs.iter().all(is_plain);
         (place, n_refused)
     }
 
@@ -166,8 +170,8 @@ pub struct Captures {
     asked: BTreeMap<AppPc, Vec<(CapturePlace, Vec<u8>)>>,
     /// By kinds: the place of all addresses where nothing is captured but where calls of these return.
     shared: BTreeMap<Vec<u32>, Arc<Place>>,
-    /// The same of single kinds.
-    by_kind: BTreeMap<u32, Arc<Place>>,
+    /// By kind: the same of single ones. Each call that returns is looked up here.
+    by_kind: Vec<Option<Arc<Place>>>,
     /// Open calls, as far as they are not in threads' tables.
     pub other_calls: OtherCalls,
     /// How many calls each thread has made that something is done to now and then.
@@ -185,7 +189,7 @@ impl Captures {
             armed: BTreeMap::new(),
             asked: BTreeMap::new(),
             shared: BTreeMap::new(),
-            by_kind: BTreeMap::new(),
+            by_kind: Vec::new(),
             other_calls: OtherCalls::new(),
             injected_calls: Counts::new(),
             rings: Rings::new(),
@@ -273,13 +277,19 @@ impl Captures {
     }
 
     /// What is taken where calls of a kind return, wherever that is.
-    pub fn returned_place(&mut self, kind: u32) -> Option<Arc<Place>> {
-        if let Some(place) = self.by_kind.get(&kind) {
-            return Some(place.clone());
+    pub fn returned_place(&mut self, kind: u32) -> Option<&Arc<Place>> {
+        let index = kind as usize;
+        if self.by_kind.get(index).is_none_or(Option::is_none) {
+            let place = Arc::new(Place::of([self.returned.get(&kind)?]).0);
+            self.by_kind.resize(self.by_kind.len().max(index + 1), None);
+            self.by_kind[index] = Some(place);
         }
-        let place = Arc::new(Place::of([self.returned.get(&kind)?]).0);
-        self.by_kind.insert(kind, place.clone());
-        Some(place)
+        self.by_kind[index].as_ref()
+    }
+
+    /// What is captured at the system calls of a number, and where calls are kept that find no room in threads' tables.
+    pub fn at_call_and_others(&mut self, number: u64) -> Option<(&Place, &mut OtherCalls)> {
+        Some((self.by_call.get(number as usize)?.as_ref()?, &mut self.other_calls))
     }
 
     /// Has it captured that calls of a kind return to an address. Whether that is new; `None`: it can't be captured there.

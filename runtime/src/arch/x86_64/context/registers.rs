@@ -104,6 +104,15 @@ impl Registers {
         held
     }
 
+    /// One of these, by its number.
+    pub fn held_register(&self, number: u64) -> Option<u64> {
+        match number {
+            16 => Some(self.pc.raw()),
+            17 => Some(self.flags),
+            _ => self.general.get(number as usize).copied(),
+        }
+    }
+
     /// Takes over what the controller wants instead: of the flags those of arithmetic and direction. The place stays, to which counts
     /// and order lead.
     pub fn set_held(&mut self, held: &[u64; N_HELD]) {

@@ -27,7 +27,7 @@ use core::mem::offset_of;
 const RETURN_PC: usize = TIME;
 const WIDE: u8 = 0x48;
 const SET_BYTES: u32 = (WAYS * OPEN_CALL_BYTES) as u32;
-const STACK_POINTER: usize = offset_of!(OpenCall, stack_pointer);
+const STACK_POINTER: usize = offset_of!(OpenCall, head.stack_pointer);
 
 /// The gs displacement of where the call lies that a capture of the place is taken for.
 fn matched(index: usize) -> u32 {
@@ -77,7 +77,7 @@ pub fn emit_match(code: &mut Code) -> Vec<CachePc> {
     for way in 0..WAYS {
         emitter.compare_with_call(RAX, STACK_POINTER);
         let others = [emitter.jump_condition(NOT_ZERO), {
-            emitter.compare_with_call(RDX, offset_of!(OpenCall, return_pc));
+            emitter.compare_with_call(RDX, offset_of!(OpenCall, head.return_pc));
             emitter.jump_condition(NOT_ZERO)
         }];
         emitter.compare_call_kind(kind);
@@ -143,7 +143,7 @@ pub fn emit_kept(code: &mut Code, one: &Operation, ends: &mut Vec<CachePc>) {
     }
     code.emitter.load_gs(RCX, matched(code.number));
     // test dword gs:[rcx + missing], bit
-    code.emitter.of_call(0, &[0xf7], 0, offset_of!(OpenCall, missing));
+    code.emitter.of_call(0, &[0xf7], 0, offset_of!(OpenCall, head.missing));
     code.emitter.dword(1 << field);
     ends.push(code.emitter.jump_condition(NOT_ZERO));
     code.emitter.load_from_call(RAX, offset_of!(OpenCall, values) + 8 * field);
@@ -159,7 +159,7 @@ pub fn emit_duration(code: &mut Code) -> bool {
     emitter.load_gs(RCX, matched(index));
     emitter.read_time_stamp();
     // sub rax, gs:[rcx + tsc]
-    emitter.of_call(WIDE, &[0x2b], RAX.0, offset_of!(OpenCall, tsc));
+    emitter.of_call(WIDE, &[0x2b], RAX.0, offset_of!(OpenCall, head.tsc));
     emitter.load_immediate(RCX, tick_ns);
     // mul qword [rcx]; shrd rax, rdx, 32
     emitter.bytes(&[WIDE, 0xf7, 0x21, WIDE, 0x0f, 0xac, 0xd0, 32]);
@@ -174,7 +174,7 @@ pub fn emit_of_call(code: &mut Code, what: u64) -> bool {
         return false;
     }
     code.emitter.load_gs(RCX, matched(code.number));
-    code.emitter.load_from_call(RAX, if is_time { offset_of!(OpenCall, tsc) } else { STACK_POINTER });
+    code.emitter.load_from_call(RAX, if is_time { offset_of!(OpenCall, head.tsc) } else { STACK_POINTER });
     true
 }
 
@@ -183,7 +183,7 @@ pub fn emit_function(emitter: &mut Emitter, index: usize) {
     emitter.load_gs(RDX, matched(index));
     // mov rdx, gs:[rdx + function]
     emitter.bytes(&[0x65, WIDE, 0x8b, 0x92]);
-    emitter.dword(offset_of!(OpenCall, function) as u32);
+    emitter.dword(offset_of!(OpenCall, head.function) as u32);
 }
 
 /// Emits that a call begins in front of the block at `pc`; `leaving` get where the dispatcher is to do it.
@@ -206,16 +206,16 @@ pub fn emit_open(code: &mut Code, kind: u32, leaving: &mut Vec<CachePc>) {
     emit_place_to_open(emitter, (program, kind), pc, leaving);
     emitter.store_in_call(STACK_POINTER, RAX);
     emitter.load_gs(RDX, spilled(RETURN_PC));
-    emitter.store_in_call(offset_of!(OpenCall, return_pc), RDX);
+    emitter.store_in_call(offset_of!(OpenCall, head.return_pc), RDX);
     emitter.load_immediate(RDX, pc.raw());
-    emitter.store_in_call(offset_of!(OpenCall, function), RDX);
+    emitter.store_in_call(offset_of!(OpenCall, head.function), RDX);
     // mov dword gs:[rcx + kind], kind; and of what is missing
-    emitter.of_call(0, &[0xc7], 0, offset_of!(OpenCall, kind));
+    emitter.of_call(0, &[0xc7], 0, offset_of!(OpenCall, head.kind));
     emitter.dword(kind);
-    emitter.of_call(0, &[0xc7], 0, offset_of!(OpenCall, missing));
+    emitter.of_call(0, &[0xc7], 0, offset_of!(OpenCall, head.missing));
     emitter.dword(0);
     emitter.clear(RDX);
-    emitter.store_in_call(offset_of!(OpenCall, texts), RDX);
+    emitter.store_in_call(offset_of!(OpenCall, head.texts), RDX);
     for (index, field) in program.form.fields.iter().map(|field| usize::from(*field)).enumerate() {
         emitter.load_gs(RDX, slot(program, field));
         emitter.store_in_call(offset_of!(OpenCall, values) + 8 * index, RDX);
@@ -223,12 +223,12 @@ pub fn emit_open(code: &mut Code, kind: u32, leaving: &mut Vec<CachePc>) {
             emitter.load_gs_byte(RDX, missing(program, field));
             // shl edx, index; or gs:[rcx + missing], edx
             emitter.bytes(&[0xc1, 0xe2, index as u8]);
-            emitter.of_call(0, &[0x09], RDX.0, offset_of!(OpenCall, missing));
+            emitter.of_call(0, &[0x09], RDX.0, offset_of!(OpenCall, head.missing));
         }
     }
     // Last, for what is done here is not the function's.
     emitter.read_time_stamp();
-    emitter.store_in_call(offset_of!(OpenCall, tsc), RAX);
+    emitter.store_in_call(offset_of!(OpenCall, head.tsc), RAX);
 }
 
 /// Emits whether it is known that calls of a kind which return to rdx are met there: zero if so.
@@ -251,7 +251,7 @@ fn emit_place_to_open(emitter: &mut Emitter, (program, kind): (&Program, u32), p
     for _ in 0..WAYS {
         emitter.compare_with_call(RAX, STACK_POINTER);
         let is_other = emitter.jump_condition(NOT_ZERO);
-        emitter.compare_with_call(RDX, offset_of!(OpenCall, function));
+        emitter.compare_with_call(RDX, offset_of!(OpenCall, head.function));
         let is_of_other = emitter.jump_condition(NOT_ZERO);
         emitter.compare_call_kind(kind);
         same.push(emitter.jump_condition(ZERO));
@@ -324,7 +324,7 @@ impl Emitter<'_> {
 
     /// cmp dword gs:[rcx + kind], kind
     fn compare_call_kind(&mut self, kind: u32) {
-        self.of_call(0, &[0x81], 7, offset_of!(OpenCall, kind));
+        self.of_call(0, &[0x81], 7, offset_of!(OpenCall, head.kind));
         self.dword(kind);
     }
 }
