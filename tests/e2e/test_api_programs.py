@@ -105,7 +105,7 @@ PROGRAMS = {
             r"poll\(\[\{fd=3, events=POLLIN\}\], 1, 500\) = (0|-1)",
             r'\w+\(.*"/proc/PID/(task|syscall)"',
             r"(newfstatat|getdents64|close)\(4[,)]",
-            r'read\(4, "(running|\d+ 0x)',
+            r'read\(4, "(running|\d+ )',
         ],
     ),
     "redis": Program(

@@ -210,7 +210,6 @@ pub fn end(context: &mut ThreadContext, number: u64) {
         let mut engine = ENGINE.lock();
         fetch_others(&mut engine, context, number);
         let Some(at) = table.find(context.registers.sp(), call_place(number), |_| true) else { return };
-        table.close(at);
         // SAFETY: the table is this thread's, which has no call open before the next turn.
         let call = unsafe { table.at(at) };
         let texts = engine.captures.other_calls.take_texts(table, call.texts);
@@ -229,6 +228,8 @@ pub fn end(context: &mut ThreadContext, number: u64) {
             }
             None => {}
         }
+        // Where it began is told as well.
+        table.close(at);
     }
 }
 
