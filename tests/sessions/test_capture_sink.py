@@ -12,7 +12,6 @@ from clew.protocol._generated import CAPTURE_RECORD, RECORD_BYTES, Mode, RecordK
 from clew.recording.sinks.sink import Identity, ProcessStart
 from clew.sessions.capture_sink import CaptureSink
 
-
 Bytes = np.ndarray[tuple[int, int], np.dtype[np.uint8]]
 
 
@@ -68,9 +67,7 @@ def _records(*captures: tuple[int, int, int]) -> Bytes:
 
 
 def _times(taken: list[list[Any]]) -> list[int]:
-    return sorted(
-        time for own in taken for one in own for time in one.heads.view(CAPTURE_RECORD)[:, 0]["tsc"].tolist()
-    )
+    return sorted(time for own in taken for one in own for time in one.heads.view(CAPTURE_RECORD)[:, 0]["tsc"].tolist())
 
 
 class _Eager:

@@ -54,7 +54,7 @@ _TOKEN: Final = re.compile(
     )""",
     re.VERBOSE,
 )
-_PRECEDENCE: Final = (
+_OPERATORS: Final = (
     ("||",),
     ("&&",),
     ("|",),
@@ -67,6 +67,7 @@ _PRECEDENCE: Final = (
     ("*", "/", "%"),
 )
 """Operators between two operands, from those that bind least."""
+_PRECEDENCE: Final = {operator: level for level, operators in enumerate(_OPERATORS) for operator in operators}
 
 _TYPE_WORDS: Final = frozenset(
     ["char", "short", "int", "long", "signed", "unsigned", "float", "double", "void", "pointer"]
@@ -76,6 +77,7 @@ _TYPE_WORDS: Final = frozenset(
 )
 _RECORD_WORDS: Final = frozenset(["struct", "union", "enum", "class"])
 _QUALIFIERS: Final = frozenset(["const", "volatile"])
+_ALL_WORDS: Final = _TYPE_WORDS | _RECORD_WORDS | _QUALIFIERS
 
 
 @lru_cache(maxsize=1 << 10)
@@ -126,21 +128,23 @@ class _Parser:
         if self._at < len(self._tokens):
             raise self._error("the expression should have ended here", self._place())
 
-    def expression(self, level: int = 0) -> Node:
+    def expression(self) -> Node:
         self._depth += 1
-        if self._depth > MAX_DEPTH * len(_PRECEDENCE):
+        if self._depth > MAX_DEPTH:
             raise self._error("this is nested too deeply", self._place())
-        if level == len(_PRECEDENCE):
-            node = self._unary()
-        else:
-            node = self.expression(level + 1)
-            while self._peek("operator") in _PRECEDENCE[level]:
-                _, operator, at = self._take()
-                self._n_operators += 1
-                if self._n_operators > MAX_OPERATORS:
-                    raise self._error(f"there are more than {MAX_OPERATORS} operators", at)
-                node = Binary(operator, node, self.expression(level + 1), at)
+        node = self._operation(0)
         self._depth -= 1
+        return node
+
+    def _operation(self, least: int) -> Node:
+        """Operands, and operators between them that bind at least so much."""
+        node = self._unary()
+        while (level := _PRECEDENCE.get(self._peek("operator"), -1)) >= least:
+            _, operator, at = self._take()
+            self._n_operators += 1
+            if self._n_operators > MAX_OPERATORS:
+                raise self._error(f"there are more than {MAX_OPERATORS} operators", at)
+            node = Binary(operator, node, self._operation(level + 1), at)
         return node
 
     def _unary(self) -> Node:
@@ -266,8 +270,7 @@ class _Parser:
         return index < len(self._tokens) and self._tokens[index][0] == "name"
 
     def _is_type_word(self, index: int) -> bool:
-        words = _TYPE_WORDS | _RECORD_WORDS | _QUALIFIERS
-        return self._is_name(index) and self._tokens[index][1] in words
+        return self._is_name(index) and self._tokens[index][1] in _ALL_WORDS
 
     def _type(self) -> TypeName:
         words = []

@@ -17,7 +17,7 @@ from clew.api.description import FILTERS
 from clew.cli.api_headers import header_options, read_headers
 from clew.cli.api_redaction import read_redaction, redaction_options
 from clew.cli.api_remarks import say_of_functions, say_of_injections, say_unseen, say_what_is_raw
-from clew.cli.light_numpy import prepare_numpy
+from clew.cli.light_numpy import prepare_numpy_core
 
 if TYPE_CHECKING:
     from clew.api.descriptions import Descriptions
@@ -147,7 +147,7 @@ def command(
         raise click.UsageError("--duration is for --pid")
     if as_tree and (as_json or counts):
         raise click.UsageError("--tree is another form than --json and --count")
-    prepare_numpy()
+    prepare_numpy_core()
     import clew
     from clew.api.reading import load_built_in
     from clew.cli.api_teller import Teller, Telling

@@ -16,9 +16,9 @@ from clew.api.pieces import Value
 from clew.dataclass import dataclass, replace
 from clew.sessions.call_ends import CallEnds
 from clew.sessions.call_logs import CallEnd, take_together
-from clew.sessions.call_probes import LogWish
 from clew.sessions.stack_sample import StackSample, stack_sample
 from clew.sessions.where import MAX_SYSTEM_CALLS, Where, ring_operation
+from clew.sessions.wishing import LogWish
 
 if TYPE_CHECKING:
     from clew.api.descriptions import Descriptions

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from enum import IntEnum
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -81,13 +82,18 @@ class CallLog:
         self._target, self._sink, self.number = target, sink, number
         self._kinds, texts = wanted.kinds(), wanted.texts
         self._remove = remove
-        fields = [(text, ARROW_TYPES[kind]) for text, kind in zip(texts, self._kinds, strict=True)]
         # What has a column anyway, and what is asked for twice, gets no other.
-        self._own = [n for n, (text, _) in enumerate(fields) if text not in _PLACE and text not in texts[:n]]
-        end = [("end", pa.uint8())] if tells_left else []
-        self.schema = pa.schema([*_PLACE.items(), *end, *(fields[index] for index in self._own)])
+        self._own = [n for n, text in enumerate(texts) if text not in _PLACE and text not in texts[:n]]
+        self._texts = texts
         self._times = [index for index in self._own if texts[index] == "began"]
         self._tells_left = tells_left
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """Of the rows."""
+        end = [("end", pa.uint8())] if self._tells_left else []
+        own = [(self._texts[index], ARROW_TYPES[self._kinds[index]]) for index in self._own]
+        return pa.schema([*_PLACE.items(), *end, *own])
 
     def read(self) -> pa.Table:
         """The calls that were not read yet, among them all that have been made by now. What is read is let go of."""

@@ -10,8 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from clew.dataclass import dataclass, replace
-from clew.errors import CaptureError, ControlError, UsageError
-from clew.protocol._constants import MAX_CAPTURE_FIELDS
+from clew.errors import ControlError
 from clew.sessions.calls import Call
 from clew.sessions.chooser import Chooser
 from clew.sessions.delivery import Delivery
@@ -20,7 +19,8 @@ from clew.sessions.stops import Stop
 from clew.sessions.transforms.asking import Asking
 from clew.sessions.visit_lane import VisitLane
 from clew.sessions.wanted import Wanted
-from clew.sessions.where import NOWHERE, Where, parse_where
+from clew.sessions.where import NOWHERE, Where
+from clew.sessions.wishing import LogWish, Wishing
 
 if TYPE_CHECKING:
     from clew.api.injection_plan import InjectionPlan
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from clew.sessions.memory import Image
     from clew.sessions.target import SessionTarget
 
-__all__ = ["CallProbe", "CallProbes", "Callback", "LogWish"]
+__all__ = ["CallProbe", "CallProbes", "Callback"]
 
 T = TypeVar("T")
 Callback = Callable[[Call], object]
@@ -69,23 +69,6 @@ class CallProbe:
 
 
 @dataclass(frozen=True)
-class LogWish:
-    """A log that is asked for: of calls of the function `where`, or of their returns; None: of what somebody says.
-
-    `tells_left`: of calls, too, that are over without having returned (`CallLog.tells_left`).
-    `on_choice`, where images are looked at: `where` is not meant, but what that returns (`choosers.py`), of which is
-    told whether it is recorded there.
-    """
-
-    where: str | int | Where | None
-    capture: str | Iterable[str]
-    condition: str | None = None
-    has_returned: bool = False
-    tells_left: bool = False
-    on_choice: Callable[[bool], None] | None = None
-
-
-@dataclass(frozen=True)
 class _Asked:
     """What is to be done about a function."""
 
@@ -101,6 +84,7 @@ class CallProbes:
 
     def __init__(self, target: SessionTarget) -> None:
         self._target = target
+        self._wishing = Wishing(target)
         self._places: Places | None = None
         self._by_number: dict[int, CallProbe] = {}
         self._answer: Callable[[Asking], None] = Asking.let_go
@@ -111,7 +95,7 @@ class CallProbes:
         self, where: str | int, capture: Iterable[str], condition: str | None, *, is_return: bool
     ) -> Callable[[Callback], CallProbe]:
         """What makes a probe of a callback. Raises CaptureError, UsageError."""
-        place, wanted = self._read(where, capture, condition, has_returned=is_return)
+        place, wanted = self._wishing.read(where, capture, condition, has_returned=is_return)
         wish = Wish.RETURN if is_return else Wish.CALL
 
         def make(callback: Callback) -> CallProbe:
@@ -177,14 +161,8 @@ class CallProbes:
         """As `log`, for several at once: the process is stopped once for all of them."""
         from clew.sessions.call_logs import CallLog
 
-        read: list[tuple[Where, Wanted]] = []
         wishes = list(wishes)
-        for wish in wishes:
-            capture = [wish.capture] if isinstance(wish.capture, str) else list(wish.capture)
-            if len(capture) > MAX_CAPTURE_FIELDS:
-                raise CaptureError(f"{len(capture)} values: a log takes {MAX_CAPTURE_FIELDS} at most")
-            has_returned = wish.has_returned
-            read.append(self._read(wish.where, capture, wish.condition, has_returned=has_returned, keeps_types=True))
+        read = self._wishing.read_all(wishes)
 
         def note(index: int, number: int) -> CallLog:
             place, wanted = read[index]
@@ -210,7 +188,7 @@ class CallProbes:
         def read(image: Image, elf: ElfFile) -> Iterator[tuple[_Asked, tuple[LogWish, Where, Image]]]:
             for wish in choose(image, elf):
                 capture, has_returned = list(wish.capture), wish.has_returned
-                place, wanted = self._read(
+                place, wanted = self._wishing.read(
                     wish.where, capture, wish.condition, has_returned=has_returned, keeps_types=True
                 )
                 # Where a resolver chooses is known later.
@@ -325,7 +303,9 @@ class CallProbes:
         told: list[tuple[Where, Wanted, AggregateWish, AggregateTable]] = []
         for where, wish, has_returned in wishes:
             taken = [*wish.by, *([] if wish.value is None else [wish.value])]
-            place, wanted = self._read(where, taken, wish.condition, has_returned=has_returned, keeps_types=True)
+            place, wanted = self._wishing.read(
+                where, taken, wish.condition, has_returned=has_returned, keeps_types=True
+            )
             told.append((place, wanted, wish, room.make(wish, wanted.kinds())))
 
         def note(index: int, number: int) -> Aggregate:
@@ -360,30 +340,6 @@ class CallProbes:
             yield made
 
         return self._target.run(steps)
-
-    def _read(
-        self,
-        where: str | int | Where | None,
-        capture: Iterable[str],
-        condition: str | None,
-        *,
-        has_returned: bool = False,
-        keeps_types: bool = False,
-    ) -> tuple[Where, Wanted]:
-        """Where something is to be taken, and what, as far as that is known by now."""
-        place = where if isinstance(where, Where) else NOWHERE if where is None else parse_where(where)
-        target = self._target
-        if place.is_system_call and not keeps_types:
-            raise UsageError(f"{place.text}: no thread stops in a system call; it is logged, or added up")
-        machine = target.machine(of_system_calls=place.is_system_call, of_rings=place.is_ring_operation)
-        wanted = Wanted(capture, condition, machine, target.images, has_returned=has_returned, keeps_types=keeps_types)
-        # Here, since debugging information may take its time, and threads are stopped where places are added.
-        if wanted.is_placed:
-            for address in sorted(place.find_in(target.images, target.read_maps())):
-                wanted.prepare(target.pid, address)
-        if keeps_types:
-            wanted.kinds()
-        return place, wanted
 
     def open_places(self, control: Control) -> Places:
         """The places of the session, which begin when they are asked for first. Raises ControlError."""

@@ -18,19 +18,20 @@ import numpy.typing as npt
 
 from clew.address import Tid
 from clew.dataclass import dataclass, replace
-from clew.protocol._generated import RECORD_BYTES, STATUS_PAGE, Mode, RecordKind
+from clew.protocol._generated import RECORD_BYTES, STATUS_PAGE, Mode
 from clew.recording.assembly.arrays.rows import add_up
 from clew.recording.assembly.blocks.blocks import Blocks
 from clew.recording.assembly.code import ParsedCode, parse_code, work_out
 from clew.recording.assembly.edges.edges import Edges
 from clew.recording.journal.frames import Frame, FrameKind
 from clew.recording.live.counters import LiveCounters
+from clew.recording.raw.code_records import CodeRecords
 from clew.recording.raw.ended_threads import EndedThreads
 from clew.recording.raw.process import Counters, RawImage, RawThread, count_counters, find_last_counter
 from clew.recording.reading.inherit import Announced
 from clew.recording.reading.journal_reader import join_counters, read_counters
 
-__all__ = ["CodeRecords", "LiveCode", "LiveProcess"]
+__all__ = ["LiveCode", "LiveProcess"]
 
 Records = npt.NDArray[np.uint8]
 
@@ -38,14 +39,6 @@ MAX_ENDED_THREADS: Final = 128
 """So many threads that ended are kept one by one; of more, the oldest are added up."""
 ANNOUNCED_SECONDS: Final = 2.0
 """So often it is looked what a parent announced before a fork, while it goes on."""
-_CODE_KINDS: Final = (
-    RecordKind.FRAGMENT,
-    RecordKind.DYNAMIC_EDGE,
-    RecordKind.LINK,
-    RecordKind.IMAGE,
-    RecordKind.UNMAP,
-    RecordKind.INVALIDATE,
-)
 
 
 @dataclass(frozen=True)
@@ -56,36 +49,6 @@ class LiveCode:
     blocks: Blocks
     edges: Edges
     threads: list[RawThread]
-
-
-class CodeRecords:
-    """The records of one thread that tell of code, as they come."""
-
-    __slots__ = ("_is_kept", "parts")
-
-    def __init__(self) -> None:
-        self.parts: list[Records] = []
-        self._is_kept = False
-        """Whether a continuation that comes first belongs to what is kept."""
-
-    def add(self, records: Records) -> bool:
-        """Add records, shape (n, 64); whether any of them is kept."""
-        kind = records[:, :2].copy().view("<u2")[:, 0]
-        is_head = kind != RecordKind.CONTINUATION
-        is_kept = np.isin(kind, _CODE_KINDS)
-        # A continuation is kept with the head in front of it.
-        head = np.maximum.accumulate(np.where(is_head, np.arange(len(kind)), -1))
-        kept = np.where(head >= 0, is_kept[head], self._is_kept)
-        self._is_kept = bool(kept[-1]) if len(kept) else self._is_kept
-        if kept.any():
-            self.parts.append(records[kept].copy())
-        return bool(kept.any())
-
-    def join(self) -> Records:
-        """All of them."""
-        if len(self.parts) > 1:
-            self.parts = [np.concatenate(self.parts)]
-        return self.parts[0] if self.parts else np.zeros((0, RECORD_BYTES), np.uint8)
 
 
 class LiveProcess:

@@ -14,6 +14,7 @@ import numpy as np
 
 from clew.dataclass import dataclass
 from clew.protocol._generated import RECORD_BYTES
+from clew.recording.raw.code_records import CodeRecords
 from clew.recording.raw.path_records import PathRecords
 from clew.recording.sinks.sink import ProcessEnd, ProcessSink, ProcessStart, Sink, ThreadRow
 from clew.sessions.events.path_states import PassedPath
@@ -21,8 +22,10 @@ from clew.sessions.events.path_states import PassedPath
 if TYPE_CHECKING:
     from clew.sessions.events.live_code import LiveCode
 
-__all__ = ["EventSink", "Told", "ToldQueue", "What"]
+__all__ = ["ENOUGH_ROUNDS", "EventSink", "Told", "ToldQueue", "What"]
 
+ENOUGH_ROUNDS: Final = 2
+"""All is known of the code that a thread executed when all rings have been looked at so often since it told of that."""
 DELAY_SECONDS: Final = 0.01
 """What came may wait for so long before it is handed out, where events are asked for."""
 MOST_WAITING_BYTES: Final = 1 << 26
@@ -146,7 +149,7 @@ class _Process(ProcessSink):
     def __init__(self, number: int, queue: ToldQueue | None, must_take: Callable[[], bool]) -> None:
         self._number, self._queue, self._must_take = number, queue, must_take
         self._start: ProcessStart | None = None
-        self._code: LiveCode | None = None
+        self._records: dict[int, CodeRecords] = {}
         self._threads: dict[int, int] = {}
         self._early: list[Told] = []
         self._paths: dict[int, tuple[PassedPath, PathRecords]] = {}
@@ -158,7 +161,7 @@ class _Process(ProcessSink):
         """From now on all goes to `queue`."""
         self._queue = queue
         if self._start is not None:
-            self._put(What.BEGIN, 0, (self._start, self._code))
+            self._put(What.BEGIN, 0, (self._start, self._code()))
         for stream, tid in self._threads.items():
             self._put(What.THREAD, stream, tid)
         for stream, path in self._paths.items():
@@ -166,7 +169,7 @@ class _Process(ProcessSink):
                 self._put(What.PASSED, stream, path)
         for told in self._early:
             queue.put(told)
-        self._early, self._code, self._paths = [], None, {}
+        self._early, self._paths = [], {}
 
     @property
     def has_room(self) -> bool:
@@ -182,7 +185,7 @@ class _Process(ProcessSink):
     def begin(self, start: ProcessStart) -> None:
         self._start = start
         if self._queue is not None:
-            self._put(What.BEGIN, 0, (start, self._code))
+            self._put(What.BEGIN, 0, (start, self._code()))
 
     def begin_thread(self, stream: int, slot: int, tid: int) -> None:
         self._threads[stream] = tid
@@ -201,11 +204,17 @@ class _Process(ProcessSink):
         if self._has_paths:
             self._keep(Told(self._number, What.PATHS, stream, data))
             records = self._path_of(stream).take(records)
-        if self._code is None:
-            from clew.sessions.events.live_code import LiveCode
+        self._records.setdefault(stream, CodeRecords()).add(records)
 
-            self._code = LiveCode()
-        self._code.add(stream, records)
+    def _code(self) -> LiveCode | None:
+        """What is known of its code, for those who asked; None: nothing."""
+        if not self._records:
+            return None
+        # Late: most sessions have no events.
+        from clew.sessions.events.live_code import LiveCode
+
+        code, self._records = LiveCode(self._records), {}
+        return code
 
     def _path_of(self, stream: int) -> PathRecords:
         known = self._paths.get(stream)

@@ -17,11 +17,9 @@ from clew.protocol._constants import Mode
 from clew.protocol.codec import FlowKind
 from clew.protocol.codec_layouts import VALUE_EVENT
 from clew.sessions.choice import EVERYBODY, Choice, Some, Threads, choose
-from clew.sessions.events.decoder import Decoder
-from clew.sessions.events.event_sink import EventSink, ToldQueue
+from clew.sessions.events.event_sink import ENOUGH_ROUNDS, EventSink, ToldQueue
 from clew.sessions.events.event_stream import EventStream, Wanted, parse_kinds
 from clew.sessions.events.gates import NO_GATES, Gates, Places, parse_gates
-from clew.sessions.events.thread_flow import ENOUGH_ROUNDS
 from clew.sessions.native_threads import NativeThreads
 from clew.sessions.where import Where, parse_where
 
@@ -29,6 +27,7 @@ if TYPE_CHECKING:
     from clew.process.maps import Mapping
     from clew.recording.control.commands import Control
     from clew.recording.following.followed import FollowedProcess
+    from clew.sessions.events.decoder import Decoder
     from clew.sessions.target import SessionTarget
 
 __all__ = ["Events"]
@@ -86,6 +85,9 @@ class Events:
             raise UsageError(f"queue_batches {queue_batches}: there must be room for one")
         self._keep_mode()
         if self._stream is None:
+            # Late: most sessions have no events.
+            from clew.sessions.events.decoder import Decoder
+
             told = ToldQueue()
             self._stream = EventStream(self._wanted, queue_batches, drops=on_full == "drop")
             self._decoder = Decoder(told, self._stream, has_time=has_time)

@@ -25,7 +25,7 @@ from clew.recording.assembly.blocks.cut import NONE, CutCode, cut_fragments
 from clew.recording.assembly.code import ParsedCode, parse_code
 from clew.recording.assembly.records.records import Fragments
 from clew.recording.assembly.tables.path_tables import find_last_instructions
-from clew.recording.live.process import CodeRecords
+from clew.recording.raw.code_records import CodeRecords
 from clew.recording.reading.inherit import Announced
 from clew.sessions.events.gates import NO_GATES, Gates
 
@@ -83,8 +83,9 @@ class ReadCode:
 class LiveCode:
     """Of one process; `parent` is what it was forked from at time stamp `fork_tsc`."""
 
-    def __init__(self) -> None:
-        self._records: dict[int, CodeRecords] = {}
+    def __init__(self, records: dict[int, CodeRecords] | None = None) -> None:
+        """`records` are what came before, by thread."""
+        self._records = records or {}
         self._inherited = np.zeros((0, RECORD_BYTES), np.uint8)
         self._places = np.zeros(0, np.uint64)
         self._gates = NO_GATES

@@ -23,6 +23,7 @@ from clew.protocol.codec_layouts import ACCESS_ROW, BLOCK, EVENT, Position
 from clew.recording.raw.access_tail import read_accesses
 from clew.recording.raw.path_tail import PathTail
 from clew.sessions.events.byte_stream import ByteStream
+from clew.sessions.events.event_sink import ENOUGH_ROUNDS
 from clew.sessions.events.flow_rows import copy_rows, count_before, fill
 from clew.sessions.events.live_code import LiveCode, ReadCode
 from clew.sessions.events.path_states import PassedPath, PathStates
@@ -31,12 +32,9 @@ from clew.sessions.events.told_events import ToldEvents
 from clew.store.path_checkpoints import carry_calls
 from clew.store.path_frames import FrameKind
 
-__all__ = ["ENOUGH_ROUNDS", "ThreadFlow"]
+__all__ = ["ThreadFlow"]
 
 Array = npt.NDArray[Any]
-
-ENOUGH_ROUNDS: Final = 2
-"""All is known of the code that a thread executed when all rings have been looked at so often since it told of that."""
 
 MOST_EVENTS: Final = 1 << 22
 """No path is so far behind its events."""

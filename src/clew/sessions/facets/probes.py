@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, overload
 
 from clew.errors import UsageError
 from clew.sessions.aggregate_table import AggregateRoom, AggregateWish
-from clew.sessions.call_probes import Callback, CallProbe, CallProbes, LogWish
+from clew.sessions.call_probes import Callback, CallProbe, CallProbes
 
 if TYPE_CHECKING:
     from clew.api.descriptions import Descriptions
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from clew.sessions.injections import Injection
     from clew.sessions.memory import Image
     from clew.sessions.target import SessionTarget
+    from clew.sessions.wishing import LogWish
 
 __all__ = ["ProbesFacet"]
 
