@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0xfd, 0x37, 0x9e, 0xbb, 0x3b, 0x97, 0xb1, 0x49, 0x7c, 0xd8, 0xfb, 0xb1, 0xf0, 0x4e, 0x6a, 0x50, 0x52, 0xa6, 0x3e,
-    0x17, 0xc3, 0xb7, 0xb4, 0xec, 0x2f, 0x22, 0xd9, 0x05, 0xfc, 0x0e, 0x8d, 0xf9,
+    0x56, 0x09, 0x31, 0x9e, 0x5d, 0x52, 0x09, 0x98, 0x97, 0xe4, 0x96, 0xeb, 0xd3, 0x61, 0x23, 0x8d, 0xa5, 0xd5, 0xa8,
+    0x90, 0x79, 0x3b, 0x69, 0x56, 0xba, 0xaa, 0xee, 0xcc, 0xaf, 0xa1, 0x90, 0xaa,
 ];
 /// the least that is mapped at once
 pub const PAGE_BYTES: u64 = 0x1000;
@@ -1191,8 +1191,13 @@ pub struct ThreadSlot {
     /// the process id of the child that the thread made last, and, in the upper half, the region in which that is to
     /// begin; the controller sets it back to 0 when it has taken note (written by: both)
     pub born_child: u64,
+    /// the ring_head behind which is what is to be told of the call that the thread is in, if it never comes back; as
+    /// long as that is the ring_head (written by: runtime:thread)
+    pub call_at: u64,
+    /// how many bytes that are, whole records; 0: nothing (written by: runtime)
+    pub call_bytes: u64,
     /// zero (written by: runtime:thread)
-    pub reserved: [u8; 80],
+    pub reserved: [u8; 64],
     /// request hold: the program's rax rcx rdx rbx rsp rbp rsi rdi r8 to r15, rip and flags (written by:
     /// runtime:thread)
     pub held_registers: [u64; 18],
@@ -1225,7 +1230,9 @@ const _: () = assert!(core::mem::offset_of!(ThreadSlot, request_kind) == 128);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, request_reply) == 132);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, request_arguments) == 136);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, born_child) == 168);
-const _: () = assert!(core::mem::offset_of!(ThreadSlot, reserved) == 176);
+const _: () = assert!(core::mem::offset_of!(ThreadSlot, call_at) == 176);
+const _: () = assert!(core::mem::offset_of!(ThreadSlot, call_bytes) == 184);
+const _: () = assert!(core::mem::offset_of!(ThreadSlot, reserved) == 192);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, held_registers) == 256);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, held_vectors) == 400);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, held_thread_pointer) == 464);

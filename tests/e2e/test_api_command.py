@@ -41,10 +41,12 @@ COMMANDS = {
 }
 
 
-def run_clew(words: list[str], *arguments: str, path: Path) -> subprocess.CompletedProcess[bytes]:
+def run_clew(
+    words: list[str], *arguments: str, path: Path, cwd: Path | None = None
+) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-m", "clew", "api", *arguments, "-o", str(path), *(["--", *words] if words else [])]
     environ = {**runs.environment(), "PYTHONPATH": str(runs.ROOT / "src")}
-    return subprocess.run(command, env=environ, capture_output=True, check=False, timeout=120)
+    return subprocess.run(command, env=environ, cwd=cwd, capture_output=True, check=False, timeout=120)
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="this machine has no strace")

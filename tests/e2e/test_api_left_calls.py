@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -125,3 +126,61 @@ def test_what_is_open_at_the_end_is_as_strace_has_it(left: Path, tmp_path: Path)
     ]
     assert counts[0]["read("] == counts[1]["read("] == 1
     assert counts[0]["exit("] == counts[1]["exit("] == 3
+
+
+KILLED = {
+    "alarm": ["read(3, A, 7) = ?"],
+    "restarted": ["read(3, A, 9) = ?"],
+    "abort": ["tgkill(PID, PID, SIGABRT) = ?"],
+    "itself": ["kill(PID, SIGKILL) = ?"],
+    "pipe": ['write(4, "the last words", 14) = ?'],
+    "path": ['openat(AT_FDCWD, "fifo", O_RDONLY) = ?'],
+    "thread": ["kill(PID, SIGTERM) = ?", "read(3, A, 16) = ?"],
+}
+"""How a program ends, and the calls that it was in."""
+
+
+@pytest.mark.parametrize("mode", ["coverage", "full"])
+@pytest.mark.parametrize("how", KILLED)
+def test_calls_in_which_a_signal_ends_the_program_are_told(how: str, mode: str, tmp_path: Path) -> None:
+    program = build_plain(SOURCES / "api" / "killed.c", "-O1", "-pthread")
+    os.mkfifo(tmp_path / "fifo")
+    traced = ("--trace", str(tmp_path / "out.clew"), "--mode", mode) if mode == "full" else ()
+    done = run_clew([str(program), how, "fifo"], *traced, path=tmp_path / "told", cwd=tmp_path)
+    assert done.returncode > 128
+    lines = [line.split(maxsplit=2) for line in (tmp_path / "told").read_text().splitlines()]
+    calls = [call for _, _, call in lines if call.endswith("?") and not call.startswith(("exit", "rt_sigreturn"))]
+    numbers = re.compile("|".join({tid for tid, _, _ in lines}))
+    assert sorted(re.sub(r"0x\w{6,}", "A", numbers.sub("PID", call)) for call in calls) == KILLED[how]
+    if mode == "full":
+        trace = clew.Trace(tmp_path / "out.clew")
+        assert not trace.verify()
+        rows = trace.read("calls", ["name", "result"]).to_pylist()
+        ends = {call.partition("(")[0] for call in KILLED[how]}
+        assert {row["name"] for row in rows if row["result"] is None} - {"exit_group", "rt_sigreturn"} == ends
+
+
+def test_what_somebody_else_kills_is_told(tmp_path: Path) -> None:
+    program = str(build_plain(SOURCES / "api" / "killed.c", "-O1", "-pthread"))
+    command = [
+        sys.executable,
+        "-m",
+        "clew",
+        "api",
+        "--json",
+        "-o",
+        str(tmp_path / "told"),
+        "--",
+        program,
+        "polling",
+        "-",
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=runs.environment()) as process:
+        assert process.stdout is not None and process.stdout.readline() == b"ready\n"
+        threads = Path(f"/proc/{process.pid}/task").iterdir()
+        [pid] = [int(pid) for thread in threads for pid in (thread / "children").read_text().split()]
+        runs.wait_until(lambda: Path(f"/proc/{pid}/syscall").read_text().startswith("7 "))
+        os.kill(pid, signal.SIGKILL)
+        assert process.wait(60) == 128 + signal.SIGKILL
+    last = told(tmp_path / "told")[-1]
+    assert (last["text"], last["result"]) == ("poll([{fd=3, events=POLLIN}], 1, -1) = ?", None)

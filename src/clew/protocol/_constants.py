@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("fd379ebb3b97b1497cd8fbb1f04e6a5052a63e17c3b7b4ec2f22d905fc0e8df9")
+SCHEMA_HASH: Final = bytes.fromhex("5609319e5d52099897e496ebd361238da5d5a890793b6956baaaeeccafa190aa")
 
 CONTAINER_MAGIC: Final = 3544686211845344323
 """what a container begins with: CLDATA11"""
@@ -988,7 +988,9 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "request_reply": (132, "<I"),
             "request_arguments": (136, "<4Q"),
             "born_child": (168, "<Q"),
-            "reserved": (176, "<80s"),
+            "call_at": (176, "<Q"),
+            "call_bytes": (184, "<Q"),
+            "reserved": (192, "<64s"),
             "held_registers": (256, "<18Q"),
             "held_vectors": (400, "<8Q"),
             "held_thread_pointer": (464, "<Q"),

@@ -32,7 +32,7 @@ pub fn end_process(context: &ThreadContext, writer: &RingWriter, how: Left) {
     let others: Vec<(u32, OpenCalls)> = if context.process.sharing == Sharing::Thread {
         let threads = THREADS.lock();
         // SAFETY: contexts of slots that are in use are mapped; a thread may change its own meanwhile.
-        let of = |one: *mut ThreadContext| unsafe { open_calls_of(one) };
+        let of = |one: *mut ThreadContext| unsafe { open_calls_of(one, writer) };
         threads.contexts().filter(|one| !core::ptr::eq(*one, context)).filter_map(of).collect()
     } else {
         Vec::new()
@@ -42,22 +42,27 @@ pub fn end_process(context: &ThreadContext, writer: &RingWriter, how: Left) {
     }
 }
 
-/// A thread of the process, and the table of its open calls, if it has one.
+/// A thread of the process, and the table of its open calls, if it has one: these are told here, and not by the controller.
 ///
 /// # Safety
 /// The context is mapped.
-unsafe fn open_calls_of(context: *const ThreadContext) -> Option<(u32, OpenCalls)> {
+unsafe fn open_calls_of(context: *const ThreadContext, writer: &RingWriter) -> Option<(u32, OpenCalls)> {
     // SAFETY: by the caller; fields are read one by one, as they are at that moment.
-    let (has_calls, sharing, tid, block) = unsafe {
+    let (has_calls, sharing, tid, block, slot) = unsafe {
         (
             (&raw const (*context).capture.has_open_calls).read_volatile(),
             (&raw const (*context).process.sharing).read_volatile(),
             (&raw const (*context).tid).read_volatile(),
             (&raw const (*context).self_address).read_volatile(),
+            (&raw const (*context).slot).read_volatile(),
         )
     };
+    if has_calls == 0 || sharing != Sharing::Thread {
+        return None;
+    }
+    writer.shared.forget_call(slot);
     // SAFETY: the table is mapped from then on, and only read here.
-    (has_calls != 0 && sharing == Sharing::Thread).then(|| (tid, unsafe { OpenCalls::of(block) }))
+    Some((tid, unsafe { OpenCalls::of(block) }))
 }
 
 fn tell_all(engine: &mut Engine, writer: &RingWriter, tid: u32, table: OpenCalls, how: Left) {

@@ -3,7 +3,7 @@
 //! Of such a call only what was kept is known, and when it began: that is recorded where the controller asks for it
 //! (CapturePlace.tells_left). Runs in the target on the runtime's stack.
 
-use super::capture_records::{record, Heading};
+use super::capture_records::{keep_record, record, Heading};
 use super::captured_values::{kept_of, Taken};
 use crate::buffer::RingWriter;
 use crate::context::addresses::AppPc;
@@ -46,6 +46,24 @@ pub fn tell(engine: &mut Engine, writer: &RingWriter, tid: u32, call: &OpenCall,
             let heading =
                 Heading { tid, pc: AppPc::from_raw(call.function), tsc: ticks(), number: program.number | how.bits() };
             record(writer, &heading, &taken);
+        }
+    }
+}
+
+/// Leaves for the controller what is to be told of a call that the thread is about to be in, if it never comes back: a signal ends the
+/// process, or another of its threads does.
+pub fn keep(engine: &mut Engine, writer: &RingWriter, call: &OpenCall, texts: &[KeptText]) {
+    let Some(place) = engine.captures.returned_place(call.kind) else { return };
+    let tid = writer.tid;
+    for program in place.programs.iter().filter(|one| one.tells_left && one.action == Action::Record) {
+        let mut taken = Taken::default();
+        if taken.evaluate(program, &LeftCall { tid, call, texts }) {
+            let pc = AppPc::from_raw(call.function);
+            keep_record(
+                writer,
+                &Heading { tid, pc, tsc: call.tsc, number: program.number | Left::Over.bits() },
+                &taken,
+            );
         }
     }
 }

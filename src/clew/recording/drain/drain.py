@@ -19,9 +19,18 @@ from typing import Final
 import numpy as np
 
 from clew.address import Pid
+from clew.binary.path_codec import read_time_stamp
 from clew.dataclass import dataclass
 from clew.process.shared_memory import SharedMemory
-from clew.protocol._generated import PATH_WINDOW_BYTES, RECORD_BYTES, EndKind, Mode, SlotState
+from clew.protocol._generated import (
+    CAPTURE_RECORD,
+    PATH_WINDOW_BYTES,
+    RECORD_BYTES,
+    EndKind,
+    Mode,
+    RecordKind,
+    SlotState,
+)
 from clew.recording.drain.capture_rows import split_captures
 from clew.recording.drain.ended_drain import EndedDrain
 from clew.recording.drain.request import Request
@@ -112,6 +121,8 @@ class Drain:
         for slot in self._slots.find_used():
             stream = self._stream_of(slot)
             self._drain_ring(stream)
+            if self._shared.has_captures:
+                self._take_kept_call(slot)
             self.take_birth(slot)
             self._refresh_name(stream)
             self._end_stream(stream)
@@ -338,6 +349,15 @@ class Drain:
             self._slots.free_room(slot, head)
             self._sink.take_captures(captures)
         return memoryview(others)
+
+    def _take_kept_call(self, slot: int) -> None:
+        """Hand over what a thread left of the call from which it did not come back: found to be over now."""
+        kept = self._slots.read_kept_call(slot)
+        captures, _ = split_captures(kept) if kept else (None, b"")
+        if captures is not None:
+            heads = captures.view(CAPTURE_RECORD)[:, 0]
+            heads["tsc"][heads["kind"] == RecordKind.CAPTURE] = read_time_stamp()
+            self._sink.take_captures(captures)
 
     def _answer_request(self, slot: int) -> None:
         request = self._slots.read_request(slot)

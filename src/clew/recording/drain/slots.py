@@ -175,6 +175,21 @@ class Slots:
         first = self.view[ring + at : ring + at + first_bytes]
         return head, first, self.view[ring : ring + size_bytes - first_bytes]
 
+    def read_kept_call(self, slot: int) -> bytes:
+        """What the thread of a slot, which is no more, left to be told of the call that it was in; of another program's
+        making, as all records are."""
+        row = self.rows[slot]
+        ring_bytes, size_bytes, at = self._layout.ring_bytes, int(row["call_bytes"]), int(row["call_at"])
+        is_there = int(row["state"]) == SlotState.RUNNING and at == int(row["ring_head"]) and not at % RECORD_BYTES
+        if not is_there or size_bytes > ring_bytes or size_bytes % RECORD_BYTES:
+            return b""
+        at %= ring_bytes
+        ring = self._layout.rings_offset + slot * ring_bytes
+        first_bytes = min(size_bytes, ring_bytes - at)
+        return bytes(self.view[ring + at : ring + at + first_bytes]) + bytes(
+            self.view[ring : ring + size_bytes - first_bytes]
+        )
+
     def free_room(self, slot: int, tail: int) -> None:
         """What lies before `tail` was taken: wake who waits for room."""
         self._set_tail(slot, tail)
