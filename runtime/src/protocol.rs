@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0x56, 0x09, 0x31, 0x9e, 0x5d, 0x52, 0x09, 0x98, 0x97, 0xe4, 0x96, 0xeb, 0xd3, 0x61, 0x23, 0x8d, 0xa5, 0xd5, 0xa8,
-    0x90, 0x79, 0x3b, 0x69, 0x56, 0xba, 0xaa, 0xee, 0xcc, 0xaf, 0xa1, 0x90, 0xaa,
+    0xde, 0x09, 0x3a, 0x30, 0x08, 0x72, 0x17, 0x17, 0x4b, 0x2d, 0x96, 0xfb, 0x87, 0x1f, 0x12, 0x39, 0x1c, 0xfc, 0xa0,
+    0x05, 0x13, 0xb3, 0xcf, 0xe0, 0xf8, 0x87, 0x7a, 0xb4, 0xff, 0xf5, 0x3c, 0x5b,
 ];
 /// the least that is mapped at once
 pub const PAGE_BYTES: u64 = 0x1000;
@@ -1069,8 +1069,11 @@ pub struct StatusPage {
     pub ring_submissions_unseen: u64,
     /// results of io_uring that were overwritten before anybody looked (written by: runtime)
     pub ring_completions_unseen: u64,
+    /// the time stamp counter when the table of captures was written: calls that threads were in then are taken to
+    /// begin there (written by: controller:live)
+    pub captures_tsc: u64,
     /// zero (written by: runtime)
-    pub reserved: [u8; 808],
+    pub reserved: [u8; 800],
 }
 const _: () = assert!(core::mem::size_of::<StatusPage>() == 4096);
 const _: () = assert!(core::mem::offset_of!(StatusPage, state) == 0);
@@ -1146,7 +1149,8 @@ const _: () = assert!(core::mem::offset_of!(StatusPage, reserved_calls) == 3260)
 const _: () = assert!(core::mem::offset_of!(StatusPage, calls_forgotten) == 3264);
 const _: () = assert!(core::mem::offset_of!(StatusPage, ring_submissions_unseen) == 3272);
 const _: () = assert!(core::mem::offset_of!(StatusPage, ring_completions_unseen) == 3280);
-const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 3288);
+const _: () = assert!(core::mem::offset_of!(StatusPage, captures_tsc) == 3288);
+const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 3296);
 
 /// One thread's row. The ring's bytes from ring_tail up to ring_head (both count all bytes ever, modulo ring_bytes they
 /// are places) are whole records.

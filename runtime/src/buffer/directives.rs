@@ -5,7 +5,7 @@ use super::ring::Bell;
 use super::{RingWriter, Shared};
 use crate::protocol;
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 impl Shared {
     /// Not 0: threads that come to the dispatcher are stopped there.
@@ -76,6 +76,12 @@ impl Shared {
     /// All breakpoints.
     pub fn breakpoints(&self) -> Vec<u64> {
         self.iter_breakpoints().collect()
+    }
+
+    /// When the controller wrote the table of captures last, by the time stamp counter.
+    pub fn captures_tsc(&self) -> u64 {
+        // SAFETY: the status page is mapped, the field aligned.
+        unsafe { AtomicU64::from_ptr(&raw mut (*self.status()).captures_tsc) }.load(Ordering::Relaxed)
     }
 
     /// How many captures there are.

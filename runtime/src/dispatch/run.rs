@@ -89,9 +89,14 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
             link = if context.native.call_pc == AppPc::NOWHERE { context.gate.exit_id } else { ExitId::NONE };
             let next = leave_syscall(context);
             context.registers.return_from_call(next);
+            hold::catch_up(context);
             captured_system_calls::end(context, number & 0xffff_ffff);
         }
-        REASON_SYSCALL_AGAIN => rewind_call(context),
+        REASON_SYSCALL_AGAIN => {
+            rewind_call(context);
+            hold::catch_up(context);
+            captured_system_calls::resume_late(context);
+        }
         REASON_ATTACH => attach::begin(context),
         _ if is_call_allowed => rewind_call(context),
         _ if context.call.restart == RESTART_DUE => {

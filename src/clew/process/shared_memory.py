@@ -356,7 +356,12 @@ class SharedMemory:
         self.set_status_ticket("transform_ticket", ticket)
 
     def _write_captures(self) -> None:
+        # Late: only sessions capture anything.
+        from clew.binary.path_codec import read_time_stamp
+
         self._captures.write(self.map, self.layout.captures_offset)
+        offset = self.layout.status_offset + field_offset("StatusPage", "captures_tsc")
+        self.map[offset : offset + 8] = read_time_stamp().to_bytes(8, "little")
         self.set_status_ticket("capture_count", len(self._captures.rows))
 
     def tell_changed(self, pages: Sequence[int]) -> None:

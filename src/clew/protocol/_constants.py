@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("5609319e5d52099897e496ebd361238da5d5a890793b6956baaaeeccafa190aa")
+SCHEMA_HASH: Final = bytes.fromhex("de093a30087217174b2d96fb871f12391cfca00513b3cfe0f8877ab4fff53c5b")
 
 CONTAINER_MAGIC: Final = 3544686211845344323
 """what a container begins with: CLDATA11"""
@@ -964,7 +964,8 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "calls_forgotten": (3264, "<Q"),
             "ring_submissions_unseen": (3272, "<Q"),
             "ring_completions_unseen": (3280, "<Q"),
-            "reserved": (3288, "<808s"),
+            "captures_tsc": (3288, "<Q"),
+            "reserved": (3296, "<800s"),
         },
     ),
     "ThreadSlot": (

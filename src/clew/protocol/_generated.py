@@ -618,6 +618,7 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             "calls_forgotten",
             "ring_submissions_unseen",
             "ring_completions_unseen",
+            "captures_tsc",
             "reserved",
         ],
         "formats": [
@@ -694,7 +695,8 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             "<u8",
             "<u8",
             "<u8",
-            ("<u1", (808,)),
+            "<u8",
+            ("<u1", (800,)),
         ],
         "offsets": [
             0,
@@ -771,6 +773,7 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             3272,
             3280,
             3288,
+            3296,
         ],
         "itemsize": 4096,
     }

@@ -1,7 +1,10 @@
 // Calls that never return: left by exceptions and longjmp, ended with their thread, their process, or its program.
+#include <atomic>
 #include <csetjmp>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdexcept>
 #include <unistd.h>
@@ -50,6 +53,7 @@ __attribute__((noipa)) void executes(char **words)
 }
 
 static int tube[2];
+static std::atomic<int> waiting;
 
 static void *run_to_end(void *number)
 {
@@ -59,8 +63,25 @@ static void *run_to_end(void *number)
 
 static void *run_for_ever(void *)
 {
+    waiting = gettid();
     waits(tube[0]);
     return nullptr;
+}
+
+/* Waits until that thread is in its call: a moment is too short now and then. */
+static void await_waiting()
+{
+    char name[64], shown[32] = "", wanted[32];
+    while (waiting == 0)
+        usleep(1000);
+    snprintf(name, sizeof name, "/proc/self/task/%d/syscall", static_cast<int>(waiting));
+    int size = snprintf(wanted, sizeof wanted, "0 %#x ", tube[0]);
+    while (memcmp(shown, wanted, size) != 0) {
+        int file = open(name, O_RDONLY);
+        if (file < 0 || read(file, shown, sizeof shown - 1) <= 0)
+            abort();
+        close(file);
+    }
 }
 
 int main(int count, char **words)
@@ -89,7 +110,7 @@ int main(int count, char **words)
     if (pipe(tube) != 0)
         return 3;
     pthread_create(&threads[3], nullptr, run_for_ever, nullptr);
-    usleep(10000);
+    await_waiting();
     if (count == 2)
         exit(0);
     char number[] = "0";

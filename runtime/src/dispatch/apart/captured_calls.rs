@@ -53,7 +53,8 @@ pub fn begin(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadConte
     }
     let taken = Values::of(context).take(program);
     let (function, missing) = (context.registers.pc.raw(), taken.missing);
-    let call = CallHead { stack_pointer, return_pc, function, kind, missing, ..CallHead::default() };
+    let tsc = ticks();
+    let call = CallHead { stack_pointer, return_pc, function, kind, missing, tsc, ..CallHead::default() };
     open(engine, writer, context, call, &taken.words, texts_of(program, &taken));
 }
 
@@ -69,7 +70,6 @@ pub fn open(
     let others = &mut engine.captures.other_calls;
     let Some(table) = table_to_open(others, context, writer) else { return };
     call.texts = others.keep_texts(table, texts);
-    call.tsc = ticks();
     let left = others.open(table, &call, values);
     settle_left(engine, writer, context, table, left);
 }

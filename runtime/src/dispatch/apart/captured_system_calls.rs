@@ -172,13 +172,50 @@ fn note_begun(context: &mut ThreadContext, pc: AppPc) -> (usize, bool) {
 }
 
 /// A call has returned, or goes on elsewhere, as a return from a handler: none that begins with its stack pointer is the same. The
-/// thread is delayed, if it is to be now.
-pub fn forget_begun(context: &mut ThreadContext) {
-    let sp = context.registers.sp();
+/// thread is delayed, if it is to be now. Whether there was one.
+pub fn forget_begun(context: &mut ThreadContext) -> bool {
+    let (sp, mut is_known) = (context.registers.sp(), false);
     for index in 0..context.capture.begun_calls.len() {
         if context.capture.begun_calls[index].0 == sp {
             context.capture.begun_calls[index] = (0, AppPc::NOWHERE);
             injections::delay(context, context.capture.decisions[index].delay_exit_ns);
+            is_known = true;
+        }
+    }
+    is_known
+}
+
+/// The thread was taken out of the call in front of which it is now, and will make it again: what began before anybody asked for such
+/// calls is open from here on.
+pub fn resume_late(context: &mut ThreadContext) {
+    let (number, pc) = (context.registers.call_number(), context.registers.pc);
+    if are_calls_captured() && !note_begun(context, pc).1 {
+        begin_late(context, number, pc);
+    }
+}
+
+/// The thread is in a call at `pc`, or has just returned from it, that began before anybody asked for such calls: it is open as if it had
+/// begun when they did. What it was called with is in the registers still, but for the number.
+fn begin_late(context: &mut ThreadContext, number: u64, pc: AppPc) {
+    // SAFETY: `shared` is set before any thread runs and never changes.
+    let writer = writer_of(context, unsafe { ENGINE.peek() }.shared);
+    let (place, asked_tsc) = {
+        let captures = &ENGINE.lock().captures;
+        (captures.at_call(number).cloned(), captures.asked_tsc)
+    };
+    let Some(place) = place else { return };
+    let opened =
+        place
+            .programs
+            .iter()
+            .filter_map(|one| if let Action::Open(kind) = one.action { Some((kind, one)) } else { None });
+    for (kind, program) in opened {
+        let mut registers = context.registers;
+        registers.set_result(number);
+        let mut taken = Taken::default();
+        if !is_open(context, number, kind) && taken.evaluate(program, &Thread::with(&registers, context)) {
+            let call = CallHead { missing: taken.missing, tsc: asked_tsc, ..head_of(context, number, pc, kind) };
+            open(&mut ENGINE.lock(), &writer, context, call, &taken.words, texts_of(program, &taken));
         }
     }
 }
@@ -193,7 +230,7 @@ fn begin_call(
 ) {
     let mut taken = Taken::default();
     if taken.evaluate(program, &Thread::of(context)) {
-        let call = CallHead { missing: taken.missing, ..head_of(context, number, pc, kind) };
+        let call = CallHead { missing: taken.missing, tsc: ticks(), ..head_of(context, number, pc, kind) };
         open(&mut ENGINE.lock(), writer, context, call, &taken.words, texts_of(program, &taken));
     }
 }
@@ -215,7 +252,9 @@ pub fn end(context: &mut ThreadContext, number: u64) {
     if !are_calls_captured() {
         return;
     }
-    forget_begun(context);
+    if !forget_begun(context) {
+        begin_late(context, number, AppPc::from_raw(context.registers.pc.raw().wrapping_sub(CALL_BYTES)));
+    }
     captured_rings::end(context, number);
     let Some(table) = table_of(context) else { return };
     // SAFETY: as above.

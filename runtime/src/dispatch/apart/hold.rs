@@ -145,6 +145,17 @@ pub fn carry_out(context: &mut ThreadContext, shared: Shared) {
     follow_mode(context, shared);
 }
 
+/// The same where the thread has come back from a system call, before that is dealt with: it may have been in there since before the
+/// controller asked for such calls. Not where it is to stop first, since more may be changed meanwhile.
+pub fn catch_up(context: &mut ThreadContext) {
+    // SAFETY: `shared` is set before any thread runs and never changes.
+    let shared = unsafe { ENGINE.peek() }.shared;
+    let is_late = context.hold.directives_done != shared.directive_count();
+    if is_late && shared.hold_ticket() == 0 {
+        carry_out(context, shared);
+    }
+}
+
 /// Records the thread's path or no more, in front of the context's pc, as the engine has it. No lock held.
 pub fn follow_mode(context: &mut ThreadContext, shared: Shared) {
     let engine = ENGINE.lock();

@@ -174,6 +174,8 @@ pub struct Captures {
     by_kind: Vec<Option<Arc<Place>>>,
     /// Open calls, as far as they are not in threads' tables.
     pub other_calls: OtherCalls,
+    /// When the controller asked for anything last, by the time stamp counter.
+    pub asked_tsc: u64,
     /// How many calls each thread has made that something is done to now and then.
     pub injected_calls: Counts,
     pub rings: Rings,
@@ -191,6 +193,7 @@ impl Captures {
             shared: BTreeMap::new(),
             by_kind: Vec::new(),
             other_calls: OtherCalls::new(),
+            asked_tsc: 0,
             injected_calls: Counts::new(),
             rings: Rings::new(),
         }

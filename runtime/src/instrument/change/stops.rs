@@ -61,6 +61,7 @@ impl Engine {
         let before = core::mem::replace(&mut self.directives.breakpoints, breakpoints.clone());
         let (asked, heap) = self.shared.captures();
         let (other_captures, n_refused) = self.captures.replace(&asked, &heap);
+        self.captures.asked_tsc = self.shared.captures_tsc();
         self.shared.set_refused_captures(n_refused);
         let n_filters = self.shared.filter_count();
         let has_other_filters = core::mem::replace(&mut self.directives.n_filters, n_filters) != n_filters;

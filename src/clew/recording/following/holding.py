@@ -17,7 +17,7 @@ from clew.address import RemoteAddress, Tid
 from clew.dataclass import replace
 from clew.errors import ControlError
 from clew.process.identity import iter_threads
-from clew.protocol._constants import MAX_BREAKPOINTS, HoldReason, HoldReply, RequestKind
+from clew.protocol._constants import MAX_BREAKPOINTS, CaptureAction, HoldReason, HoldReply, RequestKind
 from clew.recording.following.held_calls import HeldCalls
 from clew.recording.following.own_calls import Over, OwnCall, find_return_of_call
 from clew.recording.following.stopped_thread import StoppedThread
@@ -257,7 +257,10 @@ class Holding(VisitedProcess):
         """Let everything go on as if nothing had been: clew leaves the process."""
         for tid in list(self.visits.waiting):
             self.let_go(tid)
-        self.keep_captures(())
+        # What threads are in, and what they do on their way out, is still told.
+        kept = [row for row in self.captures if row.action not in (CaptureAction.STOP, CaptureAction.INJECT)]
+        if len(kept) < len(self.captures):
+            self.keep_captures(kept)
         if self.followed.shared.transforms:
             self.followed.shared.set_transforms(())
         self.breakpoints.clear()
