@@ -1,16 +1,18 @@
 """What calls cost that are captured: in the program, by turns natively, followed and captured.
 
-Run as `python -m bench.api_calls`. Processor time of the program, median of rounds, and of `clew api` as a whole for a
-start of the interpreter.
+Run as `python -m bench.api_calls`. Processor time of the program, median of rounds; time by the clock beside strace and
+perf trace, where there are any; and of `clew api` as a whole for a start of the interpreter.
 """
 
 from __future__ import annotations
 
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import clew
@@ -56,6 +58,37 @@ def turn_ns(program: str, what: str, how: str) -> float:
         return float(session.stdout.read())
 
 
+def slope_ns(command: list[str], program: str, what: str, turns: int) -> float:
+    """Nanoseconds of a turn by the clock, with all that the command does beside: without its start."""
+    spent = []
+    for n in (turns, 3 * turns):
+        before = time.monotonic()
+        subprocess.run([*command, program, what, str(n)], capture_output=True, check=True)
+        spent.append(time.monotonic() - before)
+    return (spent[1] - spent[0]) / (2 * turns) * 1e9
+
+
+def compare_commands(program: str, what: str, folder: str) -> str:
+    """What other tools take for the same, and `clew api` as a whole."""
+    clew_api = [sys.executable, "-m", "clew", "api", "-o", f"{folder}/told"]
+    commands = {
+        "natively": ["env"],
+        "clew api -c": [*clew_api, "-c", "--"],
+        "clew api": [*clew_api, "--"],
+        "strace -f": ["strace", "-f", "-o", f"{folder}/told"],
+        "perf trace": ["perf", "trace", "-o", f"{folder}/told", "--"],
+    }
+    times: dict[str, list[float]] = {}
+    for _ in range(3):
+        for name, command in commands.items():
+            if shutil.which(command[0]):
+                # Those whose start takes far longer than a turn need many of them.
+                turns = TURNS[what] if name in ("natively", "clew api -c") else TURNS[what] // 20
+                times.setdefault(name, []).append(slope_ns(command, program, what, turns))
+    found = {name: statistics.median(every) for name, every in times.items()}
+    return ", ".join(f"{name} {ns:,.0f} ns ({ns / found['natively']:.1f})" for name, ns in found.items())
+
+
 def cpu_seconds(words: list[str]) -> float:
     """Processor time of a command and its children."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -77,6 +110,8 @@ def main() -> int:
         more = (found["told one by one"] - found["followed"]) / CALLS[what]
         print(f"{what}: {told}; a call that is told costs {more:,.0f} ns more")
     with tempfile.TemporaryDirectory() as folder:
+        for what in ("getppid", "open"):
+            print(f"{what}, by the clock, with what is told: {compare_commands(program, what, folder)}")
         start = [sys.executable, "-c", "pass"]
         command = [sys.executable, "-m", "clew"]
         out = Path(folder)

@@ -96,7 +96,12 @@ PROGRAMS = {
     "http": Program(
         [*PYTHON, str(SOURCES / "api" / "serving.py")],
         (),
-        [("write", r"\[\d+/\w+/[^\"]*", "[DATE"), ("write", r"port \d+", "port N")],
+        [
+            ("write", r"\[\d+/\w+/[^\"]*", "[DATE"),
+            ("write", r"port \d+", "port N"),
+            # How much room is left when a pipe ends tells in how many pieces it was read.
+            ("read", r'^3, "", \d+$', '3, "", N'),
+        ],
         [
             LOCKS,
             # In how many pieces a pipe is read.
@@ -114,6 +119,7 @@ PROGRAMS = {
         [
             ("write", r'"PID:\w \d+ \w+ [^"]*"', "LINE"),
             ("read", TEXT + ", 4096$", "BYTES, 4096"),
+            ("read", r'^3, "", \d+$', '3, "", N'),
             ("epoll_wait", r"\d+$", "N"),
             ("readlink", r"pipe:\[\d+\]", "pipe:[N]"),
         ],

@@ -82,16 +82,7 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
             context.registers.put_back(context.gate.overwritten());
             rewind_syscall(context);
         }
-        REASON_SYSCALL_DONE => {
-            let number = context.call.number;
-            signal_calls::note_temporary_mask(context);
-            context.note_step();
-            link = if context.native.call_pc == AppPc::NOWHERE { context.gate.exit_id } else { ExitId::NONE };
-            let next = leave_syscall(context);
-            context.registers.return_from_call(next);
-            hold::catch_up(context);
-            captured_system_calls::end(context, number & 0xffff_ffff);
-        }
+        REASON_SYSCALL_DONE => link = end_call(context),
         REASON_SYSCALL_AGAIN => {
             rewind_call(context);
             hold::catch_up(context);
@@ -163,6 +154,19 @@ pub fn take_call(context: &mut ThreadContext) -> Result<ExitId, u64> {
             Ok(ExitId::NONE)
         }
     }
+}
+
+/// A system call, which the gate has made. The exit to link.
+fn end_call(context: &mut ThreadContext) -> ExitId {
+    let number = context.call.number;
+    signal_calls::note_temporary_mask(context);
+    context.note_step();
+    let link = if context.native.call_pc == AppPc::NOWHERE { context.gate.exit_id } else { ExitId::NONE };
+    let next = leave_syscall(context);
+    context.registers.return_from_call(next);
+    hold::catch_up(context);
+    captured_system_calls::end(context, number & 0xffff_ffff);
+    link
 }
 
 /// Delivers what waits, then finds the fragment at the context's pc. `link` is the exit that may be linked to it.
