@@ -137,7 +137,7 @@ NEWER = [
     'quotactl(USRQUOTA|Q_SETQUOTA, "/dev/nothing", 5, {dqb_bhardlimit=1, dqb_bsoftlimit=2, dqb_curspace=3, '
     "dqb_ihardlimit=4, dqb_isoftlimit=5, dqb_curinodes=6})",
     "keyctl(KEYCTL_UPDATE, KEY_SPEC_SESSION_KEYRING, [redacted], 11)",
-    'keyctl(KEYCTL_SEARCH, KEY_SPEC_SESSION_KEYRING, "user", "no such key", 0x0)',
+    'keyctl(KEYCTL_SEARCH, KEY_SPEC_SESSION_KEYRING, "user", "no such key", 0)',
     "msgget(IPC_PRIVATE, 0600)",
     "shmget(IPC_PRIVATE, 4096, 0600)",
     "semget(IPC_PRIVATE, 2, 0600)",
