@@ -152,6 +152,14 @@ NOT_TOLD: Final = Kind(
             "modify_ldt(1, NULL, 1) = 4294967274 EINVAL (Invalid argument)",
             "modify_ldt(1, NULL, 1) = 4294967274",
         ),
+        Rule(
+            "writev",
+            r"(iov_base=)(?:P|\"x\")(, iov_len=1\})(?=, \{|, \.\.\.)",
+            r"\1B\2",
+            "what elements behind the first eight lead to",
+            'writev(1, [{iov_base="x", iov_len=1}, {iov_base=0x7f0000000000, iov_len=1}], 2) = 1',
+            "writev(1, [{iov_base=0x7f0000000010, iov_len=1}, {iov_base=0x7f0000000000, iov_len=1}], 2) = 1",
+        ),
     ),
 )
 NOT_READ: Final = Kind(
@@ -200,7 +208,7 @@ NOT_READ: Final = Kind(
         ),
         Rule(
             "setsockopt",
-            r'(?<=^\S)?, ""(?=, 0$)',
+            r', ""(?=, 0$)',
             ", P",
             "no bytes",
             'setsockopt(3, SOL_IP, 0, "", 0) = 0',
@@ -221,14 +229,6 @@ NOT_READ: Final = Kind(
             "the zero that ends a value",
             r'setxattr("x", "user.x", "1", 2, 0) = 0',
             r'setxattr("x", "user.x", "1\0", 2, 0) = 0',
-        ),
-        Rule(
-            "writev",
-            r"(iov_base=)(?:P|\"x\")(, iov_len=1\})(?=, \{|, \.\.\.)",
-            r"\1B\2",
-            "of the later elements that can't be read clew tells the address, and of all behind them",
-            'writev(1, [{iov_base="x", iov_len=1}, {iov_base=0x7f0000000000, iov_len=1}], 2) = 1',
-            "writev(1, [{iov_base=0x7f0000000010, iov_len=1}, {iov_base=0x7f0000000000, iov_len=1}], 2) = 1",
         ),
     ),
 )
