@@ -1,75 +1,23 @@
 """Lines of strace -f -ttt -T and of `clew api`, brought to what both have: calls of each thread, without what differs.
 
-Runs on the machine that tests. Each kind of difference is named here, with its reason.
+Runs on the machine that tests. What differs, and why, is in `strace_kinds.py`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Set
+from collections.abc import Sequence, Set
 
-__all__ = ["DIFFERENT", "UNEQUAL", "VOLATILE", "WRITTEN_OTHERWISE", "Call", "read", "read_both"]
+from clew.api.reading import load_built_in
+from tests.e2e.strace_kinds import KINDS
+from tests.e2e.strace_rules import Rule
+
+__all__ = ["RULES", "Call", "read", "read_both", "split"]
 
 Call = tuple[str, str, str]
 """Name, arguments and result, as far as two runs have the same."""
 
-DIFFERENT = {
-    "clone": "strace tells its arguments by name, in another order",
-    "getrandom": "its bytes",
-    "rt_sigreturn": "strace tells the mask, and what the register has afterwards",
-}
-"""Whose arguments are not compared, and why."""
-
-UNEQUAL = ("rt_sigreturn",)
-"""Calls whose results are not compared either."""
-
-VOLATILE = {
-    r"gettimeofday|clock_gettime|getrusage|wait4|clock_adjtime|adjtimex|getitimer|timer(fd)?_gettime|clock_getres": (
-        r"\b(tv_u?n?sec|\w+)=-?\d+",
-        r"\1=N",
-        "what clocks have",
-    ),
-    r"sysinfo|times|waitid": (r"=-?\d+|\[[\d, ]+\]", "=N", "what the machine and the kernel have counted"),
-    r"time": (r"\[\d+\s*\]", "[N]", "what clocks have"),
-    r"getcpu": (r"\[\d\]", "[N]", "on which processor it runs"),
-    r"select|pselect6|ppoll": (r"left \{[^}]*\}", "left", "how long it took"),
-    r"statfs|fstatfs": (r"f_(b|f)(locks|free|avail|files|free)=\d+", "", "what others do to the file system"),
-    r"getsockname|getpeername|connect|accept4?|sendto|recvfrom": (
-        r"htons\(\d+\)",
-        "htons(N)",
-        "the port is the kernel's choice",
-    ),
-    r"ioctl": (r"TIOCGPTN, \[\d+\]", "TIOCGPTN", "the number is the kernel's choice"),
-    r"statx|newfstatat|stat|fstat|lstat": (r"(st_size|stx_size)=\d+", r"\1=N", "what others do to the file"),
-}
-"""By names of calls: what differs from run to run, what stands for it, and why."""
-
-WRITTEN_OTHERWISE = [
-    (r".*", r" ?/\*.*?\*/", "", "strace's comments"),
-    (r".*", r"0x[0-9a-f]{6,16}(?![0-9a-f])", "P", "addresses"),
-    (r"recvmsg", r"(.*MSG_DONTWAIT.*)", "", "of one that fails strace tells the length of the name only"),
-    (r"ioctl", r"\b\w+ or (?=\w+,)", "", "strace knows other devices' requests of the same number"),
-    (r"preadv|pwritev", r", 0, 0$", ", 0", "the upper half of the offset, of which the kernel makes nothing"),
-    (r"name_to_handle_at", r'f_handle="[^"]*"', "f_handle", "strace writes these bytes in hexadecimal"),
-    (r"clone3", r" => \{[^}]*\}", "", "strace tells what was written to parent_tid"),
-    (r"setsockopt", r"SO_RCVTIMEO_OLD, .*", "SO_RCVTIMEO_OLD", "strace has no structure for it"),
-    (r"setsockopt", r"TCP_CONGESTION, .*", "TCP_CONGESTION", "strace takes it for bytes without an end"),
-    (
-        r"writev",
-        r"(iov_base=)(?:P|\"x\")(, iov_len=1\})(?=, \{|, \.\.\.)",
-        r"\1B\2",
-        "of the later ones only addresses are told",
-    ),
-    (r"prctl", r'(PR_SET_NAME, "[^"]{15}")\.\.\.', r"\1", "strace does not look whether the longest name ends there"),
-    (
-        r"io_uring_setup",
-        r"(\|(IORING_FEAT_(REG_REG_RING|RECVSEND_BUNDLE|MIN_TIMEOUT|RW_ATTR|NO_IOWAIT)|0x[0-9a-f]+))+(?=,)",
-        "",
-        "strace is too old for the newer names",
-    ),
-    (r"timer_create", r"\[\d+\]", "[N]", "the number is the kernel's choice"),
-]
-"""By names of calls: what both write otherwise, what stands for it, and why."""
+RULES = tuple(rule for kind in KINDS for rule in kind.rules)
 
 
 def read_both(theirs: str, ours: str) -> tuple[list[list[Call]], list[list[Call]]]:
@@ -99,6 +47,7 @@ def read(text: str, others: Set[str] = frozenset()) -> list[list[Call]]:
             # strace leaves the blank out behind a comma.
             begun = pending.pop(tid)
             call = f"{begun} {resumed[1].lstrip()}" if begun.endswith(",") else begun + resumed[1]
+        call = re.sub(r"^syscall_(0x[0-9a-f]+)", _name_of, call)
         own = threads.setdefault(tid, [])
         # Who is traced is interrupted by what it ignores, too: its call goes on, and is told again.
         if own and " = ? ERESTARTSYS" in own[-1] and own[-1].split("(")[0] == call.split("(")[0]:
@@ -115,26 +64,24 @@ def read(text: str, others: Set[str] = frozenset()) -> list[list[Call]]:
     return told
 
 
-def split(call: str) -> Call:
+def _name_of(number: re.Match[str]) -> str:
+    """The name of a call for which strace has none."""
+    found = load_built_in().system_calls.get(int(number[1], 16))
+    return number[0] if found is None else found.name
+
+
+def split(call: str, rules: Sequence[Rule] = RULES) -> Call:
     """A line's name, arguments and result."""
-    # A call that a signal has interrupted, and that may be made again, has another error inside of the kernel.
-    call = re.sub(r"= \? ERESTART\w+ \(.*\)", "= -1 EINTR (Interrupted system call)", call)
     found = re.fullmatch(r"(\w+)\((.*)\) += (-?\w+|\?)(?: \((?:flags )?([^()]*)\))?(.*)", call)
     assert found, call
-    name, behind = found[1], found[4] or ""
-    # The shell's parent is who looks at it.
-    result = "PARENT" if name == "getppid" else re.sub(r"0x[0-9a-f]{6,}", "P", found[3])
-    if name == "times" or name == "time":
-        result, behind = "N", ""
-    arguments = "" if name in DIFFERENT else plain(name, found[2])
-    return name, arguments, " ".join(plain(name, part) for part in (result, behind, found[5]) if part).strip()
+    name = found[1]
+    result = f"{found[3]} {found[4]}" if found[4] else found[3]
+    return name, plain(name, found[2], "arguments", rules), plain(name, result + found[5], "result", rules)
 
 
-def plain(name: str, text: str) -> str:
+def plain(name: str, text: str, part: str, rules: Sequence[Rule]) -> str:
     """Text without what differs from run to run, or is written otherwise."""
-    volatile = [(names, *rest) for names, rest in VOLATILE.items()]
-    for names, pattern, other, _ in [*WRITTEN_OTHERWISE, *volatile]:
-        if re.fullmatch(names, name):
-            text = re.sub(pattern, other, text)
-    text = re.sub(r"[A-Z_0-9x]+(?:\|[A-Za-z_0-9]+)+", lambda flags: "|".join(sorted(flags[0].split("|"))), text)
+    for rule in rules:
+        if rule.part in ("", part) and re.fullmatch(rule.names, name):
+            text = re.sub(rule.pattern, rule.other, text)
     return re.sub(r"\s*,\s*", ", ", text).strip()

@@ -1,13 +1,15 @@
 """`clew api` on a program that makes every system call with good and with bad addresses, each in a process of its own:
-what they come to is what they come to natively, and each is told once, with its arguments."""
+what they come to is what they come to natively, and each is told once, with its arguments, as strace tells it."""
 
 from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections import defaultdict
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import pytest
 
 from clew.api.reading import load_built_in
 from tests.e2e import every_call, runs
+from tests.e2e.strace_lines import read_both
 from tests.programs.build import SOURCES, build_plain
 
 pytestmark = pytest.mark.long
@@ -23,6 +26,33 @@ OWN = {"set_robust_list": 1, "exit_group": 0}
 """What a child of the program does besides, by itself."""
 ASKS_TO_BE_TRACED = ("ptrace", "0")
 """Who is traced by its parent goes on natively (docs/design/processes.md)."""
+
+
+@dataclass(frozen=True)
+class Runs:
+    """The program by itself and under `clew api`: names and lines of what was asked for, what it printed, and what was
+    told."""
+
+    program: str
+    wanted: list[tuple[str, str]]
+    native: list[str]
+    found: list[str]
+    told: Path
+
+    @property
+    def text(self) -> str:
+        """The program's input."""
+        return "".join(f"{line}\n" for _, line in self.wanted)
+
+
+@pytest.fixture(name="made", scope="module")
+def fixture_made(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    program, told = str(build_plain(SOURCES / "api" / "every_call.c", "-O1")), tmp_path_factory.mktemp("told") / "told"
+    made = Runs(program, list(every_call.lines()), [], [], told)
+    clew = [sys.executable, "-m", "clew", "api", "--json", "-o", str(told), "--", program]
+    made.native.extend(run([program], made.text))
+    made.found.extend(run(clew, made.text))
+    return made
 
 
 def run(words: list[str], text: str) -> list[str]:
@@ -35,14 +65,10 @@ def run(words: list[str], text: str) -> list[str]:
     return done.stdout.decode().splitlines()
 
 
-def test_every_call_does_what_it_does_natively_and_is_told_once(tmp_path: Path) -> None:
-    program = str(build_plain(SOURCES / "api" / "every_call.c", "-O1"))
-    wanted = list(every_call.lines())
-    text = "".join(f"{line}\n" for _, line in wanted)
+def test_every_call_does_what_it_does_natively_and_is_told_once(made: Runs) -> None:
+    wanted, native, found = made.wanted, made.native, made.found
     by_name = {function.name: function for function in load_built_in().system_calls.values()}
     assert {name for name, _ in wanted} == set(by_name) - every_call.LEFT_OUT
-    clew = [sys.executable, "-m", "clew", "api", "--json", "-o", str(tmp_path / "told"), "--"]
-    native, found = run([program], text), run([*clew, program], text)
     assert len(native) == len(found) == len(wanted)
 
     def plain(lines: list[str]) -> list[tuple[str, str]]:
@@ -50,7 +76,7 @@ def test_every_call_does_what_it_does_natively_and_is_told_once(tmp_path: Path) 
         return [(asked, every_call.result_of(by_name[name], line)) for (name, asked), line in pairs]
 
     assert plain(found) == plain(native)
-    told = read_children(tmp_path / "told")
+    told = read_children(made.told)
     for (name, asked), line, calls in zip(wanted, found, told, strict=True):
         texts = [call["text"] for call in calls if call["name"] == name]
         n_own = OWN.get(name, 0)
@@ -63,6 +89,19 @@ def test_every_call_does_what_it_does_natively_and_is_told_once(tmp_path: Path) 
         result = next(call["result"] for call in calls if call["text"] == text)
         # What ends the child instead the kernel says beside the result.
         assert line.split()[1] in ("exit", "signal", str(result)), (text, line)
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="this machine has no strace")
+def test_every_call_is_told_as_strace_tells_it(made: Runs, tmp_path: Path) -> None:
+    run(["strace", "-f", "-ttt", "-T", "-o", str(tmp_path / "strace"), made.program], made.text)
+    objects = [json.loads(line) for line in made.told.read_text().splitlines()]
+    lines = "".join(f"{call['tid']} 0.0 {call['text']}\n" for call in objects)
+    expected, told = read_both((tmp_path / "strace").read_text(), lines)
+    assert len(told) == len(expected) > len(made.wanted)
+    # What the first process prints differs by what the kernel chose.
+    for ours, theirs in zip(told[1:], expected[1:], strict=True):
+        if not any(call[:2] == ("ptrace", "PTRACE_TRACEME") for call in theirs):
+            assert ours == theirs
 
 
 def read_children(path: Path) -> list[list[dict[str, Any]]]:

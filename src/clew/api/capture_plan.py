@@ -94,9 +94,12 @@ def size_of(
         return f"(u32){count}*{struct.size}", most
     size = _said(parameter.size_index, function, words)
     if struct is not None:
+        last = struct.members[-1]
+        if size is not None and not last.size and last.size_name is None and struct.length is None:
+            # So many bytes are behind what comes first.
+            return f"{last.offset}+{size}", MAX_CAPTURE_TEXT
         if size is not None:
             return size, MAX_CAPTURE_TEXT if struct.length is not None else struct.size
-        last = struct.members[-1]
         said = struct.find(last.size_name) if last.size_name and not last.size else None
         if said is not None:
             # It ends with as many bytes as one of its members says.
@@ -104,7 +107,7 @@ def size_of(
         return str(struct.size), None
     if raw_type == "sigset" and parameter.size_index is None:
         return str(_MOST_BYTES[raw_type]), None
-    if raw_type not in ("buffer", "sockaddr", "sigset", "bits") or size is None:
+    if raw_type not in ("buffer", "sockaddr", "sigset", "bits", "octets") or size is None:
         return None
     return size, _MOST_BYTES.get(raw_type)
 

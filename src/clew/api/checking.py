@@ -139,6 +139,7 @@ def _function(path: str, function: object, tables: Tables, structs: frozenset[st
     for place, parameter in items_of(path, function, "Parameters"):
         yield from _references(place, parameter, by_index, known, tables, structs)
     yield from _effects(path, function, by_index, known, tables)
+    yield from _told(path, function, known)
     if isinstance(function.get("Varargs"), dict):
         yield from _varargs(f"{path}.Varargs", function["Varargs"], by_index)
     if isinstance(function.get("Variants"), dict):
@@ -176,6 +177,17 @@ def _effects(path: str, holder: object, by_index: dict[int, Any], known: set[int
                 yield from _condition(inner, value, by_index, known, tables)
             elif value is not None and not isinstance(value, bool):
                 yield inner, f"{told(value)} is neither true nor a condition"
+
+
+def _told(path: str, holder: object, known: set[int]) -> Found:
+    """What is wrong with the order in which arguments are told."""
+    seen: set[int] = set()
+    for place, index in items_of(path, holder, "Told"):
+        yield from _index(place, index, known - {RESULT})
+        if is_a(index, int) and index in seen:
+            yield place, f"{index} is told already"
+        elif is_a(index, int):
+            seen.add(index)
 
 
 def _condition(
@@ -283,5 +295,6 @@ def _variants(
                 yield f"{inner}.Index", f"there is no parameter {index} to be replaced"
             yield from _references(inner, parameter, every, known, tables, structs)
         yield from _effects(place, case, every, known, tables)
+        yield from _told(place, case, known)
         if isinstance(case, dict) and isinstance(case.get("Variants"), dict):
             yield from _variants(f"{place}.Variants", case["Variants"], every, known, tables, structs)

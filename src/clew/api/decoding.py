@@ -23,7 +23,7 @@ MAX_DEPTH: Final = 8
 """Of structures within structures."""
 
 _ADDRESS_BYTES: Final = 8
-_MAY_BE_EMPTY: Final = frozenset({"buffer", "path", "string"})
+_MAY_BE_EMPTY: Final = frozenset({"buffer", "octets", "path", "string"})
 """Raw types of which no bytes are something: others were not read then."""
 
 
@@ -161,7 +161,9 @@ class _Decoder:
             shown = piece if length is None else piece[:length]
             return Bytes(member, shown, is_cut=length is not None and length > len(shown))
         if not member.is_array and inner.length is None:
-            return self.record(inner, piece, path, depth + 1)
+            one = self.record(inner, piece, path, depth + 1)
+            # A value without a name, at an address, is told as an array of one.
+            return Sequence((one,)) if inner.is_plain else one
         count = number_of(struct, member.count, data)
         if count is not None:
             length = count * inner.size

@@ -64,9 +64,11 @@ MAX_STRUCT_BYTES: Final = 4096
 RAW_TYPES: Final = (
     *("int", "uint", "long", "ulong", "hex", "pointer", "fd", "path", "string", "buffer", "size", "offset", "mode"),
     *("pid", "tid", "uid", "gid", "signal", "clock", "flags", "enum", "timespec", "sockaddr", "struct"),
-    *("sigset", "bits", "device", "address4", "limit", "request", "wait_status", "float", "raw"),
+    *("sigset", "bits", "octets", "device", "address4", "limit", "request", "wait_status", "float", "raw"),
 )
-POINTERS: Final = frozenset({"pointer", "path", "string", "buffer", "timespec", "sockaddr", "struct", "sigset", "bits"})
+POINTERS: Final = frozenset(
+    {"pointer", "path", "string", "buffer", "timespec", "sockaddr", "struct", "sigset", "bits", "octets"}
+)
 """Those of RAW_TYPES that are addresses of something."""
 
 INLINE: Final = POINTERS - {"pointer"}
@@ -138,8 +140,9 @@ class Parameter:
     that the structures lead to. `coded_index` is that of an argument that has how many bytes it leads to in its bits 16
     to 29. `behind`: what it leads to afterwards is told behind the result, under that name, which may be empty.
     `written`: it is written to only where the call fails (failed), or gives a number above 0 (positive). `hidden` is
-    one of HIDDEN where it is not told, nor taken. `field`: of an
-    operation of io_uring, which field of its entry it is. `is_named`: told as NAME=VALUE, where it is not 0.
+    one of HIDDEN where it is not told, nor taken. `field`: of an operation of io_uring, which field of its entry it is.
+    `is_named`: told as NAME=VALUE, where it is not 0. `called`: told as CALLED=VALUE, whatever it is. `is_answered`:
+    what the call has written of a structure is told behind what it found there, as `{...} => {...}`.
     """
 
     index: int
@@ -165,6 +168,8 @@ class Parameter:
     hidden: str | None = None
     field: str | None = None
     is_named: bool = False
+    called: str | None = None
+    is_answered: bool = False
 
     @property
     def is_pointer(self) -> bool:
@@ -196,8 +201,9 @@ class Member:
     members that say how many elements or bytes there are; `elements` is how many of what it leads to, always; and of
     what `is_many` as many are in it as it has room for. It is there only if all `conditions` hold. `is_detail`: only
     told where all is wanted. `side` is where it is told of what is told twice: as an argument (in), or behind the
-    result (out); change: before and behind, where it changes. `total_name`: the member that says how many bytes were
-    moved, of all that it leads to. `hidden` is one of HIDDEN where it is not told, nor what it leads to taken.
+    result (out), and then only of what a call has left; change: before and behind, where it changes. `total_name`: the
+    member that says how many bytes were moved, of all that it leads to. `hidden` is one of HIDDEN where it is not told,
+    nor what it leads to taken.
     """
 
     name: str
@@ -277,7 +283,7 @@ class Case:
     """How a call looks where the choosing argument has one of `values`.
 
     `parameters` replace those of the same index. `n_arguments`: only so many are arguments then; None: all. `effects`
-    stand in place of the function's; None: those hold. `variants` are cases within the case.
+    and `told` stand in place of the function's; None: those hold. `variants` are cases within the case.
     """
 
     values: tuple[int | str, ...]
@@ -286,6 +292,7 @@ class Case:
     label: str | None = None
     effects: tuple[Effect, ...] | None = None
     variants: Variants | None = None
+    told: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -304,7 +311,8 @@ class Function:
     `parameters` are in the order of their indexes, the result last; None: nobody knows them. `since` is the version
     of the kernel or library that has it first. `unreturned` is the result of a call that does not return since the
     process executes another program. `format_index`: the argument that is the format of a printf, which says what
-    arguments are behind those that are named.
+    arguments are behind those that are named. `told`: the indexes of the arguments that are told, in that order; None:
+    all, as they come.
     """
 
     name: str
@@ -319,6 +327,7 @@ class Function:
     unreturned: int | None = None
     format_index: int | None = None
     opcode: int | None = None
+    told: tuple[int, ...] | None = None
 
     def has_failed(self, result: int | None) -> bool:
         """Whether a result, with its sign, says by itself that the call failed: only those of system calls do."""

@@ -146,7 +146,7 @@ class Descriptions:
         parameters = function.parameters
         if parameters is None:
             return function
-        label, effects, variants = function.label, function.effects, function.variants
+        label, effects, variants, order = function.label, function.effects, function.variants, function.told
         while variants is not None:
             case = self._find_case(parameters, variants, values)
             if case is None:
@@ -159,10 +159,11 @@ class Descriptions:
             parameters += (own[RESULT],) if RESULT in own else ()
             label, variants = case.label or label, case.variants
             effects = effects if case.effects is None else case.effects
+            order = order if case.told is None else case.told
         parameters = tuple(one for one in parameters if self._is_there(one, function, values))
-        if parameters == function.parameters and effects is function.effects:
+        if parameters == function.parameters and effects is function.effects and order is function.told:
             return function
-        return replace(function, parameters=parameters, variants=None, label=label, effects=effects)
+        return replace(function, parameters=parameters, variants=None, label=label, effects=effects, told=order)
 
     def _find_case(
         self, parameters: Sequence[Parameter], variants: Variants, values: Sequence[int | None]
@@ -194,8 +195,10 @@ class Descriptions:
         if condition is None or value is None:
             return True
         table = self._table_of(function.parameters or (), condition.index)
-        bits = [flag.value for name in condition.flags if table and (flag := table.find(name))]
-        return not bits or any(value & bit == bit for bit in bits)
+        flags = [flag for name in condition.flags if table and (flag := table.find(name))]
+        return not flags or any(
+            value & (flag.value if flag.mask is None else flag.mask) == flag.value for flag in flags
+        )
 
 
 def _chosen(variants: Variants, value: int) -> int:

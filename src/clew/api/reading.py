@@ -198,6 +198,7 @@ def _function(said: dict[str, Any]) -> Function:
         said.get("Unreturned"),
         said["Varargs"]["Format"] if "Varargs" in said else None,
         said.get("Opcode"),
+        tuple(said["Told"]) if "Told" in said else None,
     )
 
 
@@ -260,6 +261,8 @@ def _parameter(said: dict[str, Any]) -> Parameter:
         "secret" if said.get("Secret") else None,
         said.get("Field"),
         said.get("Named", False),
+        said.get("Called"),
+        said.get("Answered", False),
     )
 
 
@@ -272,6 +275,7 @@ def _variants(said: dict[str, Any]) -> Variants:
             case.get("Label"),
             tuple(_effect(effect) for effect in case["Effects"]) if "Effects" in case else None,
             _variants(case["Variants"]) if "Variants" in case else None,
+            tuple(case["Told"]) if "Told" in case else None,
         )
         for case in said["Cases"]
     )

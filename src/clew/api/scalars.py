@@ -16,6 +16,7 @@ from clew.api.values import (
     enum_text,
     flags_text,
     float_text,
+    hexadecimal,
     limit_text,
     mode_text,
     pointer_text,
@@ -48,7 +49,8 @@ def number_text(one: Member | Parameter, value: int, bits: int, descriptions: De
         named = next((flag.name for flag in table.flags if unsigned(flag.value, bits) == unsigned(value, bits)), None)
         return named or _WRITERS[raw_type](value, bits)
     if table is not None and raw_type == "mode":
-        return flags_text(table, unsigned(value, bits), mode_text)
+        number = unsigned(value, bits)
+        return flags_text(table, number, mode_text) if number else mode_text(number)
     if table is not None:
         return flags_text(table, unsigned(value, bits)) if table.kind == "flags" else enum_text(table, value, bits)
     return _WRITERS[raw_type](value, bits)
@@ -75,8 +77,7 @@ def _natural(value: int, bits: int) -> str:
 
 
 def _hexadecimal(value: int, bits: int) -> str:
-    number = unsigned(value, bits)
-    return f"{number:#x}" if number else "0"
+    return hexadecimal(unsigned(value, bits))
 
 
 def _mode(value: int, bits: int) -> str:
@@ -128,6 +129,6 @@ _WRITERS: Final[dict[str, Callable[[int, int], str]]] = {
     # Where it is nobody has looked.
     "raw": lambda _, __: "?",
     **dict.fromkeys(
-        ("pointer", "path", "string", "buffer", "timespec", "sockaddr", "struct", "sigset", "bits"), _pointer
+        ("pointer", "path", "string", "buffer", "timespec", "sockaddr", "struct", "sigset", "bits", "octets"), _pointer
     ),
 }

@@ -121,6 +121,7 @@ _FUNCTION: Final = {
     "Parameters": Key(list),
     "Variants": Key(dict),
     "Effects": Key(list),
+    "Told": Key(list),
 }
 SYSTEM_CALL: Final = _FUNCTION | {"Number": Key(dict, is_needed=True)}
 RING_OPERATION: Final = _FUNCTION | {"Opcode": Key(int, is_needed=True, least=0, most=255)}
@@ -148,6 +149,8 @@ PARAMETER: Final = {
     "Written": Key(str, words=WRITTEN),
     "Field": Key(str, words=tuple(sorted(FIELDS))),
     "Named": Key(bool),
+    "Called": _TEXT,
+    "Answered": Key(bool),
     "Conditional": Key(dict),
     "Secret": Key(bool),
 }
@@ -160,6 +163,7 @@ CASE: Final = {
     "Parameters": Key(list),
     "Variants": Key(dict),
     "Effects": Key(list),
+    "Told": Key(list),
 }
 _SWITCH: Final = Key(object)
 """True, false or a condition."""

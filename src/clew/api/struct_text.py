@@ -15,6 +15,7 @@ from clew.api.scalars import number_text
 from clew.api.values import (
     REDACTED,
     bits_text,
+    octets_text,
     pointer_text,
     quoted,
     signals_text,
@@ -63,6 +64,8 @@ def bytes_text(
         return told if told is None else descriptions.redacted(told)
     if raw_type == "sigset":
         return signals_text(data, descriptions.flag_table(_SIGNALS)) if data else None
+    if raw_type == "octets":
+        return octets_text(data if redaction is None else redaction.data(data))
     return bits_text(data) if raw_type == "bits" else None
 
 

@@ -10,11 +10,12 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from clew.api.decoding import Record, decode
 from clew.api.description import RESULT, Function, Parameter
 from clew.api.descriptions import Descriptions
 from clew.api.pieces import Pointed, Value, register_of
 from clew.api.scalars import name_of, number_text
-from clew.api.struct_text import Style, behind_text, pointed_text
+from clew.api.struct_text import Style, behind_text, item_text, pointed_text
 from clew.api.values import REDACTED, pointer_text, quoted, signed, size_text, unsigned, width_bits
 
 __all__ = ["DEFAULT_LIMIT_BYTES", "Pointed", "Value", "argument_text", "call_text", "result_text"]
@@ -53,11 +54,28 @@ def argument_text(
     style = Style(limit, has_details, None, value.before)
     if parameter.behind is not None:
         shown, style = _as_before(value), Style(limit, has_details, "in")
+    elif parameter.is_answered:
+        return _answered_text(parameter, value, descriptions, style)
     elif parameter.direction != "out" and (value.data is None or parameter.direction == "in"):
-        shown, style = _as_before(value), Style(limit, has_details)
+        # Of a call that has left nothing it is told what it found.
+        side = "in" if parameter.direction == "inout" else None
+        shown, style = _as_before(value), Style(limit, has_details, side)
     else:
         shown = value
     return pointed_text(parameter, shown, descriptions, style) or pointer_text(value.address)
+
+
+def _answered_text(parameter: Parameter, value: Pointed, descriptions: Descriptions, style: Style) -> str:
+    """A structure as a call found it, and behind that what the call has written."""
+    before = Style(style.limit, style.has_details, "in")
+    found = pointed_text(parameter, _as_before(value), descriptions, before) or pointer_text(value.address)
+    item = None if value.data is None else decode(parameter, value.data, descriptions, value.inner)
+    if not isinstance(item, Record):
+        return found
+    written = Record(item.struct, tuple(one for one in item.members if one[0].side == "out"), item.is_cut)
+    if not written.members:
+        return found
+    return f"{found} => {item_text(written, descriptions, Style(style.limit, style.has_details, 'out'))}"
 
 
 def hidden_text(parameter: Parameter, value: Value) -> str:
@@ -151,17 +169,43 @@ def call_text(
     else:
         by_index: dict[int, Value] = dict(enumerate(values))
         arguments = [
-            (f"{parameter.name}=" if parameter.is_named else "")
-            + argument_text(
-                parameter, by_index.get(parameter.index), descriptions, limit=limit, has_details=has_details
+            _name_in_front(parameter)
+            + (
+                "[]"
+                if _is_empty_array(parameter, by_index)
+                else argument_text(
+                    parameter, by_index.get(parameter.index), descriptions, limit=limit, has_details=has_details
+                )
             )
             + _named(names.get(parameter.index))
-            for parameter in seen.parameters
-            if parameter.index != RESULT and not _is_left_out(parameter, by_index.get(parameter.index))
+            for parameter in _told_arguments(seen)
+            if not _is_left_out(parameter, by_index.get(parameter.index))
         ]
     behind = _behind(seen, values, result, descriptions, Style(limit, has_details, "out"))
     told = result_text(seen, result, descriptions, errno=errno) + _named(names.get(RESULT))
     return f"{function.name}({', '.join(arguments)}) = {told}{behind}"
+
+
+def _is_empty_array(parameter: Parameter, values: Mapping[int, Value]) -> bool:
+    """Whether it leads to elements of which there are none, so that nothing was taken."""
+    own = values.get(parameter.index)
+    if parameter.count is None or parameter.hidden is not None or (isinstance(own, Pointed) and own.data is not None):
+        return False
+    count = register_of(values.get(parameter.count))
+    return bool(register_of(own)) and count is not None and not unsigned(count, 32)
+
+
+def _told_arguments(function: Function) -> Sequence[Parameter]:
+    """The arguments that are told, in their order."""
+    if function.told is None:
+        return function.arguments
+    by_index = {parameter.index: parameter for parameter in function.arguments}
+    return [by_index[index] for index in function.told if index in by_index]
+
+
+def _name_in_front(parameter: Parameter) -> str:
+    name = parameter.called or (parameter.name if parameter.is_named else None)
+    return "" if name is None else f"{name}="
 
 
 def _is_left_out(parameter: Parameter, value: Value) -> bool:

@@ -20,8 +20,10 @@ __all__ = [
     "enum_text",
     "flags_text",
     "float_text",
+    "hexadecimal",
     "limit_text",
     "mode_text",
+    "octets_text",
     "pointer_text",
     "quoted",
     "real_time_signal",
@@ -74,6 +76,11 @@ def pointer_text(address: int) -> str:
     return f"{address:#x}" if address else "NULL"
 
 
+def hexadecimal(number: int) -> str:
+    """A number as C's %#x has it: 0 has no prefix."""
+    return f"{number:#x}" if number else "0"
+
+
 def size_text(n_bytes: int) -> str:
     """Bytes of which nothing is told but how many they are."""
     return f"[{n_bytes} {'byte' if n_bytes == 1 else 'bytes'}]"
@@ -90,7 +97,7 @@ def enum_text(table: FlagTable, value: int, bits: int) -> str:
     for flag in table.flags:
         if unsigned(flag.value, bits) == wanted:
             return flag.name
-    return f"{wanted:#x}"
+    return hexadecimal(wanted)
 
 
 def flags_text(table: FlagTable, value: int, write: Callable[[int], str] = hex) -> str:
@@ -138,6 +145,11 @@ def quoted(data: bytes, limit: int | None = None, *, is_cut: bool = False) -> st
     return f'"{"".join(pieces)}"' + ("..." if is_cut or len(shown) < len(data) else "")
 
 
+def octets_text(data: bytes) -> str:
+    """Bytes as a string of C's, each in hexadecimal."""
+    return '"' + "".join(f"\\x{byte:02x}" for byte in data) + '"'
+
+
 def float_text(value: int, bits: int) -> str:
     """A number with a point by its bits, of 32 or 64: as short as tells it from others."""
     if bits == 64:
@@ -160,7 +172,7 @@ def device_text(number: int) -> str:
     """The number of a device, as C takes it apart."""
     major = number >> 8 & 0xFFF | number >> 32 & ~0xFFF
     minor = number & 0xFF | number >> 12 & ~0xFF
-    return f"makedev({major:#x}, {minor & 0xFFFFFFFF:#x})"
+    return f"makedev({hexadecimal(major)}, {hexadecimal(minor & 0xFFFFFFFF)})"
 
 
 def address4_text(number: int) -> str:
@@ -177,8 +189,8 @@ def request_text(number: int) -> str:
     """A request of ioctl by its parts: which way it goes, of what kind, which, how many bytes."""
     ways = ("_IOC_NONE", "_IOC_WRITE", "_IOC_READ", "_IOC_READ|_IOC_WRITE")
     size = number >> 16 & 0x3FFF
-    parts = (number >> 8 & 0xFF, number & 0xFF)
-    return f"_IOC({ways[number >> 30]}, {', '.join(f'{part:#x}' for part in parts)}, {f'{size:#x}' if size else '0'})"
+    parts = (number >> 8 & 0xFF, number & 0xFF, size)
+    return f"_IOC({ways[number >> 30]}, {', '.join(map(hexadecimal, parts))})"
 
 
 def wait_status_text(status: int, name_signal: Callable[[int], str]) -> str:

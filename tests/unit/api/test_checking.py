@@ -83,6 +83,7 @@ GOOD: dict[str, Any] = {
                     }
                 ],
             },
+            "Told": [1, 0],
             "Effects": [{"Effect": "UseReference", "Parameters": [0]}],
         },
         {"Name": "other", "Number": {"x86_64": 2}, "Filter": "Other"},
@@ -199,6 +200,11 @@ MEMBER = "Structs.shape.Members"
         (["Structs", "whole", "Members"], [], "Structs.whole.Members", "of a plain one there is exactly one"),
         ([*P, 0, "Name"], MISSING, f"{PARAMETER}[0]", "Name is missing"),
         ([*P, 0, "CType"], 3.5, f"{PARAMETER}[0].CType", "3.5 is not a string"),
+        ([*P, 0, "Called"], "", f"{PARAMETER}[0].Called", "is empty"),
+        ([*P, 0, "Answered"], 1, f"{PARAMETER}[0].Answered", "1 is not true or false"),
+        ([*C, "Told", 1], 9, f"{CALL}.Told[1]", "there is no parameter 9"),
+        ([*C, "Told", 1], -1, f"{CALL}.Told[1]", "there is no parameter -1"),
+        ([*C, "Told", 1], 1, f"{CALL}.Told[1]", "1 is told already"),
         ([*P, 0, "Direction"], "back", f"{PARAMETER}[0].Direction", "'back' is none of in, out, inout"),
         ([*P, 0, "When"], "later", f"{PARAMETER}[0].When", "'later' is none of entry, exit"),
         (

@@ -74,7 +74,10 @@ def test_what_is_hidden_by_name_is_not_taken() -> None:
         capture = capture_of(function, hiding)
         assert not any(re.search(r"(str|bytes|words)\(", text) for text in capture.expressions), function.name
         told = call_text(function, [1] * len(function.arguments), 0, hiding)
-        assert told.count("[redacted]") == len(hiding.with_values(function, [1] * 6).arguments), told
+        seen = hiding.with_values(function, [1] * 6)
+        indexes = [one.index for one in seen.arguments]
+        n_told = len(indexes if seen.told is None else set(indexes) & set(seen.told))
+        assert told.count("[redacted]") == n_told, told
 
 
 def test_without_data_no_buffer_is_taken() -> None:

@@ -14,6 +14,9 @@ from clew.api.text import Pointed, Value, argument_text, call_text, result_text
 ADDRESS = 0x7FFD28C6E620
 AT_FDCWD = 0xFFFFFF9C
 INTERNET = struct.pack("<H", 2) + bytes([0, 80, 127, 0, 0, 1]) + bytes(8)
+THREAD = struct.pack("<4Q", 0x100100, 0, 0, ADDRESS) + bytes(56)
+"""Arguments of clone3."""
+HANDLE = struct.pack("<Ii", 2, 1) + b"\5\x40"
 UNIX = struct.pack("<H", 1) + b"/run/x\0"
 
 
@@ -55,6 +58,64 @@ def parameter(raw_type: str, c_type: str = "int", flags: str | None = None) -> P
             [AT_FDCWD, at(b"/nonexistent\0"), 0x80002, 0],
             failed(2),
             'openat(AT_FDCWD, "/nonexistent", O_RDWR|O_CLOEXEC) = -1 ENOENT (No such file or directory)',
+        ),
+        (
+            "clone",
+            [0x1200011, 0, 0, ADDRESS, 0],
+            27546,
+            "clone(child_stack=NULL, flags=CLONE_CHILD_CLEARTID|CLONE_CHILD_SETTID|SIGCHLD, "
+            "child_tidptr=0x7ffd28c6e620) = 27546",
+        ),
+        ("preadv", [3, at(b""), 0, 7, 0], 0, "preadv(3, [], 0, 7) = 0"),
+        (
+            "mknod",
+            [at(b"x\0"), 0o20666, 0x103, 0],
+            failed(1),
+            'mknod("x", S_IFCHR|0666, makedev(0x1, 0x3)) = -1 EPERM (Operation not permitted)',
+        ),
+        ("mknod", [at(b"x\0"), 0o644, 0x103, 0], 0, 'mknod("x", 0644) = 0'),
+        (
+            "reboot",
+            [0xFEE1DEAD, 672274793, 0, ADDRESS],
+            failed(1),
+            "reboot(LINUX_REBOOT_MAGIC1, LINUX_REBOOT_MAGIC2, LINUX_REBOOT_CMD_CAD_OFF) = "
+            "-1 EPERM (Operation not permitted)",
+        ),
+        ("setgroups", [0, ADDRESS], 0, "setgroups(0, []) = 0"),
+        ("msgget", [0, 0], 1, "msgget(IPC_PRIVATE, 000) = 1"),
+        (
+            "mmap",
+            [0, 8, 0, 0, 3, 0],
+            failed(22),
+            "mmap(NULL, 8, PROT_NONE, MAP_FILE, 3, 0) = -1 EINVAL (Invalid argument)",
+        ),
+        ("personality", [0xFFFFFFFF], 0x40000, "personality(0xffffffff) = 0x40000 (flags PER_LINUX|ADDR_NO_RANDOMIZE)"),
+        (
+            "msgsnd",
+            [5, at(b"\1" + bytes(7) + b"hello"), 5, 0],
+            0,
+            'msgsnd(5, {mtype=1, mtext="hello"}, 5, 0) = 0',
+        ),
+        (
+            "clone3",
+            [Pointed(ADDRESS, THREAD, before=THREAD, inner={("parent_tid",): b"\7\0\0\0"}), 88],
+            7,
+            "clone3({flags=CLONE_VM|CLONE_PARENT_SETTID, parent_tid=0x7ffd28c6e620, exit_signal=0, stack=NULL, "
+            "stack_size=0} => {parent_tid=[7]}, 88) = 7",
+        ),
+        (
+            "clone3",
+            [Pointed(ADDRESS, None, before=THREAD), 88],
+            failed(22),
+            "clone3({flags=CLONE_VM|CLONE_PARENT_SETTID, parent_tid=0x7ffd28c6e620, exit_signal=0, stack=NULL, "
+            "stack_size=0}, 88) = -1 EINVAL (Invalid argument)",
+        ),
+        (
+            "name_to_handle_at",
+            [AT_FDCWD, at(b"x\0"), Pointed(ADDRESS, HANDLE, before=b"\x80" + bytes(7)), at(b"\3\0\0\0"), 0],
+            0,
+            r'name_to_handle_at(AT_FDCWD, "x", {handle_bytes=128 => 2, handle_type=1, f_handle="\x05\x40"}, [3], '
+            "0) = 0",
         ),
         ("read", [3, at(b"vm\n"), 5], 3, 'read(3, "vm\\n", 5) = 3'),
         (

@@ -29,6 +29,7 @@ RESULT_INDEX: Final = -1
 SCHEMA: Final = "schema.json"
 REQUESTS_TABLE: Final = "requests"
 CALL_KEYS: Final = (
+    "Told",
     "Unreturned",
     "Variants",
 )
@@ -139,6 +140,8 @@ class _Maker:
                 made["Variants"] = self._variants(change, by_name)
             elif key == "Unreturned":
                 made["Unreturned"] = change
+            elif key == "Told":
+                made["Told"] = [_index(name, by_name) for name in change]
         made["Parameters"] = parameters
         self._effects.add(made)
         return made
@@ -225,6 +228,8 @@ class _Maker:
                 parameters.append(parameter)
             if parameters:
                 made["Parameters"] = parameters
+            if "Told" in made:
+                made["Told"] = [_index(name, by_name) for name in made["Told"]]
             if "Variants" in case:
                 made["Variants"] = self._variants(case["Variants"], by_name)
             cases.append(made)
