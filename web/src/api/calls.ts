@@ -5,6 +5,14 @@ import type { ApiClient, Parameters } from "./client.ts";
 /** `counts`: no single calls are known, only which blocks made how many. */
 export type CallSource = "recorded" | "system_calls" | "counts";
 
+/** What descriptions choose calls by (FILTERS of src/clew/api/description.py). */
+export const CALL_FILTERS = [
+  ...(["File", "Directory", "Network", "Process", "Thread", "Memory", "Synchronisation"] as const),
+  ...(["DynamicLoading", "Time", "User", "Crypto", "Compression", "Database", "Terminal", "IPC"] as const),
+  ...(["Signal", "Other"] as const),
+] as const;
+export type CallFilter = (typeof CALL_FILTERS)[number];
+
 export interface CallSummary {
   source: CallSource;
   /** Why less is told than of recorded calls; null where they were recorded. */
@@ -21,6 +29,8 @@ export interface CallSummary {
   calls: number;
   names: { name: string; kind: string; calls: number; failed: number }[];
   names_omitted: number;
+  /** Of the calls that are asked for by whatever filter: by what they can be chosen. */
+  filters: { filter: CallFilter; calls: number }[];
   threads: { tid: number; calls: number }[];
 }
 
@@ -41,10 +51,13 @@ export interface CallRow {
   /** The block that made it and its function; -1 where they are not known. */
   block: number;
   function: number;
+  filter: CallFilter;
   library: string | null;
   arguments: CallArgument[];
   result: string | null;
   error: string | null;
+  /** What was done to it by who recorded it: `result`, `delay_enter`, `delay_exit`, `signal`. */
+  injected: string[];
 }
 
 export interface CallPage {
@@ -140,6 +153,7 @@ export interface TreeRow {
   arguments?: CallArgument[];
   result?: string | null;
   error?: string | null;
+  injected?: string[];
 }
 
 /** What a call did in an entity's life; `more`: how often its process did so again, where only the first is told. */

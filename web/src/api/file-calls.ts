@@ -1,19 +1,21 @@
 // Calls in the file that the page is in: all of a process are there (src/clew/server/taken_calls.py), and what is asked for
 // is chosen from them and added up here, as src/clew/server/call_answers.py and entity_answers.py do it. Pure.
-import type {
-  CallChart,
-  CallDetails,
-  CallPage,
-  CallRow,
-  CallPlaces,
-  CallSource,
-  CallSummary,
-  EntityPage,
-  EntityRow,
-  LifeEvent,
-  OpenedCall,
-  OpenedEntity,
-  Touch,
+import {
+  CALL_FILTERS,
+  type CallChart,
+  type CallDetails,
+  type CallFilter,
+  type CallPage,
+  type CallRow,
+  type CallPlaces,
+  type CallSource,
+  type CallSummary,
+  type EntityPage,
+  type EntityRow,
+  type LifeEvent,
+  type OpenedCall,
+  type OpenedEntity,
+  type Touch,
 } from "./calls.ts";
 import { ApiError } from "./client.ts";
 
@@ -72,12 +74,15 @@ function choose(taken: TakenCalls, words: URLSearchParams): CallDetails[] {
   const name = words.get("name");
   const from = words.has("from") ? Number(words.get("from")) : -Infinity;
   const to = words.has("to") ? Number(words.get("to")) : Infinity;
+  const [kind, filter] = [words.get("kind"), words.get("filter")];
   const isAbout = words.has("entity") ? aboutEntity(taken, Number(words.get("entity"))) : () => true;
   return taken.calls.filter(
     (call) =>
       call.time >= from &&
       call.time < to &&
       (name === null || call.name === name) &&
+      (kind === null || call.kind === kind) &&
+      (filter === null || call.filter === filter) &&
       (!words.has("failed") || call.error !== null) &&
       (text === "" || hasText(call, text)) &&
       isAbout(call),
@@ -132,13 +137,24 @@ function summaryOf(taken: TakenCalls, words: URLSearchParams): CallSummary {
       threads.set(tid, (threads.get(tid) ?? 0) + 1);
     }
   }
+  const filters = new Map<CallFilter, number>();
+  for (const { filter } of choose(taken, without(words, "filter"))) {
+    filters.set(filter, (filters.get(filter) ?? 0) + 1);
+  }
   return {
     ...taken.summary,
+    filters: CALL_FILTERS.flatMap((filter) => (filters.has(filter) ? [{ filter, calls: filters.get(filter)! }] : [])),
     calls: chosen.length,
     names: [...names.values()].sort((a, b) => b.calls - a.calls || compare(a.name, b.name)),
     names_omitted: 0,
     threads: [...threads].sort(([a], [b]) => a - b).map(([tid, calls]) => ({ tid, calls })),
   };
+}
+
+function without(words: URLSearchParams, name: string): URLSearchParams {
+  const left = new URLSearchParams(words);
+  left.delete(name);
+  return left;
 }
 
 /** By what calls are sorted; of what is not known there is one that is none of the others. */
@@ -195,8 +211,8 @@ function chartOf(taken: TakenCalls, words: URLSearchParams): PlainChart {
   const bins = Math.min(Number(words.get("bins") ?? 100), to - from);
   const most = Number(words.get("series") ?? 8);
   const by = words.get("by") ?? "name";
-  const wordOf = ({ name, kind, tid }: CallDetails) =>
-    by === "name" ? name : by === "kind" ? kind : String(tid ?? "unknown");
+  const wordOf = ({ name, kind, filter, tid }: CallDetails) =>
+    by === "name" ? name : by === "kind" ? kind : by === "filter" ? filter : String(tid ?? "unknown");
   // What was at the last edge is in the last bin.
   const inside = new URLSearchParams(words);
   inside.set("from", String(from));

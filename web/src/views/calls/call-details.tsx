@@ -71,6 +71,17 @@ export function CallDetailsBox({ call }: { call: OpenedCall }) {
             </dd>
           </>
         )}
+        <dt>Filter</dt>
+        <dd>
+          <button
+            type="button"
+            class="plain"
+            title="Calls with the same"
+            onClick={() => updateCalls({ filter: call.filter })}
+          >
+            {call.filter}
+          </button>
+        </dd>
         {call.references.length > 0 && (
           <>
             <dt>About</dt>

@@ -1,7 +1,7 @@
 // The view "Calls": what a program asked of libraries and of the system, when, and of what. On the left what the calls are
 // about, on top how many there were over time, below the calls, the blocks that made them, or who did what with what.
 import { useEffect, useRef } from "preact/hooks";
-import type { CallSummary } from "../../api/calls.ts";
+import type { CallFilter, CallSummary } from "../../api/calls.ts";
 import { formatInteger } from "../../base/format.ts";
 import { callChart, callSummary, chosenEntity, openCall, readCall, watchCalls } from "../../model/calls/calls.ts";
 import { noCalls } from "../../model/calls/following.ts";
@@ -155,6 +155,31 @@ function ThreadChoice() {
   );
 }
 
+/** By what descriptions have calls under, and how many there are of each. */
+function FilterChoice({ known }: { known: CallSummary["filters"] }) {
+  const { filter } = calls.value;
+  const isThere = known.some((one) => one.filter === filter);
+  const shown = filter === null || isThere ? known : [...known, { filter, calls: 0 }];
+  if (shown.length === 0) {
+    return null;
+  }
+  return (
+    <select
+      aria-label="Filter of calls"
+      title="What calls have to do with, as clew api --filter has it"
+      value={filter ?? ""}
+      onChange={(event) => updateCalls({ filter: (event.currentTarget.value as CallFilter) || null })}
+    >
+      <option value="">any filter</option>
+      {shown.map((one) => (
+        <option key={one.filter} value={one.filter}>
+          {one.filter} ({formatInteger(one.calls)})
+        </option>
+      ))}
+    </select>
+  );
+}
+
 /** What is chosen of the calls, and what takes that back. */
 function CallsBar() {
   const { text, name, isFailed, entity } = calls.value;
@@ -198,6 +223,7 @@ function CallsBar() {
           <option value="library">functions</option>
         </select>
       )}
+      <FilterChoice known={known.filters} />
       <ThreadChoice />
       {known.source === "recorded" && (
         <label>
