@@ -242,6 +242,30 @@ def test_calls_are_chosen_by_filter(viewer: Viewer) -> None:
         page.keyboard.press("1")
 
 
+def test_what_was_done_to_calls_is_marked(viewer: Viewer) -> None:
+    """In the table and the tree, by a word that has a name, and in full in the call that is opened."""
+    page = viewer.open("calls", view="calls")
+    number = next(index for index, row in enumerate(_calls()) if row["injected"] and row["injected"].count(",") == 3)
+    marks = "(INJECTED) (DELAYED) (SIGNAL)"
+    told = "a result, instead of making it; a delay before it; a delay behind it; a signal as it began"
+    name = f"Injected: {told}"
+    row = show_row(page, number)
+    expect(row.get_by_role("img", name=name)).to_have_text(marks)
+    row.click()
+    expect(page.locator("[data-open-call] [data-injected]")).to_have_text(told)
+    plain = next(index for index, row in enumerate(_calls()) if not row["injected"])
+    expect(show_row(page, plain).get_by_role("img")).to_have_count(0)
+    tid = _calls()[number]["tid"]
+    place = [index for index, row in enumerate(_calls()) if row["tid"] == tid].index(number)
+    assert place < 40
+    viewer.go("calls", view="calls", calls="tree", threads=tid)
+    tree = page.get_by_role("treegrid", name="Tree of calls")
+    tree.focus()
+    for _ in range(place + 1):
+        page.keyboard.press("ArrowDown")
+    expect(page.locator(f"[data-tree-call='{number}']").get_by_role("img", name=name)).to_have_text(marks)
+
+
 def test_a_link_shows_the_same_calls(viewer: Viewer, open_viewer: OpenViewer) -> None:
     page = viewer.open("calls", view="calls", calls_name="read", calls_sort="duration", calls_down="1")
     longest = max(

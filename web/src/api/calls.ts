@@ -127,6 +127,13 @@ export interface CallLanes {
   named: Uint32Array;
 }
 
+/** The same as JSON, bar by bar. */
+export interface PlainLanes {
+  deep: number;
+  names: string[];
+  bars: Record<"tid" | "depth" | "from" | "to" | "calls" | "failed" | "call" | "named", number>[];
+}
+
 /** A thread at the root of the tree. */
 export interface TreeThread {
   tid: number;
@@ -286,7 +293,24 @@ export async function fetchCallLanes(
   wanted: Parameters,
   signal?: AbortSignal,
 ): Promise<CallLanes> {
-  const found = await client.arrays(`${pathOf(trace, process)}/calls/lanes`, wanted, signal);
+  const path = `${pathOf(trace, process)}/calls/lanes`;
+  if (client.isFile) {
+    const plain = await client.json<PlainLanes>(path, wanted, signal);
+    const numbers = (name: keyof PlainLanes["bars"][number]) => plain.bars.map((bar) => bar[name]);
+    return {
+      deep: plain.deep,
+      names: plain.names,
+      tid: Uint32Array.from(numbers("tid")),
+      depth: Uint8Array.from(numbers("depth")),
+      from: Float64Array.from(numbers("from")),
+      to: Float64Array.from(numbers("to")),
+      calls: Uint32Array.from(numbers("calls")),
+      failed: Uint32Array.from(numbers("failed")),
+      call: Uint32Array.from(numbers("call")),
+      named: Uint32Array.from(numbers("named")),
+    };
+  }
+  const found = await client.arrays(path, wanted, signal);
   return {
     deep: (found.meta as { deep: number }).deep,
     names: found.texts("name"),

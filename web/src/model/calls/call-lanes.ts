@@ -2,7 +2,7 @@
 // calls of those that are chosen there.
 import { signal } from "@preact/signals";
 import { type CallLanes, fetchCallLanes } from "../../api/calls.ts";
-import { chosenThreads, isFile, isLive } from "../session.ts";
+import { chosenThreads, isLive } from "../session.ts";
 import { binsWanted, wholeTimeline, span } from "../timeline.ts";
 import { viewState } from "../view-state.ts";
 import { charted } from "./calls.ts";
@@ -16,7 +16,7 @@ export const callLanes = signal<CallLanes | null>(null);
 /** Keep them up to date; what is returned ends that. */
 export function watchCallLanes(): () => void {
   const wanted = () => {
-    if (!wholeTimeline.value || isFile.value || isLive.value) {
+    if (!wholeTimeline.value || isLive.value) {
       return null;
     }
     const [from, to] = span.value;

@@ -13,6 +13,7 @@ import { functions } from "../../model/session.ts";
 import { type CallSort, calls, updateCalls } from "../../model/view-state.ts";
 import { useFarScroll } from "../shell/far-scroll.ts";
 import { rowKeys, type Rows } from "../shell/row-keys.ts";
+import { InjectedMark } from "./injected-mark.tsx";
 
 /** The row that the keyboard is at. */
 const current = signal(-1);
@@ -157,8 +158,9 @@ function Row({ row, index, y }: { row: CallRow | null; index: number; y: number 
       <span role="gridcell" class="mono name" title={row.library ?? row.kind.replace("_", " ")}>
         <bdi>{row.name}</bdi>
       </span>
-      <span role="gridcell" class="mono">
+      <span role="gridcell" class="mono marked-cell">
         <bdi>{formatArguments(row.arguments)}</bdi>
+        <InjectedMark injected={row.injected} />
       </span>
       <span role="gridcell" class="mono result">
         <bdi>{formatResult(row)}</bdi>

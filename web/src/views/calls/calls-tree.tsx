@@ -12,6 +12,7 @@ import { process } from "../../model/session.ts";
 import { calls, type TREE_SORTS, updateCalls } from "../../model/view-state.ts";
 import { useFarScroll } from "../shell/far-scroll.ts";
 import { rowKeys, type Rows } from "../shell/row-keys.ts";
+import { InjectedMark } from "./injected-mark.tsx";
 
 const ROW_HEIGHT = 22;
 const HEAD_HEIGHT = 24;
@@ -185,7 +186,7 @@ function Row(properties: { row: ListedRow; index: number; y: number; isCurrent: 
     >
       <span
         role="gridcell"
-        class="tree-name"
+        class="tree-name marked-cell"
         style={{ paddingLeft: `${Math.min(row.depth, MOST_INDENT) * INDENT_PX}px` }}
       >
         <span
@@ -234,21 +235,24 @@ function Told({ row }: { row: ListedRow }) {
   if (!row.row) {
     return <span class="quiet">…</span>;
   }
-  const { name, path, arguments: given, result = null, error = null } = row.row;
+  const { name, path, arguments: given, result = null, error = null, injected } = row.row;
   return (
-    <span class="mono">
-      <bdi>{name}</bdi>
-      {path === undefined && (
-        <>
-          <span class="quiet">
-            (<bdi>{formatArguments(given)}</bdi>)
-          </span>{" "}
-          <span class="result">
-            <bdi>{formatResult({ result, error })}</bdi>
-          </span>
-        </>
-      )}
-    </span>
+    <>
+      <span class="mono">
+        <bdi>{name}</bdi>
+        {path === undefined && (
+          <>
+            <span class="quiet">
+              (<bdi>{formatArguments(given)}</bdi>)
+            </span>{" "}
+            <span class="result">
+              <bdi>{formatResult({ result, error })}</bdi>
+            </span>
+          </>
+        )}
+      </span>
+      <InjectedMark injected={injected} />
+    </>
   );
 }
 

@@ -5,7 +5,7 @@ import type { CallFilter, CallSummary } from "../../api/calls.ts";
 import { formatInteger } from "../../base/format.ts";
 import { callChart, callSummary, chosenEntity, openCall, readCall, watchCalls } from "../../model/calls/calls.ts";
 import { noCalls } from "../../model/calls/following.ts";
-import { chosenThreads, isFile, isLive, process, processId } from "../../model/session.ts";
+import { chosenThreads, isLive, process, processId } from "../../model/session.ts";
 import { type CallPart, calls, range, update, updateCalls } from "../../model/view-state.ts";
 import { CallDetailsBox } from "./call-details.tsx";
 import { CallsChart } from "./calls-chart.tsx";
@@ -107,10 +107,10 @@ function Calls() {
   );
 }
 
-/** Without times there are no single calls, and only what was recorded is within something; a file has no tree. */
+/** Without times there are no single calls, and only what was recorded is within something. */
 function hasPart({ source }: CallSummary, part: CallPart): boolean {
   if (part === "tree") {
-    return source === "recorded" && !isFile.value;
+    return source === "recorded";
   }
   return part !== "calls" || source !== "counts";
 }
