@@ -31,6 +31,9 @@ _STEPS: Final = (
     ("fopen", "library", None, "opened"),
     ("close", "system_call", 3, "closed"),
 )
+_INJECTED: Final = (None, "result", "delay_enter", "result,delay_enter,delay_exit,signal", None)
+"""What was done to calls that fail, by turns."""
+
 _FIRST_CHILD_ENTITY: Final = 1000
 
 
@@ -73,6 +76,7 @@ def make_call_tables(
             | {"block_id": int(chance.choice(list(blocks))) if is_own else None, "position": None}
             | {"arguments": json.dumps(arguments), "result": -1 if failed else n_bytes or 3}
             | {"result_text": None, "error": "ENOENT" if failed else None}
+            | {"injected": _INJECTED[number // 7 % len(_INJECTED)] if failed else None}
         )
         if entity is not None:
             at = {"call_id": number, "entity_id": entity, "role": role, "argument": 0, "bytes": n_bytes}

@@ -207,6 +207,65 @@ def test_a_stretch_of_time_is_chosen_in_the_chart(viewer: Viewer) -> None:
     expect(chart).to_have_attribute("aria-valuetext", "all of time")
 
 
+def test_calls_are_chosen_by_filter(viewer: Viewer) -> None:
+    """In the address, the counts, the table, the chart, the tree, the places and the lanes."""
+    filters = {"connect": "Network", "malloc": "Memory"}
+    own = Counter(filters.get(row["name"], "File") for row in _calls())
+    page = viewer.open("calls", view="calls", calls_by="filter")
+    choice = page.get_by_label("Filter of calls")
+    options = [f"{one} ({own[one]:,})" for one in ("File", "Network", "Memory")]
+    expect(choice.locator("option")).to_have_text(["any filter", *options])
+    legend = page.get_by_label("Legend of the chart").get_by_role("button")
+    expect(legend).to_have_text([f"{word} {n:,}" for word, n in own.most_common()])
+    legend.nth(1).click()
+    viewer.wait_for_state(calls_filter=own.most_common()[1][0])
+    expect(choice).to_have_value(own.most_common()[1][0])
+    with page.expect_request(lambda request: "/calls/lanes" in request.url and "filter=Network" in request.url):
+        choice.select_option("Network")
+    viewer.wait_for_state(calls_filter="Network")
+    expect(_table(viewer)).to_have_attribute("aria-rowcount", str(own["Network"] + 1))
+    expect(page.locator("[data-chart-calls]")).to_have_attribute("data-chart-calls", str(own["Network"]))
+    assert {cells[2] for _, cells in read_rows(page).values()} == {"connect"}
+    # What else there is to be chosen stays.
+    expect(choice.locator("option")).to_have_text(["any filter", *options])
+    page.locator("[data-call]").first.click()
+    page.get_by_role("region", name="The call").get_by_role("button", name="Network").click()
+    page.get_by_role("button", name="Tree").click()
+    by_thread = Counter(row["tid"] for row in _calls() if row["name"] == "connect")
+    for tid, n in by_thread.items():
+        cells = page.locator(f"[data-tree-thread='{tid}'] [role=gridcell]")
+        expect(cells.nth(1)).to_contain_text(re.compile(rf"^{n}\b"))
+    page.get_by_role("button", name="By place").click()
+    expect(page.locator("[data-places-calls]")).to_have_attribute("data-places-calls", str(own["Network"]))
+    # In other views lanes have all calls.
+    with page.expect_request(lambda request: "/calls/lanes" in request.url and "filter" not in request.url):
+        page.keyboard.press("1")
+
+
+def test_what_was_done_to_calls_is_marked(viewer: Viewer) -> None:
+    """In the table and the tree, by a word that has a name, and in full in the call that is opened."""
+    page = viewer.open("calls", view="calls")
+    number = next(index for index, row in enumerate(_calls()) if row["injected"] and row["injected"].count(",") == 3)
+    marks = "(INJECTED) (DELAYED) (SIGNAL)"
+    told = "a result, instead of making it; a delay before it; a delay behind it; a signal as it began"
+    name = f"Injected: {told}"
+    row = show_row(page, number)
+    expect(row.get_by_role("img", name=name)).to_have_text(marks)
+    row.click()
+    expect(page.locator("[data-open-call] [data-injected]")).to_have_text(told)
+    plain = next(index for index, row in enumerate(_calls()) if not row["injected"])
+    expect(show_row(page, plain).get_by_role("img")).to_have_count(0)
+    tid = _calls()[number]["tid"]
+    place = [index for index, row in enumerate(_calls()) if row["tid"] == tid].index(number)
+    assert place < 40
+    viewer.go("calls", view="calls", calls="tree", threads=tid)
+    tree = page.get_by_role("treegrid", name="Tree of calls")
+    tree.focus()
+    for _ in range(place + 1):
+        page.keyboard.press("ArrowDown")
+    expect(page.locator(f"[data-tree-call='{number}']").get_by_role("img", name=name)).to_have_text(marks)
+
+
 def test_a_link_shows_the_same_calls(viewer: Viewer, open_viewer: OpenViewer) -> None:
     page = viewer.open("calls", view="calls", calls_name="read", calls_sort="duration", calls_down="1")
     longest = max(

@@ -26,6 +26,9 @@ from tests.web.traces import find_trace
 from tests.web.viewer import Viewer
 
 Rows = list[dict[str, Any]]
+FILTERS = {"connect": "Network", "malloc": "Memory"} | dict.fromkeys(
+    ("openat", "read", "write", "fopen", "close"), "File"
+)
 
 
 @cache
@@ -38,10 +41,10 @@ def calls_of_trace() -> Rows:
     found = []
     for number, row in enumerate(stored):
         told = [f"{one['name']}={one.get('text', one['value'])}" for one in json.loads(row["arguments"])]
-        kept = {name: row[name] for name in ("duration_ns", "tid", "kind", "name", "library", "error")}
+        kept = {name: row[name] for name in ("duration_ns", "tid", "kind", "name", "library", "error", "injected")}
         block = index[row["block_id"]]
         place = {"block": block, "function": graph.names[int(graph.function[block])]}
-        said = {"arguments": ", ".join(told), "result": str(row["result"])}
+        said = {"arguments": ", ".join(told), "result": str(row["result"]), "filter": FILTERS[row["name"]]}
         found.append({"call": number, "time_ns": row["time_ns"] - trace.manifest.start_ns} | kept | said | place)
     return found
 

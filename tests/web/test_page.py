@@ -143,6 +143,12 @@ def test_the_table_of_processes_is_whole_in_the_usual_window(viewer: Viewer) -> 
     assert tree.evaluate(
         "(tree, cells) => [...tree.querySelectorAll(cells)].every((one) => one.scrollWidth <= one.clientWidth)", cells
     )
+    # Cells of a row are beside one another.
+    rows = tree.evaluate(
+        "(tree) => [...tree.querySelectorAll('.tree-row')]"
+        ".map((row) => [...row.children].map((cell) => cell.getBoundingClientRect().left))"
+    )
+    assert all(lefts == sorted(set(lefts)) for lefts in rows)
 
 
 @pytest.mark.parametrize("trace", ["shapes-full", "shapes-coverage"])

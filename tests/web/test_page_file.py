@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -190,6 +191,47 @@ def test_calls_are_in_it(open_file: OpenFile) -> None:
     page.get_by_role("button", name="Who did what").click()
     pairs = {(row["process_id"], row["entity_id"]) for row in trace.references.to_pylist()}
     expect(page.locator("[data-touch-table] tbody tr")).to_have_count(len(pairs))
+
+
+def test_the_tree_and_the_bars_of_calls_are_in_it(open_file: OpenFile) -> None:
+    trace = Trace(find_trace("api-full"))
+    calls = sorted((row for row in trace.calls.to_pylist() if row["process_id"] == 0), key=lambda row: row["time_ns"])
+    viewer = open_file("api-full", view="calls", calls="tree")
+    page = viewer.page
+    by_thread = Counter(row["tid"] for row in calls)
+    expect(page.locator("[data-tree-thread]")).to_have_count(len(by_thread))
+    for tid, n in by_thread.items():
+        expect(page.locator(f"[data-tree-thread='{tid}'] [role=gridcell]").nth(1)).to_contain_text(f"{n}")
+    # A call with others in it: they are there when it is opened.
+    outer = next(row for row in calls if row["name"] == "fclose")
+    within = [number for number, row in enumerate(calls) if row["parent_call_id"] == outer["call_id"]]
+    assert within
+    viewer.go("api-full", view="calls", calls="tree", calls_name=calls[within[0]]["name"])
+    tree = page.get_by_role("treegrid", name="Tree of calls")
+    page.locator(f"[data-tree-thread='{outer['tid']}'] .twist").click()
+    index = calls.index(outer)
+    page.locator(f"[data-tree-call='{index}'] .twist").click()
+    expect(tree.locator(f"[data-tree-call='{within[0]}']")).to_have_attribute("data-depth", "2")
+    page.get_by_label("Those of one name together").check()
+    page.locator(f"[data-tree-thread='{outer['tid']}'] .twist").click()
+    row = page.locator("[data-depth='1']").filter(has_text="fclose")
+    n_outer = len(_around(calls, calls[within[0]]["name"], outer))
+    expect(row.locator("[role=gridcell]").nth(1)).to_have_text(f"{n_outer}")
+    # In the lanes of the timeline, and beside them, around the cursor.
+    expect(page.locator(".swatch.recorded")).to_be_visible()
+    page.get_by_role("button", name="API calls").click()
+    page.get_by_role("button", name="Step on").click()
+    near = page.locator("[data-near-call]").first
+    expect(near).to_be_visible()
+    tid = int(page.locator("[data-timeline]").get_attribute("data-thread") or -1)
+    assert calls[int(near.get_attribute("data-near-call") or -1)]["tid"] == tid
+
+
+def _around(calls: list[dict[str, Any]], name: str, outer: dict[str, Any]) -> set[int]:
+    """The calls of the name and thread of `outer` that are within none, and around one called `name`."""
+    kind = (outer["tid"], outer["name"], None)
+    like = {row["call_id"] for row in calls if (row["tid"], row["name"], row["parent_call_id"]) == kind}
+    return like & {row["parent_call_id"] for row in calls if row["name"] == name}
 
 
 def test_system_calls_are_in_it(open_file: OpenFile) -> None:

@@ -54,7 +54,7 @@ def _wait_for_rows_that_fill_the_table(page: Page) -> None:
     """What is around the table grows and shrinks while it comes, and the table with it."""
     page.wait_for_function(
         """() => {
-            const [table, rows, content] = [".calls-table", ".calls-sight", ".calls-space"].map(
+            const [table, rows, content] = [".calls-grid", ".grid-sight", ".grid-space"].map(
                 (name) => document.querySelector(name)?.getBoundingClientRect().height ?? NaN);
             return rows >= Math.min(table - 60, content);
         }"""
@@ -176,7 +176,7 @@ def test_the_tree_has_every_call_once(recorded: Viewer) -> None:
     own = [(index, row) for index, row in enumerate(_calls()) if row["tid"] == _worker()]
     recorded.go("api-full", view="calls", calls="tree", threads=_worker(), calls_text="fopen")
     outer = [index for index, row in own if row["name"] == "fopen"]
-    expect(page.locator("[data-tree-rows]")).to_have_attribute("data-tree-rows", str(len(outer) + 1))
+    expect(tree).to_have_attribute("data-rows", str(len(outer) + 1))
     assert len(outer) == 30
     recorded.go("api-full", view="calls", calls="tree", threads=_worker(), calls_name="write")
     writes = {index: row["parent_call_id"] for index, row in own if row["name"] == "write"}

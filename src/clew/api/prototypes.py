@@ -140,6 +140,12 @@ class Prototypes:
         found = (section.function(function) for section in ordered)
         return next((one for one in found if one is not None), None)
 
+    def filter_of(self, library: str, function: str) -> str | None:
+        """By what that function is chosen; the file is asked only of libraries for which that is not `Other`."""
+        patterns = [pattern for pattern in _FILTERS if fnmatchcase(library, pattern)]
+        sections = (section for section in self._sections if section.pattern in patterns) if patterns else ()
+        return next((_FILTERS[section.pattern] for section in sections if function in section.lines), None)
+
     def same_structs(self) -> dict[str, str]:
         """Structures of headers that descriptions have, their names there by how headers call them."""
         return {match[2]: match[1] for section in self._sections for match in _SAME.finditer(section.text)}

@@ -6,14 +6,17 @@ call is named by its index, in the order of time.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
-from clew.analysis.calls.call_rows import CallRows
+from clew.analysis.calls.call_rows import CallFilter, CallRows
 from clew.analysis.calls.system_calls import count_system_calls, sum_system_calls
 from clew.analysis.calls.told_calls import tell_arguments
 from clew.analysis.replay.timeline import find_edges
+from clew.api.call_filters import built_in_filters
+from clew.api.description import FILTERS
 from clew.errors import UsageError
 from clew.protocol.words import CALL_WORDS
 from clew.server.container import encode_container, pack_texts
@@ -65,11 +68,15 @@ def answer_call_summary(query: Query) -> dict[str, Any]:
             "calls": 0,
             "names": [],
             "names_omitted": 0,
+            "filters": [],
             "threads": [],
         }
         if rows is None or not len(rows):
             return told
-        chosen = calls.choose(rows, parse_filter(query))
+        wanted = parse_filter(query)
+        # By what else can be chosen, too, instead of what is.
+        any_filter = calls.choose(rows, replace(wanted, filter=None))
+        chosen = any_filter if wanted.filter is None else calls.choose(rows, wanted)
         names = rows.count_names(chosen)
         start = query.served.start_ns
         return told | {
@@ -81,6 +88,7 @@ def answer_call_summary(query: Query) -> dict[str, Any]:
                 for name, kind, n, failed in names[:MAX_NAMES]
             ],
             "names_omitted": max(len(names) - MAX_NAMES, 0),
+            "filters": [{"filter": word, "calls": n} for word, n in rows.count_filters(any_filter)],
             "threads": [{"tid": tid, "calls": n} for tid, n in rows.count_threads(chosen)],
         }
 
@@ -145,10 +153,12 @@ def tell_calls(query: Query, calls: ProcessCalls, rows: CallRows, page: list[int
             "name": rows.names[name][:MAX_TEXT] if name < len(rows.names) else "",
             "block": block,
             "function": int(graph.function[block]) if block >= 0 else -1,
+            "filter": FILTERS[rows.filter[call]],
             "library": None,
             "arguments": [],
             "result": None,
             "error": None,
+            "injected": [],
         }
         if more:
             text = more["result_text"] if more["result_text"] is not None else more["result"]
@@ -157,6 +167,7 @@ def tell_calls(query: Query, calls: ProcessCalls, rows: CallRows, page: list[int
                 "arguments": tell_arguments(more["arguments"]),
                 "result": None if text is None else str(text)[:MAX_TEXT],
                 "error": None if more["error"] is None else more["error"][:MAX_TEXT],
+                "injected": [] if more["injected"] is None else more["injected"][:MAX_TEXT].split(","),
             }
         found.append(row)
     return found
@@ -249,7 +260,7 @@ def find_places(query: Query) -> list[dict[str, Any]]:
             places = [
                 (place.block, place.name, place.calls)
                 for place in count_system_calls(graph, threads)
-                if _is_named(place.name, wanted.name, wanted.text)
+                if _is_named(place.name, wanted)
             ]
         else:
             places = [
@@ -267,12 +278,14 @@ def find_places(query: Query) -> list[dict[str, Any]]:
     ]
 
 
-def _is_named(name: str | None, wanted: str | None, text: str) -> bool:
-    return (wanted is None or name == wanted) and text.lower() in (name or "").lower()
+def _is_named(name: str | None, wanted: CallFilter) -> bool:
+    if wanted.filter is not None and built_in_filters().of_system_call(name or "") != wanted.filter:
+        return False
+    return (wanted.name is None or name == wanted.name) and wanted.text.lower() in (name or "").lower()
 
 
 def encode_call_chart(query: Query) -> bytes:
-    """How many of the calls asked for were made in which part of time, by name, kind or thread."""
+    """How many of the calls asked for were made in which part of time, by name, kind, filter or thread."""
     by, n_bins, n_series = query.word("by", "name"), query.number("bins", 100), query.number("series", 8)
     wanted = parse_filter(query)
     zero = query.served.start_ns

@@ -36,11 +36,11 @@ def tabulate_calls(query: Query, of: str, most: int) -> pa.Table:
     """The table `of` one of CALL_TABLES, with the rows that are asked for by the words of the page's own questions, in
     the order of these. Times are nanoseconds since the recording began, texts are cut off at 400 letters.
 
-    Of calls: `call` (index), `time_ns`, `duration_ns`, `tid`, `kind`, `name`, `library`, `arguments`, `result`,
-    `error`, `block` (index) and `function` that made it. Of places: `block`, `function`, `name` of the calls, `calls`.
-    Of entities: `entity_id`, `kind`, `name`, `process_id`, `tid`, `parent_entity_id`, `first_ns`, `last_ns`, `calls`
-    (of the process), `all_calls`, `bytes` (that the process read and wrote), `details`. Of touches: `process_id`,
-    `pid`, `entity_id`, `kind`, `name`, `calls`, `roles`, `bytes_read`, `bytes_written`.
+    Of calls: `call` (index), `time_ns`, `duration_ns`, `tid`, `kind`, `filter`, `name`, `library`, `arguments`,
+    `result`, `error`, `injected`, `block` (index) and `function` that made it. Of places: `block`, `function`, `name`
+    of the calls, `calls`. Of entities: `entity_id`, `kind`, `name`, `process_id`, `tid`, `parent_entity_id`,
+    `first_ns`, `last_ns`, `calls` (of the process), `all_calls`, `bytes` (that the process read and wrote), `details`.
+    Of touches: `process_id`, `pid`, `entity_id`, `kind`, `name`, `calls`, `roles`, `bytes_read`, `bytes_written`.
 
     Raises UsageError where there are more than `most` rows.
     """
@@ -75,11 +75,13 @@ def _tabulate_calls(graph: ProcessGraph, rows: _Rows) -> pa.Table:
             "duration_ns": _numbers(rows, "duration"),
             "tid": _numbers(rows, "tid"),
             "kind": _texts(rows, "kind"),
+            "filter": _texts(rows, "filter"),
             "name": _texts(rows, "name"),
             "library": _texts(rows, "library"),
             "arguments": texts([", ".join(map(_tell_argument, row["arguments"])) for row in rows]),
             "result": _texts(rows, "result"),
             "error": _texts(rows, "error"),
+            "injected": texts([",".join(row["injected"]) or None for row in rows]),
             **_tabulate_place(graph, rows),
         }
     )

@@ -160,7 +160,7 @@ def hold_calls(served: ServedTrace, process_id: int) -> Iterator[ProcessCalls]:
 
 
 def parse_filter(query: Query) -> CallFilter:
-    """Which calls a request asks for: `name`, `text`, `threads`, `kind`, `failed`, `from`, `to`, `entity`."""
+    """Which calls a request asks for: `name`, `text`, `threads`, `kind`, `filter`, `failed`, `from`, `to`, `entity`."""
     words = query.words()
     threads = query.threads()
     found = CallFilter(
@@ -168,6 +168,7 @@ def parse_filter(query: Query) -> CallFilter:
         text=query.word("text")[:200],
         threads=None if threads is None else tuple(sorted(set(threads))),
         kind=query.word("kind") or None,
+        filter=query.word("filter") or None,
         failed=query.flag("failed"),
         entity=query.number("entity") if "entity" in words else None,
     )

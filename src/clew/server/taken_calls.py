@@ -1,6 +1,7 @@
 """The calls of a process for a page that is taken away: all of them, which the page chooses from and adds up itself.
 
-Runs in the controller. `web/src/api/file-calls.ts` answers out of it what call_answers.py and entity_answers.py would.
+Runs in the controller. `web/src/api/file-calls.ts` and those beside it answer out of it what call_answers.py,
+call_tree_answers.py, call_time_answers.py and entity_answers.py would.
 """
 
 from __future__ import annotations

@@ -55,7 +55,15 @@ def names_of(app: Starlette, trace: int) -> list[str]:
 @pytest.mark.parametrize("trace", [FULL, REGION, CALLS])
 @pytest.mark.parametrize(
     "words",
-    ["", "sort=name&descending=1", "sort=duration", "text=ope&sort=thread", "name=read&from=100000", "threads=1"],
+    [
+        "",
+        "sort=name&descending=1",
+        "sort=duration",
+        "text=ope&sort=thread",
+        "name=read&from=100000",
+        "threads=1",
+        "filter=File",
+    ],
 )
 def test_calls_are_those_of_the_pages(
     every_mode: Starlette, monkeypatch: pytest.MonkeyPatch, trace: int, words: str
@@ -67,7 +75,8 @@ def test_calls_are_those_of_the_pages(
     names = names_of(every_mode, trace)
     wanted = [
         {
-            **{name: row[name] for name in ("call", "tid", "kind", "name", "library", "result", "error")},
+            **{name: row[name] for name in ("call", "tid", "kind", "filter", "name", "library", "result", "error")},
+            "injected": ",".join(row["injected"]) or None,
             "time_ns": row["time"],
             "duration_ns": row["duration"],
             "arguments": ", ".join(f"{one['name']}={one.get('text', one['value'])}" for one in row["arguments"]),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
+from clew.api.reading import load_built_in
 from clew.server.container import decode_container
 from tests.unit.server.asking import ask_well
 from tests.web.made_up_calls import HOSTILE_FILE
@@ -63,6 +64,10 @@ def test_pages_are_all_calls_by_time(every_mode: Starlette, trace: int) -> None:
         ("text=PASSWD", lambda row: "/etc/passwd" in str(row["arguments"])),
         ("text=ope", lambda row: "ope" in row["name"]),
         ("kind=library", lambda row: row["kind"] == "library"),
+        ("filter=Network", lambda row: row["name"] == "connect"),
+        ("filter=Memory", lambda row: row["name"] == "malloc"),
+        ("filter=File&failed=1", lambda row: row["name"] not in ("connect", "malloc") and row["error"] is not None),
+        ("filter=Database", lambda row: False),
         ("failed=1", lambda row: row["error"] is not None),
         ("threads=1001", lambda row: row["tid"] == 1001),
         ("from=100000&to=300000", lambda row: 100_000 <= row["time"] < 300_000),
@@ -83,6 +88,35 @@ def test_what_is_asked_for_is_what_comes(every_mode: Starlette, words: str, is_w
     assert sum(row["calls"] for row in places["rows"]) == len(rows)
     content = ask_well(every_mode, f"/api/traces/{CALLS}/processes/0/calls/chart?bins=9&{words}").content
     assert decode_container(content)[2]["calls"].sum() == len(rows)
+
+
+def test_what_else_can_be_chosen_is_counted(every_mode: Starlette) -> None:
+    rows = [row for row in every_call(every_mode, CALLS) if row["error"] is not None]
+    for words in ("failed=1", "failed=1&filter=Network", "failed=1&filter=Database"):
+        told = ask(every_mode, CALLS, f"calls/summary?{words}")["filters"]
+        assert {one["filter"]: one["calls"] for one in told} == Counter(row["filter"] for row in rows)
+    assert ask_well(every_mode, f"/api/traces/{CALLS}/processes/0/calls?filter=file").status == 400
+
+
+@pytest.mark.parametrize("trace", [0, FULL, REGION])
+def test_system_calls_without_a_record_are_chosen_by_filter(every_mode: Starlette, trace: int) -> None:
+    descriptions = load_built_in()
+    places = ask(every_mode, trace, "calls/places")["rows"]
+    known = [
+        place for place in places if (call := descriptions.find_system_call(place["name"])) and call.filter == "File"
+    ]
+    assert ask(every_mode, trace, "calls/places?filter=File")["rows"] == known
+    assert bool(known) == (trace != 0)
+
+
+def test_what_was_done_to_calls_is_told(every_mode: Starlette) -> None:
+    told = [row["injected"] for row in every_call(every_mode, CALLS) if row["injected"]]
+    assert {tuple(words) for words in told} == {
+        ("result",),
+        ("delay_enter",),
+        ("result", "delay_enter", "delay_exit", "signal"),
+    }
+    assert ask(every_mode, FULL, "calls/0")["injected"] == []
 
 
 def test_sorted_pages(every_mode: Starlette) -> None:
@@ -192,7 +226,7 @@ def test_a_trace_without_entities_has_its_threads(every_mode: Starlette) -> None
     assert ask_well(every_mode, f"/api/traces/{FULL}/processes/0/entities/0").status == 400
 
 
-@pytest.mark.parametrize("by", ["name", "kind", "thread"])
+@pytest.mark.parametrize("by", ["name", "kind", "filter", "thread"])
 def test_charts(every_mode: Starlette, by: str) -> None:
     content = ask_well(every_mode, f"/api/traces/{CALLS}/processes/0/calls/chart?by={by}&bins=13&series=4").content
     _, meta, arrays = decode_container(content)

@@ -5,6 +5,14 @@ import type { ApiClient, Parameters } from "./client.ts";
 /** `counts`: no single calls are known, only which blocks made how many. */
 export type CallSource = "recorded" | "system_calls" | "counts";
 
+/** What descriptions choose calls by (FILTERS of src/clew/api/description.py). */
+export const CALL_FILTERS = [
+  ...(["File", "Directory", "Network", "Process", "Thread", "Memory", "Synchronisation"] as const),
+  ...(["DynamicLoading", "Time", "User", "Crypto", "Compression", "Database", "Terminal", "IPC"] as const),
+  ...(["Signal", "Other"] as const),
+] as const;
+export type CallFilter = (typeof CALL_FILTERS)[number];
+
 export interface CallSummary {
   source: CallSource;
   /** Why less is told than of recorded calls; null where they were recorded. */
@@ -21,6 +29,8 @@ export interface CallSummary {
   calls: number;
   names: { name: string; kind: string; calls: number; failed: number }[];
   names_omitted: number;
+  /** Of the calls that are asked for by whatever filter: by what they can be chosen. */
+  filters: { filter: CallFilter; calls: number }[];
   threads: { tid: number; calls: number }[];
 }
 
@@ -41,10 +51,13 @@ export interface CallRow {
   /** The block that made it and its function; -1 where they are not known. */
   block: number;
   function: number;
+  filter: CallFilter;
   library: string | null;
   arguments: CallArgument[];
   result: string | null;
   error: string | null;
+  /** What was done to it by who recorded it: `result`, `delay_enter`, `delay_exit`, `signal`. */
+  injected: string[];
 }
 
 export interface CallPage {
@@ -114,6 +127,13 @@ export interface CallLanes {
   named: Uint32Array;
 }
 
+/** The same as JSON, bar by bar. */
+export interface PlainLanes {
+  deep: number;
+  names: string[];
+  bars: Record<"tid" | "depth" | "from" | "to" | "calls" | "failed" | "call" | "named", number>[];
+}
+
 /** A thread at the root of the tree. */
 export interface TreeThread {
   tid: number;
@@ -140,6 +160,7 @@ export interface TreeRow {
   arguments?: CallArgument[];
   result?: string | null;
   error?: string | null;
+  injected?: string[];
 }
 
 /** What a call did in an entity's life; `more`: how often its process did so again, where only the first is told. */
@@ -272,7 +293,24 @@ export async function fetchCallLanes(
   wanted: Parameters,
   signal?: AbortSignal,
 ): Promise<CallLanes> {
-  const found = await client.arrays(`${pathOf(trace, process)}/calls/lanes`, wanted, signal);
+  const path = `${pathOf(trace, process)}/calls/lanes`;
+  if (client.isFile) {
+    const plain = await client.json<PlainLanes>(path, wanted, signal);
+    const numbers = (name: keyof PlainLanes["bars"][number]) => plain.bars.map((bar) => bar[name]);
+    return {
+      deep: plain.deep,
+      names: plain.names,
+      tid: Uint32Array.from(numbers("tid")),
+      depth: Uint8Array.from(numbers("depth")),
+      from: Float64Array.from(numbers("from")),
+      to: Float64Array.from(numbers("to")),
+      calls: Uint32Array.from(numbers("calls")),
+      failed: Uint32Array.from(numbers("failed")),
+      call: Uint32Array.from(numbers("call")),
+      named: Uint32Array.from(numbers("named")),
+    };
+  }
+  const found = await client.arrays(path, wanted, signal);
   return {
     deep: (found.meta as { deep: number }).deep,
     names: found.texts("name"),

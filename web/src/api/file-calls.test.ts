@@ -1,37 +1,16 @@
 import { expect, test } from "vitest";
 import type { CallDetails, CallPage, CallPlaces, CallSummary, EntityPage } from "./calls.ts";
-import { answerFromCalls, type PlainChart, type TakenCalls } from "./file-calls.ts";
-
-function call(number: number, change: Partial<CallDetails>): CallDetails {
-  return {
-    call: number,
-    time: 10 * number,
-    duration: null,
-    tid: 7,
-    kind: "system_call",
-    name: "read",
-    block: number,
-    function: 0,
-    library: null,
-    arguments: [],
-    result: null,
-    error: null,
-    position: null,
-    parent: -1,
-    depth: 0,
-    own: null,
-    references: [],
-    ...change,
-  };
-}
+import type { TakenCalls } from "./file-call-choice.ts";
+import { answerFromCalls, type PlainChart } from "./file-calls.ts";
+import { makeCall } from "./taken-calls.test-support.ts";
 
 const of = (entity: number) => ({ entity, role: "read", argument: 0, bytes: 1 });
 
 const CALLS = [
-  call(0, { name: "open", duration: 5, references: [of(4)], arguments: [{ text: "/etc/Passwd" }] }),
-  call(1, { parent: 0, references: [of(4), of(4)], error: "ENOENT" }),
-  call(2, { tid: 8, duration: 9, references: Array.from({ length: 12 }, () => of(5)) }),
-  call(3, { name: "malloc", kind: "library", tid: null, block: -1 }),
+  makeCall(0, { name: "open", duration: 5, references: [of(4)], arguments: [{ text: "/etc/Passwd" }] }),
+  makeCall(1, { parent: 0, references: [of(4), of(4)], error: "ENOENT" }),
+  makeCall(2, { tid: 8, duration: 9, references: Array.from({ length: 12 }, () => of(5)) }),
+  makeCall(3, { name: "malloc", kind: "library", filter: "Memory", tid: null, block: -1 }),
 ];
 
 function entity(number: number, name: string, own: boolean): TakenCalls["entities"]["rows"][number] {
@@ -42,7 +21,7 @@ function entity(number: number, name: string, own: boolean): TakenCalls["entitie
 const TAKEN: TakenCalls = {
   summary: {
     ...{ source: "recorded", reason: null, total: 4, omitted: 0, untimed: 0, from: 0, to: 30 },
-    ...{ calls: 4, names: [], names_omitted: 0, threads: [] },
+    ...{ calls: 4, names: [], names_omitted: 0, filters: [], threads: [] },
   },
   places: { total: 0, calls: 0, rows: [] },
   calls: CALLS,
@@ -66,6 +45,10 @@ test("calls are chosen by what they have, and sorted", () => {
   expect(numbers({ text: "passwd" })).toEqual([0]);
   expect(numbers({ name: "read" })).toEqual([1, 2]);
   expect(numbers({ failed: "1" })).toEqual([1]);
+  expect(numbers({ kind: "library" })).toEqual([3]);
+  expect(numbers({ filter: "Memory" })).toEqual([3]);
+  expect(numbers({ filter: "File", failed: "1" })).toEqual([1]);
+  expect(numbers({ filter: "Network" })).toEqual([]);
   expect(numbers({ from: "10", to: "30" })).toEqual([1, 2]);
   expect(numbers({ entity: "4" })).toEqual([0, 1]);
   // Of a process all that it called, of a thread what that one did.

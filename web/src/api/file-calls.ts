@@ -1,35 +1,24 @@
 // Calls in the file that the page is in: all of a process are there (src/clew/server/taken_calls.py), and what is asked for
 // is chosen from them and added up here, as src/clew/server/call_answers.py and entity_answers.py do it. Pure.
-import type {
-  CallChart,
-  CallDetails,
-  CallPage,
-  CallRow,
-  CallPlaces,
-  CallSource,
-  CallSummary,
-  EntityPage,
-  EntityRow,
-  LifeEvent,
-  OpenedCall,
-  OpenedEntity,
-  Touch,
+import {
+  CALL_FILTERS,
+  type CallChart,
+  type CallDetails,
+  type CallFilter,
+  type CallPage,
+  type CallRow,
+  type CallPlaces,
+  type CallSource,
+  type CallSummary,
+  type EntityPage,
+  type LifeEvent,
+  type OpenedCall,
+  type OpenedEntity,
 } from "./calls.ts";
 import { ApiError } from "./client.ts";
-
-/** What the file has of the calls of a process. */
-export interface TakenCalls {
-  /** Of all calls. */
-  summary: CallSummary;
-  places: CallPlaces;
-  /** By index. */
-  calls: CallDetails[];
-  /** All entities, those with the most calls first; `own`: the process has to do with it. */
-  entities: { source: EntityPage["source"]; rows: (EntityRow & { own: boolean })[] };
-  /** Entities that are the process (null), or a thread of it. */
-  makers: [number, number | null][];
-  touches: Touch[];
-}
+import { choose, compare, type TakenCalls, without } from "./file-call-choice.ts";
+import { lanesOf } from "./file-call-lanes.ts";
+import { treeOf } from "./file-call-tree.ts";
 
 /** A chart as JSON: what is typed arrays elsewhere. */
 export type PlainChart = Omit<CallChart, "counts"> & { counts: number[] };
@@ -61,63 +50,13 @@ export function answerFromCalls(taken: TakenCalls, path: string, words: URLSearc
       return chartOf(taken, words);
     case "places":
       return placesOf(taken, words);
+    case "tree":
+      return treeOf(taken, words);
+    case "lanes":
+      return lanesOf(taken, words);
     default:
       return oneCall(taken, Number(which));
   }
-}
-
-/** Calls that are asked for, in the order of time. */
-function choose(taken: TakenCalls, words: URLSearchParams): CallDetails[] {
-  const text = (words.get("text") ?? "").toLowerCase();
-  const name = words.get("name");
-  const from = words.has("from") ? Number(words.get("from")) : -Infinity;
-  const to = words.has("to") ? Number(words.get("to")) : Infinity;
-  const isAbout = words.has("entity") ? aboutEntity(taken, Number(words.get("entity"))) : () => true;
-  return taken.calls.filter(
-    (call) =>
-      call.time >= from &&
-      call.time < to &&
-      (name === null || call.name === name) &&
-      (!words.has("failed") || call.error !== null) &&
-      (text === "" || hasText(call, text)) &&
-      isAbout(call),
-  );
-}
-
-/** A part of a name or of what is told of arguments and result; of `fd=3` an argument whose name ends so and that value,
- * of `path=/etc/*` any path. */
-function hasText({ name, arguments: given, result, error }: CallDetails, text: string): boolean {
-  const told = given.map((one) => {
-    const value = one.text ?? one.value ?? "?";
-    return one.name === undefined ? value : `${one.name}=${value}`;
-  });
-  if (name.toLowerCase().includes(text)) {
-    return true;
-  }
-  const asked = text.includes(", ") ? null : /^(\w+)=(\S.*)$/.exec(text.trim());
-  if (!asked) {
-    return `${told.join(", ")} = ${result ?? ""} ${error ?? ""}`.toLowerCase().includes(text);
-  }
-  const value = asked[2]
-    .replace(/^"+|"+$/g, "")
-    .split(/\*+/)
-    .map(escape)
-    .join('[^"]*');
-  const pattern =
-    asked[1] === "path"
-      ? new RegExp(`="${value}"(?:\\.\\.\\.)?$`, "i")
-      : new RegExp(`^\\w*${asked[1]}="?${value}"?(?:\\.\\.\\.)?$`, "i");
-  return told.some((one) => pattern.test(one));
-}
-
-const escape = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
-
-/** Whether a call has to do with an entity: refers to it, or was made by it. */
-function aboutEntity(taken: TakenCalls, entity: number): (call: CallDetails) => boolean {
-  const maker = taken.makers.find(([number]) => number === entity);
-  return (call) =>
-    (maker !== undefined && (maker[1] === null || maker[1] === call.tid)) ||
-    call.references.some((one) => one.entity === entity);
 }
 
 function summaryOf(taken: TakenCalls, words: URLSearchParams): CallSummary {
@@ -132,8 +71,13 @@ function summaryOf(taken: TakenCalls, words: URLSearchParams): CallSummary {
       threads.set(tid, (threads.get(tid) ?? 0) + 1);
     }
   }
+  const filters = new Map<CallFilter, number>();
+  for (const { filter } of choose(taken, without(words, "filter"))) {
+    filters.set(filter, (filters.get(filter) ?? 0) + 1);
+  }
   return {
     ...taken.summary,
+    filters: CALL_FILTERS.flatMap((filter) => (filters.has(filter) ? [{ filter, calls: filters.get(filter)! }] : [])),
     calls: chosen.length,
     names: [...names.values()].sort((a, b) => b.calls - a.calls || compare(a.name, b.name)),
     names_omitted: 0,
@@ -195,8 +139,8 @@ function chartOf(taken: TakenCalls, words: URLSearchParams): PlainChart {
   const bins = Math.min(Number(words.get("bins") ?? 100), to - from);
   const most = Number(words.get("series") ?? 8);
   const by = words.get("by") ?? "name";
-  const wordOf = ({ name, kind, tid }: CallDetails) =>
-    by === "name" ? name : by === "kind" ? kind : String(tid ?? "unknown");
+  const wordOf = ({ name, kind, filter, tid }: CallDetails) =>
+    by === "name" ? name : by === "kind" ? kind : by === "filter" ? filter : String(tid ?? "unknown");
   // What was at the last edge is in the last bin.
   const inside = new URLSearchParams(words);
   inside.set("from", String(from));
@@ -285,8 +229,4 @@ function lifeOf(calls: readonly CallDetails[], entity: number, process: number):
     }
   }
   return events;
-}
-
-function compare(a: number | string, b: number | string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
 }

@@ -3,7 +3,9 @@
 import { inflateBase64, type ReadElement } from "../base/embedded.ts";
 import type { CallDetails } from "./calls.ts";
 import { type Answer, type AnswerSource, ApiError } from "./client.ts";
-import { answerFromCalls, type TakenCalls } from "./file-calls.ts";
+import type { TakenCalls } from "./file-call-choice.ts";
+import { nearCallsOf } from "./file-call-lanes.ts";
+import { answerFromCalls } from "./file-calls.ts";
 import type { EventRow, ReplayState } from "./timeline.ts";
 
 interface Index {
@@ -41,10 +43,14 @@ export class FileSource implements AnswerSource {
   async ask(path: string, words: URLSearchParams, signal?: AbortSignal): Promise<Answer> {
     const name = path.slice(path.lastIndexOf("/") + 1);
     const process = /^(.*\/processes\/\d+)\/((calls|entities|touches)\b.*)$/.exec(path);
+    const near = /^(.*\/processes\/\d+)\/threads\/(\d+)\/calls-near$/.exec(path);
     const thread = /^(.*\/threads\/\d+)\/(replay|seek|frames)$/.exec(path);
     let found: unknown;
     if (process) {
       found = await this.calls(process[1], process[2], words);
+    } else if (near) {
+      const taken = (await this.find(`${near[1]}/calls/all`)) as TakenCalls;
+      found = nearCallsOf(taken, Number(near[2]), words);
     } else if (thread) {
       found = await this.replay(thread[1], thread[2], words);
     } else if (name === "events") {

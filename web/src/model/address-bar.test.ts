@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
+import { CALL_FILTERS } from "../api/calls.ts";
 import { formatFragment, parseFragment } from "./address-bar.ts";
 import {
   CALL_PARTS,
@@ -63,6 +64,7 @@ const states: fc.Arbitrary<ViewState> = fc.record({
     name: fc.option(fc.string()),
     isFailed: fc.boolean(),
     kind: fc.option(fc.constantFrom("system_call", "library")),
+    filter: fc.option(fc.constantFrom(...CALL_FILTERS)),
     treeBy: fc.constantFrom(...TREE_GROUPS),
     treeSort: fc.constantFrom(...TREE_SORTS),
     isTreeDescending: fc.boolean(),
@@ -99,7 +101,7 @@ test("any text gives a state", () => {
       expect(VIEWS).toContain(state.view);
     }),
   );
-  expect(parseFragment("#token=t&view=nowhere&camera=1,2&select=x3&threads=1,b&range=9-2").state).toEqual(
-    INITIAL_STATE,
-  );
+  expect(
+    parseFragment("#token=t&view=nowhere&camera=1,2&select=x3&threads=1,b&range=9-2&calls-filter=file").state,
+  ).toEqual(INITIAL_STATE);
 });

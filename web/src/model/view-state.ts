@@ -1,5 +1,6 @@
 // What is looked at, and how: the one state of the page. It is in the address, so that a copied link shows the same.
 import { computed, signal } from "@preact/signals";
+import type { CallFilter } from "../api/calls.ts";
 
 export const VIEWS = ["graph", "function", "listing", "processes", "calls", "compare"] as const;
 export const LAYOUTS = ["cylinder", "force", "blocks", "circle"] as const;
@@ -12,7 +13,7 @@ export const CALL_PARTS = ["calls", "tree", "places", "touches"] as const;
 export const CALL_SORTS = ["time", "thread", "name", "duration", "block"] as const;
 export const TREE_SORTS = ["order", "total", "own", "calls", "name"] as const;
 export const TREE_GROUPS = ["call", "name"] as const;
-export const CHART_GROUPS = ["name", "kind", "thread"] as const;
+export const CHART_GROUPS = ["name", "kind", "filter", "thread"] as const;
 
 export type View = (typeof VIEWS)[number];
 export type Layout = (typeof LAYOUTS)[number];
@@ -67,6 +68,8 @@ export interface Calls {
   isFailed: boolean;
   /** `system_call` or `library`; null for both. */
   kind: string | null;
+  /** What descriptions have them under; null for anything. */
+  filter: CallFilter | null;
   /** What is one row of the tree, and how its rows are sorted. */
   treeBy: (typeof TREE_GROUPS)[number];
   treeSort: (typeof TREE_SORTS)[number];
@@ -144,6 +147,7 @@ export const INITIAL_CALLS: Calls = {
   name: null,
   isFailed: false,
   kind: null,
+  filter: null,
   treeBy: "call",
   treeSort: "order",
   isTreeDescending: false,

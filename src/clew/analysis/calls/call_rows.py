@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
+from clew.analysis.calls.call_filters import find_filters
 from clew.analysis.tables.arrays import Array
+from clew.api.description import FILTERS
 from clew.errors import UsageError
 from clew.protocol.words import CALL_WORDS
 
@@ -30,7 +32,7 @@ __all__ = [
 ]
 
 SORTS: Final = ("time", "thread", "name", "duration", "block")
-GROUPS: Final = ("name", "kind", "thread")
+GROUPS: Final = ("name", "kind", "filter", "thread")
 MOST_CALLS: Final = 1 << 24
 """So many of a process are listed, the first of them; the others are a number."""
 MAX_BINS: Final = 1 << 12
@@ -42,13 +44,14 @@ class CallFilter:
     """Which calls are asked for; None asks for all. `name` is a whole name, `text` a part of one in whatever case.
 
     `start_ns` and `end_ns` are nanoseconds since 1970, the second one not in it. `failed` asks for calls that failed,
-    `entity` for those that have to do with an entity.
+    `filter` for those that descriptions have under that word, `entity` for those that have to do with an entity.
     """
 
     name: str | None = None
     text: str = ""
     threads: tuple[int, ...] | None = None
     kind: str | None = None
+    filter: str | None = None
     failed: bool = False
     start_ns: int | None = None
     end_ns: int | None = None
@@ -70,8 +73,9 @@ class CallRows:
     """Calls in the order of time, by index: `time_ns` (i64), `name` (an index of `names`), `thread` (of `tids`),
     `block` (i32, of the graph; -1 where it is not known), `kind` (u8, of CALL_WORDS), `failed`, `duration_ns` (i64, -1
     where it is not known) or None for none, and `source`: where more of it is told.
+    `library` is an index of `libraries` (behind the last one: of none), or None where no call is of any.
 
-    `n_omitted` calls are not among them.
+    `n_omitted` calls are not among them. `is_alone`: one image has all functions, libraries' inside.
     """
 
     names: list[str]
@@ -85,6 +89,9 @@ class CallRows:
     duration_ns: Array | None
     source: Array
     n_omitted: int = 0
+    libraries: list[str] = field(default_factory=list)
+    library: Array | None = None
+    is_alone: bool = False
 
     def __post_init__(self) -> None:
         self._orders: OrderedDict[tuple[object, ...], Array] = OrderedDict()
@@ -116,6 +123,10 @@ class CallRows:
             if wanted.kind not in CALL_WORDS:
                 raise UsageError(f"kind: {wanted.kind[:40]!r} is none of {', '.join(CALL_WORDS)}")
             chosen &= self.kind == CALL_WORDS.index(wanted.kind)
+        if wanted.filter is not None:
+            if wanted.filter not in FILTERS:
+                raise UsageError(f"filter: {wanted.filter[:40]!r} is none of {', '.join(FILTERS)}")
+            chosen &= self.filter == FILTERS.index(wanted.filter)
         if wanted.failed:
             chosen &= self.failed
         if wanted.entity is not None:
@@ -124,6 +135,13 @@ class CallRows:
                 has_to_do[among] = True
             chosen &= has_to_do
         return chosen
+
+    @cached_property
+    def filter(self) -> Array:
+        """By call (u8, of FILTERS) what descriptions choose it by."""
+        return find_filters(
+            self.names, self.libraries, kind=self.kind, name=self.name, library=self.library, is_alone=self.is_alone
+        )
 
     def _named(self, is_wanted: Callable[[str], bool]) -> Array:
         found: Array = np.array([*(is_wanted(name) for name in self.names), False])[self.name]
@@ -187,10 +205,11 @@ class CallRows:
         words_of: dict[str, Sequence[str]] = {
             "name": self.names,
             "kind": CALL_WORDS,
+            "filter": FILTERS,
             "thread": [str(tid) for tid in self.tids],
         }
         words = words_of[by]
-        index = {"name": self.name, "kind": self.kind, "thread": self.thread}[by]
+        index: Array = getattr(self, by)
         # Times rise, so that bins are ranges; what was at the last edge is in the last bin.
         borders = np.searchsorted(self.time_ns, edges)
         borders[-1] = np.searchsorted(self.time_ns, edges[-1], "right")
@@ -222,6 +241,11 @@ class CallRows:
         ]
         return sorted(rows, key=lambda row: (-row[2], row[0]))
 
+    def count_filters(self, chosen: Array) -> list[tuple[str, int]]:
+        """What the calls `chosen` (bool) are chosen by, and how many each, in the order of FILTERS."""
+        counts = np.bincount(self.filter[chosen], minlength=len(FILTERS)).tolist()
+        return [(word, count) for word, count in zip(FILTERS, counts, strict=True) if count]
+
     def count_threads(self, chosen: Array) -> list[tuple[int, int]]:
         """Threads of the calls `chosen` (bool) and how many each made, in the order of `tids`."""
         counts = np.bincount(self.thread[chosen], minlength=len(self.tids)).tolist()
@@ -247,11 +271,10 @@ def sort_calls(rows: CallRows) -> CallRows:
     order = np.argsort(rows.time_ns, kind="stable")
     if bool((order[1:] > order[:-1]).all()):
         return rows
-    columns = {
-        name: getattr(rows, name)[order] for name in ("time_ns", "name", "thread", "block", "kind", "failed", "source")
-    }
-    duration_ns = None if rows.duration_ns is None else rows.duration_ns[order]
-    return CallRows(rows.names, rows.tids, duration_ns=duration_ns, n_omitted=rows.n_omitted, **columns)
+    names = ("time_ns", "name", "thread", "block", "kind", "failed", "source", "duration_ns", "library")
+    columns: dict[str, Any] = {name: getattr(rows, name) for name in names}
+    columns = {name: None if column is None else column[order] for name, column in columns.items()}
+    return replace(rows, **columns)
 
 
 def join_parts(parts: Sequence[Array], kind: type[np.generic]) -> Array:

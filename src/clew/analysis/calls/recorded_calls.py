@@ -15,15 +15,16 @@ from clew.analysis.calls.call_rows import MOST_CALLS, CallRows, join_parts, sort
 from clew.analysis.calls.told_calls import ToldCalls
 from clew.analysis.graph.graph import ProcessGraph
 from clew.analysis.tables.arrays import Array, find_rows, to_numpy, to_words
+from clew.binary.vdso import VDSO_NAME
 from clew.protocol.words import CALL_WORDS
 from clew.store.excerpt import excerpt_of_process
 
 __all__ = ["RecordedCalls"]
 
-_COLUMNS: Final = ("call_id", "tid", "time_ns", "duration_ns", "kind", "name", "block_id", "error")
+_COLUMNS: Final = ("call_id", "tid", "time_ns", "duration_ns", "kind", "name", "library", "block_id", "error")
 _TOLD: Final = (
     *("call_id", "parent_call_id", "kind", "number", "library", "position", "arguments", "result", "result_text"),
-    "error",
+    *("error", "injected"),
 )
 
 
@@ -45,6 +46,7 @@ class RecordedCalls:
         """All that are listed, in the order of time."""
         tids = self._graph.threads.tolist()
         names: dict[str, int] = {}
+        libraries: dict[str, int] = {}
         parts: dict[str, list[Array]] = {name: [] for name in (*_COLUMNS, "failed")}
         left = MOST_CALLS
         for piece in self._excerpt.iter_pieces("calls", _COLUMNS):
@@ -55,6 +57,7 @@ class RecordedCalls:
             parts["tid"].append(find_rows(np.array(tids, np.int64), to_numpy(piece["tid"]).astype(np.int64)))
             parts["kind"].append(to_words(piece["kind"], CALL_WORDS))
             parts["name"].append(_number_names(piece["name"].combine_chunks(), names))
+            parts["library"].append(_number_names(piece["library"].combine_chunks(), libraries))
             parts["failed"].append(to_numpy(piece["error"].combine_chunks().indices) >= 0)
             if not left:
                 break
@@ -73,8 +76,16 @@ class RecordedCalls:
                 duration_ns=join_parts(parts["duration_ns"], np.int64),
                 source=np.arange(len(time_ns)),
                 n_omitted=self.n_all - len(time_ns),
+                libraries=list(libraries),
+                library=_fit(join_parts(parts["library"], np.int64), len(libraries)),
+                is_alone=self._has_one_image(),
             )
         )
+
+    def _has_one_image(self) -> bool:
+        """Whether the program has its libraries inside: nothing else was loaded."""
+        paths = self._excerpt.read("images", ["path"])["path"].to_pylist()
+        return len({path for path in paths if path != VDSO_NAME}) == 1
 
     @cached_property
     def _call_id(self) -> Array:

@@ -1,8 +1,11 @@
-// The bars of recorded calls in the lanes of the timeline, for the part of time in view.
+// The bars of recorded calls in the lanes of the timeline, for the part of time in view: of all of them, and in the view of
+// calls of those that are chosen there.
 import { signal } from "@preact/signals";
 import { type CallLanes, fetchCallLanes } from "../../api/calls.ts";
-import { chosenThreads, isFile, isLive } from "../session.ts";
+import { chosenThreads, isLive } from "../session.ts";
 import { binsWanted, wholeTimeline, span } from "../timeline.ts";
+import { viewState } from "../view-state.ts";
+import { charted } from "./calls.ts";
 import { followWhere } from "./following.ts";
 
 const MOST_BINS = 4096;
@@ -13,13 +16,14 @@ export const callLanes = signal<CallLanes | null>(null);
 /** Keep them up to date; what is returned ends that. */
 export function watchCallLanes(): () => void {
   const wanted = () => {
-    if (!wholeTimeline.value || isFile.value || isLive.value) {
+    if (!wholeTimeline.value || isLive.value) {
       return null;
     }
     const [from, to] = span.value;
     const bins = Math.min(Math.max(Math.round(binsWanted.value), 1), MOST_BINS);
     const threads = chosenThreads.value?.join(",") ?? null;
-    return { from: Math.floor(from), to: Math.ceil(to) + 1, bins, threads };
+    const words = viewState.value.view === "calls" ? charted.value : { threads };
+    return { ...words, from: Math.floor(from), to: Math.ceil(to) + 1, bins };
   };
   return followWhere(wanted, fetchCallLanes, callLanes);
 }

@@ -25,10 +25,29 @@ export function formatResult({ result, error }: Pick<CallRow, "result" | "error"
   return [result, isNamed ? null : error].filter((part) => part !== null).join(" ");
 }
 
-/** `openat(filename="/etc/passwd") = 3`. */
-export function tellCall(row: Pick<CallRow, "name" | "arguments" | "result" | "error">): string {
-  const result = formatResult(row);
-  return `${row.name}(${formatArguments(row.arguments)})${result ? ` = ${result}` : ""}`;
+/** `openat(filename="/etc/passwd") = 3`, and behind it what was done to it. */
+export function tellCall(row: Pick<CallRow, "name" | "arguments" | "result" | "error" | "injected">): string {
+  const [result, marks] = [formatResult(row), markInjected(row.injected)];
+  return `${row.name}(${formatArguments(row.arguments)})${result ? ` = ${result}` : ""}${marks ? ` ${marks}` : ""}`;
+}
+
+/** What is done to calls: the mark that a line of `clew api` has, and what that means. */
+const INJECTIONS: readonly { word: string; mark: string; means: string }[] = [
+  { word: "result", mark: "(INJECTED)", means: "a result, instead of making it" },
+  { word: "delay_enter", mark: "(DELAYED)", means: "a delay before it" },
+  { word: "delay_exit", mark: "(DELAYED)", means: "a delay behind it" },
+  { word: "signal", mark: "(SIGNAL)", means: "a signal as it began" },
+];
+
+/** `(INJECTED) (DELAYED)`; empty where nothing was done to it. */
+export function markInjected(injected: readonly string[] = []): string {
+  const marks = INJECTIONS.filter(({ word }) => injected.includes(word)).map(({ mark }) => mark);
+  return [...new Set(marks)].join(" ");
+}
+
+/** What was done to a call, in words. */
+export function tellInjected(injected: readonly string[] = []): string[] {
+  return INJECTIONS.filter(({ word }) => injected.includes(word)).map(({ means }) => means);
 }
 
 /** Seconds with as many digits as tell calls apart: 1.234567. */

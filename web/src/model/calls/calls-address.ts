@@ -1,4 +1,5 @@
 // What of the view of calls is in the address, as words of its fragment. What is as at first is left out.
+import { CALL_FILTERS } from "../../api/calls.ts";
 import {
   CALL_PARTS,
   CALL_SORTS,
@@ -21,6 +22,7 @@ export function formatCalls(calls: Calls): [string, string][] {
     ["calls-text", calls.text || null],
     ["calls-name", calls.name],
     ["calls-kind", calls.kind],
+    ["calls-filter", calls.filter],
     ["tree-by", calls.treeBy === INITIAL_CALLS.treeBy ? null : calls.treeBy],
     ["tree-sort", calls.treeSort === INITIAL_CALLS.treeSort ? null : calls.treeSort],
     ["tree-down", calls.isTreeDescending ? "1" : null],
@@ -47,6 +49,7 @@ export function parseCalls(words: URLSearchParams): Calls {
     text: words.get("calls-text") ?? "",
     name: words.get("calls-name"),
     kind: KINDS.find((kind) => kind === words.get("calls-kind")) ?? null,
+    filter: CALL_FILTERS.find((filter) => filter === words.get("calls-filter")) ?? null,
     treeBy: oneOf(TREE_GROUPS, "tree-by", INITIAL_CALLS.treeBy),
     treeSort: oneOf(TREE_SORTS, "tree-sort", INITIAL_CALLS.treeSort),
     isTreeDescending: words.get("tree-down") === "1",

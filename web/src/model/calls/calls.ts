@@ -47,12 +47,13 @@ export const showsAllEntities = signal(false);
 
 /** Words of a request that choose calls. */
 export const chosen = computed<Parameters>(() => {
-  const { text, name, isFailed, entity, kind } = calls.value;
+  const { text, name, isFailed, entity, kind, filter } = calls.value;
   const stretch = range.value;
   return {
     text: text || null,
     name,
     kind,
+    filter,
     failed: isFailed,
     entity,
     threads: chosenThreads.value?.join(",") ?? null,
@@ -61,8 +62,8 @@ export const chosen = computed<Parameters>(() => {
   };
 });
 
-/** The same without the stretch of time, which the chart shows around it. */
-const charted = computed<Parameters>(() => ({ ...chosen.value, from: null, to: null }));
+/** The same without the stretch of time, which the chart and the lanes show around it. */
+export const charted = computed<Parameters>(() => ({ ...chosen.value, from: null, to: null }));
 
 /** Whether single calls are known, with their times. */
 export const hasCalls = computed(() => callSummary.value !== null && callSummary.value.source !== "counts");

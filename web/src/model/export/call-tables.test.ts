@@ -14,18 +14,21 @@ const CALL: CallRow = {
   name: "read",
   block: 5,
   function: 1,
+  filter: "File",
   library: null,
   arguments: [{ name: "fd", value: "3" }, { name: "to", value: "0x10", text: "a\nb" }, {}],
   result: "-1",
   error: "ENOENT",
+  injected: ["result", "delay_enter"],
 };
 
 test("calls: nothing where nothing is known, and no formula", () => {
-  const nowhere = { ...CALL, call: 1, tid: null, block: -1, function: -1, arguments: [], result: null, error: null };
+  const unknown = { tid: null, block: -1, function: -1, arguments: [], result: null, error: null, injected: [] };
+  const nowhere: CallRow = { ...CALL, call: 1, filter: "Other", ...unknown };
   expect(formatCsv(callColumns([CALL, nowhere], NAMES))).toBe(
-    `"call","time_ns","duration_ns","tid","kind","name","library","arguments","result","error","block","function"\n` +
-      `0,10,,7,"system_call","read",,"fd=3, to=a\\x0ab, ?","'-1","ENOENT",5,"'=cmd|""x"""\n` +
-      `1,10,,,"system_call","read",,"",,,,\n`,
+    `"call","time_ns","duration_ns","tid","kind","filter","name","library","arguments","result","error","injected","block","function"\n` +
+      `0,10,,7,"system_call","File","read",,"fd=3, to=a\\x0ab, ?","'-1","ENOENT","result,delay_enter",5,"'=cmd|""x"""\n` +
+      `1,10,,,"system_call","Other","read",,"",,,,,\n`,
   );
 });
 

@@ -67,11 +67,13 @@ export function callColumns(rows: readonly CallRow[], names: readonly string[]):
     duration_ns: (row) => row.duration,
     tid: (row) => row.tid,
     kind: (row) => row.kind,
+    filter: (row) => row.filter,
     name: (row) => row.name,
     library: (row) => row.library,
     arguments: (row) => tellArguments(row.arguments),
     result: (row) => row.result,
     error: (row) => row.error,
+    injected: (row) => row.injected.join(",") || null,
     ...placeCells(names),
   });
 }

@@ -1,7 +1,7 @@
 // One call in full: its arguments, what it returned, what it had to do with, and the calls around it and in it.
 import type { CallArgument, CallRow, OpenedCall } from "../../api/calls.ts";
 import { formatDuration, formatInteger } from "../../base/format.ts";
-import { formatArguments, formatCallTime, formatResult } from "../../model/calls/call-text.ts";
+import { formatArguments, formatCallTime, formatResult, tellInjected } from "../../model/calls/call-text.ts";
 import { showCall, showEntity } from "../../model/calls/calls.ts";
 import { functions } from "../../model/session.ts";
 import { update, updateCalls } from "../../model/view-state.ts";
@@ -71,6 +71,23 @@ export function CallDetailsBox({ call }: { call: OpenedCall }) {
             </dd>
           </>
         )}
+        {call.injected.length > 0 && (
+          <>
+            <dt>Injected</dt>
+            <dd data-injected>{tellInjected(call.injected).join("; ")}</dd>
+          </>
+        )}
+        <dt>Filter</dt>
+        <dd>
+          <button
+            type="button"
+            class="plain"
+            title="Calls with the same"
+            onClick={() => updateCalls({ filter: call.filter })}
+          >
+            {call.filter}
+          </button>
+        </dd>
         {call.references.length > 0 && (
           <>
             <dt>About</dt>

@@ -1,13 +1,21 @@
 // Calls over time as stacked bars, and as a table for those who can't see them. A drag chooses a stretch of time.
 import { useMemo, useRef, useState } from "preact/hooks";
-import type { CallChart } from "../../api/calls.ts";
+import type { CallChart, CallFilter } from "../../api/calls.ts";
 import { formatDuration, formatInteger, formatShare } from "../../base/format.ts";
 import { binsOf, binStart, stackBars, stretchOf } from "../../model/calls/stacked-bars.ts";
 import { bindKeys } from "../../model/keys.ts";
-import { type ChartGroup, calls, CHART_GROUPS, range, update, updateCalls } from "../../model/view-state.ts";
+import {
+  type Calls,
+  type ChartGroup,
+  calls,
+  CHART_GROUPS,
+  range,
+  update,
+  updateCalls,
+} from "../../model/view-state.ts";
 
 const MOST_ROWS = 200;
-const GROUP_NAMES: Record<ChartGroup, string> = { name: "name", kind: "kind", thread: "thread" };
+const GROUP_NAMES: Record<ChartGroup, string> = { name: "name", kind: "kind", filter: "filter", thread: "thread" };
 
 interface Stretch {
   isBegun: boolean;
@@ -30,6 +38,15 @@ const pressKey = bindKeys<Stretch>(
   ],
   { ignoresModifiers: true },
 );
+
+/** Whether what the chart tells apart is not what its legend chooses calls by. */
+const isPlain = ({ by }: Calls) => by !== "name" && by !== "filter";
+
+const isChosen = (word: string) => (calls.value.by === "filter" ? calls.value.filter : calls.value.name) === word;
+
+function choose(word: string | null): void {
+  updateCalls(calls.peek().by === "filter" ? { filter: word as CallFilter | null } : { name: word });
+}
 
 export function CallsChart({ chart }: { chart: CallChart }) {
   const bars = useMemo(() => stackBars(chart), [chart]);
@@ -81,9 +98,9 @@ export function CallsChart({ chart }: { chart: CallChart }) {
               <span class="swatch" style={{ background: series.color }} aria-hidden="true" />
               <button
                 type="button"
-                disabled={calls.value.by !== "name" || series.isOthers}
-                aria-pressed={calls.value.name === series.name}
-                onClick={() => updateCalls({ name: calls.peek().name === series.name ? null : series.name })}
+                disabled={isPlain(calls.value) || series.isOthers}
+                aria-pressed={isChosen(series.name)}
+                onClick={() => choose(isChosen(series.name) ? null : series.name)}
               >
                 <bdi>{series.label}</bdi> {formatInteger(series.calls)}
               </button>

@@ -1,11 +1,11 @@
 // The view "Calls": what a program asked of libraries and of the system, when, and of what. On the left what the calls are
 // about, on top how many there were over time, below the calls, the blocks that made them, or who did what with what.
 import { useEffect, useRef } from "preact/hooks";
-import type { CallSummary } from "../../api/calls.ts";
+import type { CallFilter, CallSummary } from "../../api/calls.ts";
 import { formatInteger } from "../../base/format.ts";
 import { callChart, callSummary, chosenEntity, openCall, readCall, watchCalls } from "../../model/calls/calls.ts";
 import { noCalls } from "../../model/calls/following.ts";
-import { chosenThreads, isFile, isLive, process, processId } from "../../model/session.ts";
+import { chosenThreads, isLive, process, processId } from "../../model/session.ts";
 import { type CallPart, calls, range, update, updateCalls } from "../../model/view-state.ts";
 import { CallDetailsBox } from "./call-details.tsx";
 import { CallsChart } from "./calls-chart.tsx";
@@ -107,10 +107,10 @@ function Calls() {
   );
 }
 
-/** Without times there are no single calls, and only what was recorded is within something; a file has no tree. */
+/** Without times there are no single calls, and only what was recorded is within something. */
 function hasPart({ source }: CallSummary, part: CallPart): boolean {
   if (part === "tree") {
-    return source === "recorded" && !isFile.value;
+    return source === "recorded";
   }
   return part !== "calls" || source !== "counts";
 }
@@ -149,6 +149,31 @@ function ThreadChoice() {
       {own.map(({ tid, name }) => (
         <option key={tid} value={tid}>
           {tid} {name.slice(0, 40)}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+/** By what descriptions have calls under, and how many there are of each. */
+function FilterChoice({ known }: { known: CallSummary["filters"] }) {
+  const { filter } = calls.value;
+  const isThere = known.some((one) => one.filter === filter);
+  const shown = filter === null || isThere ? known : [...known, { filter, calls: 0 }];
+  if (shown.length === 0) {
+    return null;
+  }
+  return (
+    <select
+      aria-label="Filter of calls"
+      title="What calls have to do with, as clew api --filter has it"
+      value={filter ?? ""}
+      onChange={(event) => updateCalls({ filter: (event.currentTarget.value as CallFilter) || null })}
+    >
+      <option value="">any filter</option>
+      {shown.map((one) => (
+        <option key={one.filter} value={one.filter}>
+          {one.filter} ({formatInteger(one.calls)})
         </option>
       ))}
     </select>
@@ -198,6 +223,7 @@ function CallsBar() {
           <option value="library">functions</option>
         </select>
       )}
+      <FilterChoice known={known.filters} />
       <ThreadChoice />
       {known.source === "recorded" && (
         <label>
