@@ -6,6 +6,7 @@ programs; how files are checked is in `checking.py`, how they become this in `re
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Final
 
 from clew.dataclass import dataclass, field
@@ -333,15 +334,20 @@ class Function:
         """Whether a result, with its sign, says by itself that the call failed: only those of system calls do."""
         return self.error == "negative_errno" and result is not None and -MAX_ERRNO <= result < 0
 
-    @property
+    @cached_property
     def arguments(self) -> tuple[Parameter, ...]:
         """The parameters but the result; none where they are not known."""
         return tuple(parameter for parameter in self.parameters or () if parameter.index != RESULT)
 
-    @property
+    @cached_property
     def result(self) -> Parameter | None:
         """The result, if it is described."""
         return next((parameter for parameter in self.parameters or () if parameter.index == RESULT), None)
+
+    @cached_property
+    def arguments_behind(self) -> tuple[Parameter, ...]:
+        """Those of the arguments that are told behind the result."""
+        return tuple(parameter for parameter in self.arguments if parameter.behind is not None)
 
 
 @dataclass(frozen=True)

@@ -226,8 +226,10 @@ def _behind(
     function: Function, values: Sequence[Value], result: int | None, descriptions: Descriptions, style: Style
 ) -> str:
     """What is told behind the result of a call that found something."""
+    if not function.arguments_behind:
+        return ""
     by_index = dict(enumerate(values))
-    found = [(one, by_index.get(one.index)) for one in function.arguments if one.behind is not None]
+    found = [(one, by_index.get(one.index)) for one in function.arguments_behind]
     told: list[str | None] = [
         f"{one.behind} {_number_text(one, value, descriptions)}".lstrip()
         for one, value in found

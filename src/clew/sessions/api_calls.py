@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from clew.api.captures import CallCapture, capture_of
 from clew.api.description import Function
 from clew.api.pieces import Value
-from clew.dataclass import dataclass, replace
+from clew.dataclass import dataclass
 from clew.sessions.call_ends import CallEnds
 from clew.sessions.call_logs import CallEnd, take_together
 from clew.sessions.stack_sample import StackSample, stack_sample
@@ -233,8 +233,10 @@ class _Log:
             if end == CallEnd.RETURNED and began_ns is not None:
                 took_ns = max(told_ns - began_ns, 0)
             time_ns = told_ns if began_ns is None else min(began_ns, told_ns)
-            of_call = (values, result, took_ns, told_ns, frame, self.library)
-            call = ApiCall(time_ns, rows.pid, tid, pc, function, *of_call, injected=injected)
+            stack = None
             if of_stack:
-                call = replace(call, stack=stack_sample([column[row] for column in of_stack], self.library is not None))
+                stack = stack_sample([column[row] for column in of_stack], self.library is not None)
+            # All of them by their places: that is several times as fast.
+            of_call = (values, result, took_ns, told_ns, frame, self.library, stack, injected)
+            call = ApiCall(time_ns, rows.pid, tid, pc, function, *of_call)
             yield CallEnd(end), call
