@@ -163,9 +163,7 @@ class Filling:
         self._world.start(1 << 62)
         self._pack()
         calls = pa.concat_tables(self._calls)
-        order = [("process_id", "ascending"), ("tid", "ascending"), ("time_ns", "ascending"), ("call_id", "ascending")]
-        calls = calls.sort_by(order)
-        calls = _with_places(_with_parents(calls), trace).drop_columns(list(_BESIDE))
+        calls = _with_places(_with_parents(calls.sort_by(_ORDER)), trace).drop_columns(list(_BESIDE))
         calls = _within_lives(calls, trace)
         references = pa.concat_tables(self._references).sort_by([("process_id", "ascending"), ("call_id", "ascending")])
         return {"calls": calls, "references": references, "entities": self._entities()}
@@ -200,6 +198,14 @@ class Filling:
         return value
 
 
+_ORDER: Final = [
+    ("process_id", "ascending"),
+    ("tid", "ascending"),
+    ("time_ns", "ascending"),
+    # Of two that begin at the same tick of the clock the outer one begins where the stack was higher.
+    ("frame", "descending"),
+    ("call_id", "ascending"),
+]
 _BESIDE: Final = {"pc": pa.uint64(), "end_ns": pa.int64(), "frame": pa.uint64()}
 """What is known of calls besides, while their tables are made."""
 
