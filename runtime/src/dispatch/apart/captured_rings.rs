@@ -203,10 +203,7 @@ fn open(context: &ThreadContext, writer: &RingWriter, submission: &Submission, p
     (call.head.function, call.head.tsc) = (pc.raw(), ticks());
     let mut texts: Vec<KeptText> = Vec::new();
     let entry = Entry { words: submission.words, tid: context.tid, call: None, texts: &[] };
-    let wanted = place.iter().flat_map(|place| &place.programs);
-    for (kind, program) in
-        wanted.filter_map(|one| if let Action::Open(kind) = one.action { Some((kind, one)) } else { None })
-    {
+    for (kind, program) in place.iter().flat_map(|place| place.opening()) {
         let is_wanted = evaluate(program, &entry, |field, value| match value {
             _ if field >= MAX_KEPT_VALUES as usize => {}
             Value::Missing => call.head.missing |= 1 << field,

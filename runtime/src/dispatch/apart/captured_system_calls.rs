@@ -55,9 +55,7 @@ fn capture_plainly(context: &mut ThreadContext, writer: &RingWriter, number: u64
     if !place.is_plain {
         return Err(place.clone());
     }
-    if to_ns(1 << 32) == 0 {
-        measure_ticks(writer.shared);
-    }
+    measure_ticks_once(writer);
     let (index, is_again) = note_begun(context, pc);
     carry_out(context, index);
     let sp = context.registers.sp();
@@ -189,7 +187,8 @@ pub fn forget_begun(context: &mut ThreadContext) -> bool {
 /// calls is open from here on.
 pub fn resume_late(context: &mut ThreadContext) {
     let (number, pc) = (context.registers.call_number(), context.registers.pc);
-    if are_calls_captured() && !note_begun(context, pc).1 {
+    // Of others nothing is noted: nobody would take that back.
+    if are_calls_captured() && ENGINE.lock().captures.at_call(number).is_some() && !note_begun(context, pc).1 {
         begin_late(context, number, pc);
     }
 }
@@ -204,12 +203,7 @@ fn begin_late(context: &mut ThreadContext, number: u64, pc: AppPc) {
         (captures.at_call(number).cloned(), captures.asked_tsc)
     };
     let Some(place) = place else { return };
-    let opened =
-        place
-            .programs
-            .iter()
-            .filter_map(|one| if let Action::Open(kind) = one.action { Some((kind, one)) } else { None });
-    for (kind, program) in opened {
+    for (kind, program) in place.opening() {
         let mut registers = context.registers;
         registers.set_result(number);
         let mut taken = Taken::default();
@@ -257,7 +251,7 @@ pub fn end(context: &mut ThreadContext, number: u64) {
     }
     captured_rings::end(context, number);
     let Some(table) = table_of(context) else { return };
-    // SAFETY: as above.
+    // SAFETY: `shared` is set before any thread runs and never changes.
     writer_of(context, unsafe { ENGINE.peek() }.shared).take_back();
     loop {
         let mut engine = ENGINE.lock();

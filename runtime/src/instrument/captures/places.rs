@@ -76,6 +76,13 @@ impl Place {
         (place, n_refused)
     }
 
+    /// What has calls open from there on, each with their kind.
+    pub fn opening(&self) -> impl Iterator<Item = (u32, &Program)> {
+        self.programs
+            .iter()
+            .filter_map(|one| if let Action::Open(kind) = one.action { Some((kind, one)) } else { None })
+    }
+
     /// Whether anything is done to the calls that begin there.
     pub fn injects(&self) -> bool {
         self.programs.iter().any(|one| one.action == Action::Inject)

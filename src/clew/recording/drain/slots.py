@@ -169,11 +169,7 @@ class Slots:
                 f"thread slot {slot}: the ring's head is impossible ({head:#x} after {tail:#x}); records lost",
                 min(size_bytes, ring_bytes),
             )
-        at = tail % ring_bytes
-        ring = self._layout.rings_offset + slot * ring_bytes
-        first_bytes = min(size_bytes, ring_bytes - at)
-        first = self.view[ring + at : ring + at + first_bytes]
-        return head, first, self.view[ring : ring + size_bytes - first_bytes]
+        return head, *self._pieces(slot, tail, size_bytes)
 
     def read_kept_call(self, slot: int) -> bytes:
         """What the thread of a slot, which is no more, left to be told of the call that it was in; of another program's
@@ -183,12 +179,14 @@ class Slots:
         is_there = int(row["state"]) == SlotState.RUNNING and at == int(row["ring_head"]) and not at % RECORD_BYTES
         if not is_there or size_bytes > ring_bytes or size_bytes % RECORD_BYTES:
             return b""
-        at %= ring_bytes
-        ring = self._layout.rings_offset + slot * ring_bytes
+        return b"".join(self._pieces(slot, at, size_bytes))
+
+    def _pieces(self, slot: int, start: int, size_bytes: int) -> tuple[memoryview, memoryview]:
+        """So many bytes of a ring, no more than it has, from a place on: in two pieces, around its end."""
+        ring_bytes = self._layout.ring_bytes
+        at, ring = start % ring_bytes, self._layout.rings_offset + slot * ring_bytes
         first_bytes = min(size_bytes, ring_bytes - at)
-        return bytes(self.view[ring + at : ring + at + first_bytes]) + bytes(
-            self.view[ring : ring + size_bytes - first_bytes]
-        )
+        return self.view[ring + at : ring + at + first_bytes], self.view[ring : ring + size_bytes - first_bytes]
 
     def free_room(self, slot: int, tail: int) -> None:
         """What lies before `tail` was taken: wake who waits for room."""
