@@ -138,7 +138,7 @@ KINDS: Final = (
         "who looks on",
         "strace sees what the kernel tells who traces, clew what the program is told.",
         (
-            Rule("getppid", r"\d+|PID", "PARENT", "who began the program", "getppid() = 17", "getppid() = 18"),
+            Rule("getppid", r"\d+", "PARENT", "who began the program", "getppid() = 17", "getppid() = 18"),
             Rule(
                 ".*",
                 r"^\? ERESTART.*",

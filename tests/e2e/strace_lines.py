@@ -56,7 +56,13 @@ def read(text: str, others: Set[str] = frozenset()) -> list[list[Call]]:
     for tid in pending:
         threads.setdefault(tid, []).append(pending[tid] + " = ?")
     numbers = re.compile(r"\b(" + "|".join(sorted(others | threads.keys())) + r")\b")
-    told = [[split(numbers.sub("PID", call)) for call in calls] for calls in threads.values()]
+
+    def hide_threads(call: Call) -> Call:
+        """After the rules: a number that differs by what it measures may be a thread's by chance."""
+        name, arguments, result = call
+        return name, numbers.sub("PID", arguments), numbers.sub("PID", result)
+
+    told = [[hide_threads(split(call)) for call in calls] for calls in threads.values()]
     # What a signal's end leaves open is told by strace alone.
     for calls in told:
         if calls[-1][2] == "?" and not calls[-1][0].startswith("exit"):

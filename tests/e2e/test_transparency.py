@@ -46,7 +46,7 @@ def case(program: Program, mode: str) -> ParameterSet:
 @pytest.mark.parametrize(("program", "mode"), [case(*one) for one in itertools.product(catalogue(), MODES)])
 def test_recorded_like_native(program: Program, mode: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     if program.differs:
-        request.applymarker(pytest.mark.xfail(reason=program.differs, strict=True))
+        request.applymarker(pytest.mark.xfail(reason=program.differs, raises=AssertionError, strict=True))
     if program.missing:
         pytest.skip(f"this machine has no {', '.join(program.missing)}")
     command: runs.Command = [program.path]

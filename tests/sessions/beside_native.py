@@ -25,7 +25,7 @@ def run_beside_native(
     Gives the runtime's own numbers. Where there is a `reason` it is to differ. What this machine can't run is skipped.
     """
     if reason:
-        request.applymarker(pytest.mark.xfail(reason=reason, strict=True))
+        request.applymarker(pytest.mark.xfail(reason=reason, raises=AssertionError, strict=True))
     if program.missing:
         pytest.skip(f"this machine has no {', '.join(program.missing)}")
     words: list[str | Path] = [program.path]

@@ -35,3 +35,10 @@ def test_calls_for_which_strace_has_no_name_are_told_by_that_of_their_number() -
 def test_what_no_rule_names_differs() -> None:
     assert split('openat(AT_FDCWD, "x", O_RDONLY) = 3') != split('openat(AT_FDCWD, "y", O_RDONLY) = 3')
     assert split("close(3) = 0") != split("close(3) = -1 EBADF (Bad file descriptor)")
+
+
+def test_what_is_measured_may_be_a_threads_number_by_chance() -> None:
+    line = "getrusage(RUSAGE_SELF, {ru_utime={tv_sec=0, tv_usec=%s}, ru_stime={tv_sec=0, tv_usec=2}, ...}) = 0"
+    assert len({str(read_both(f"71 1.5 {line % n}\n", "71 2.5 close(3) = 0\n")[0]) for n in (71, 12)}) == 1
+    (theirs,), (ours,) = read_both("71 1.5 tkill(71, 0) = 0 <0.1>\n", "72 1.5 tkill(72, 0) = 0 <0.1>\n")
+    assert theirs == ours
