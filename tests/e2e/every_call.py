@@ -26,6 +26,9 @@ ALWAYS = {
     # As these, but of processes.
     "setpriority ioprio_set": ["0", str(NOBODY_HAS)],
     "waitid": ["1", str(NOBODY_HAS)],
+    # No core, in an hour: no processor time, or an alarm in a second, may end the process before it does by itself.
+    "setrlimit": ["4"],
+    "alarm": ["3600"],
 }
 """By names: what the first arguments are, whatever is asked for."""
 

@@ -101,6 +101,27 @@ def test_calls_are_chosen_and_counted(tmp_path: Path) -> None:
     assert int(by_name["total"][1]) == len(objects)
 
 
+def test_all_of_many_processes_are_told_and_counted(tmp_path: Path) -> None:
+    """What is captured of system calls is worked out for the first process, and copied to others."""
+    n_children = 12
+    words = ["sh", "-c", f"i=0; while [ $i -lt {n_children} ]; do /bin/true; i=$((i+1)); done"]
+    run_clew(words, "--json", path=tmp_path / "json")
+    objects = [json.loads(line) for line in (tmp_path / "json").read_text().splitlines()]
+    by_process = [
+        Counter(one["name"] for one in objects if one["pid"] == pid) for pid in {one["pid"] for one in objects}
+    ]
+    of_children = [names for names in by_process if not names["wait4"]]
+    assert len(of_children) == n_children
+    assert of_children == [of_children[0]] * n_children and of_children[0]["exit_group"] == 1
+    run_clew(words, "-c", path=tmp_path / "counts")
+    counts = [line.split() for line in (tmp_path / "counts").read_text().splitlines()[1:]]
+    counted = {line[-1]: int(line[1]) for line in counts}
+    # When a child's end interrupts the shell is another matter.
+    names = {one["name"] for one in objects} - {"wait4", "rt_sigreturn", "rt_sigprocmask"}
+    assert counted["execve"] == n_children
+    assert {name: counted[name] for name in names} == {name: sum(one[name] for one in by_process) for name in names}
+
+
 def test_what_nobody_describes_is_told_raw_and_counted(tmp_path: Path) -> None:
     words = [str(build_plain(SOURCES / "api" / "unknown_calls.c", "-O1"))]
     counted = b"5 calls without a description, arguments raw: syscall_0x190 (3), create_module (1), syscall_0x1ff (1)\n"

@@ -265,6 +265,7 @@ def build(program: Program) -> None:
         command.insert(1, "build")
     elif program.source.suffix != ".rs":
         command.insert(1, f"-I{SOURCES}")
+    program.path.parent.mkdir(exist_ok=True)
     _run(command)
     stamp.write_text(fingerprint)
 

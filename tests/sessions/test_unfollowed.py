@@ -15,6 +15,9 @@ import pytest
 
 import clew
 from clew.protocol.codec import FlowKind
+from clew.recording.sinks.sink import ThreadRow
+from clew.sessions.events import decoder
+from clew.sessions.events.event_sink import _Process
 from tests.programs.build import SOURCES, build_plain, find
 
 pytestmark = pytest.mark.usefixtures("programs")
@@ -24,6 +27,9 @@ BUSY = str(10**10)
 """Turns without a rest in between; they take half a minute."""
 TURNS = 3 * 10**8
 """They take a second."""
+MANY = 10**6
+"""They take a moment, while a reading begins."""
+GATHERED_SECONDS = 0.4
 
 
 @pytest.fixture(scope="module")
@@ -59,6 +65,25 @@ def test_only_who_is_followed_is_told_and_recorded(workers: Path) -> None:
     assert len(calls) == 2000
     # Of so many turns, each of several instructions.
     assert totals[tids["other"]] < TURNS
+
+
+def test_the_name_of_who_is_gone_is_waited_for(workers: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its path is taken while it runs, read when it is gone, and its name comes last of all."""
+    tell = _Process.tell_thread
+
+    def tell_late(self: _Process, stream: int, slot: int, row: ThreadRow) -> None:
+        time.sleep(3 * GATHERED_SECONDS)
+        tell(self, stream, slot, row)
+
+    monkeypatch.setattr(_Process, "tell_thread", tell_late)
+    monkeypatch.setattr(decoder, "ROUND_SECONDS", GATHERED_SECONDS)
+    monkeypatch.setattr(decoder, "ROUND_BYTES", 1 << 40)
+    with clew.spawn([workers, str(MANY), "1"], stdout=DEVNULL) as session:
+        session.follow(lambda thread: thread.name == "chosen", events={"call"})
+        work = session.find("work")
+        session.resume()
+        n_calls = sum(int((batch["target"] == work).sum()) for batch in session.events())
+    assert n_calls == MANY
 
 
 def test_who_runs_natively_is_stopped_shown_called_and_goes_on(workers: Path) -> None:

@@ -54,11 +54,11 @@ class FormBuilder:
     def add(self, operation: CaptureOperation, made: CType, a: int = 0, b: int = 0, immediate: int = 0) -> Made:
         """The value of an instruction: one that was worked out already is not worked out again."""
         instruction = Instruction(operation, made.kind, a, b, immediate)
-        if instruction not in self._known:
-            self._known[instruction] = len(self.instructions)
+        number = self._known.setdefault(instruction, len(self.instructions))
+        if number == len(self.instructions):
             self.instructions.append(instruction)
-        number = self._known[instruction]
-        return Made(number, made if instruction.result == made.kind else CType(instruction.result))
+        result = instruction.result
+        return Made(number, made if result == made.kind else CType(result))
 
     def constant(self, value: int, kind: CaptureType) -> Made:
         """A number, by its bits."""

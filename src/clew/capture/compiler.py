@@ -69,6 +69,7 @@ _FUNCTIONS: Final = {
 }
 """How many arguments they take, and how that is said."""
 _INTERPRETED: Final = {"match": (2, 2, "match(text, pattern)"), "fd_path": (1, 1, "fd_path(fd)")}
+_OF_TWO: Final = _ARITHMETIC | _COMPARISONS
 _SWAPPED: Final = {">": _Op.LESS, ">=": _Op.LESS_EQUAL}
 
 
@@ -375,7 +376,7 @@ class _Compiler:
         a, b = self._convert(left, both).number, self._convert(right, both).number
         if operator in _SWAPPED:
             return self._add(_SWAPPED[operator], both, b, a)
-        return self._add((_ARITHMETIC | _COMPARISONS)[operator], both, a, b)
+        return self._add(_OF_TWO[operator], both, a, b)
 
     def _shift(self, node: Binary, left: Made, right: Made) -> Made:
         if is_float(left.type.kind) or is_float(right.type.kind):

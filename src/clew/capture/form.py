@@ -88,8 +88,7 @@ class Instruction(NamedTuple):
         return CaptureType.I32 if self.operation in _ANSWERS else self.kind
 
 
-@dataclass(frozen=True)
-class CaptureRoom:
+class CaptureRoom(NamedTuple):
     """Of the captures at one place: operations, bytes of the values that are bytes, bytes of literals."""
 
     n_operations: int = 0

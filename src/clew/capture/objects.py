@@ -47,7 +47,7 @@ class Objects:
         self, builder: FormBuilder, scope: Scope | None, registers: Sequence[str], make: Callable[[Node], Made]
     ) -> None:
         self._builder, self._scope, self._make = builder, scope, make
-        self._numbers = {name: number for number, name in enumerate(registers)}
+        self._registers = registers
 
     def scope(self, at: int) -> Scope:
         """What knows the program's names. Raises CaptureError where nothing does."""
@@ -95,7 +95,8 @@ class Objects:
             raise self._builder.error(f"{name}: {error.reason}", at) from error
         except CaptureError as error:
             raise self._builder.error(f"{name}: {error.message}", at) from error
-        terms = TermBuilder(self._builder, known.registers, self._numbers, at)
+        numbers = {name: number for number, name in enumerate(self._registers)}
+        terms = TermBuilder(self._builder, known.registers, numbers, at)
         address = known.place.address
         found = Object(known.type, None if address is None else terms.make(address), known.place.words, terms)
         return self._see_through(found, at)

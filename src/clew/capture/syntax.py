@@ -5,6 +5,8 @@ Runs in the controller.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from clew.dataclass import dataclass
 
 __all__ = [
@@ -24,32 +26,28 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
-class TypeName:
+class TypeName(NamedTuple):
     """A type by its name, behind `n_pointers` stars a pointer."""
 
     name: str
     n_pointers: int
 
 
-@dataclass(frozen=True)
-class Number:
+class Number(NamedTuple):
     """An integer, or a floating-point number."""
 
     value: int | float
     at: int
 
 
-@dataclass(frozen=True)
-class Text:
+class Text(NamedTuple):
     """A string between quotes, as bytes."""
 
     value: bytes
     at: int
 
 
-@dataclass(frozen=True)
-class Name:
+class Name(NamedTuple):
     """A register, an argument, a symbol, or a word of the language's own; `is_register` where it began with `$`."""
 
     name: str
@@ -57,8 +55,7 @@ class Name:
     at: int
 
 
-@dataclass(frozen=True)
-class Unary:
+class Unary(NamedTuple):
     """`-`, `+`, `~`, `!`, `*`, `&`, or a cast where `cast` says to what."""
 
     operator: str
@@ -67,8 +64,7 @@ class Unary:
     cast: TypeName | None = None
 
 
-@dataclass(frozen=True)
-class Binary:
+class Binary(NamedTuple):
     """An operator of C's between two operands."""
 
     operator: str
@@ -77,8 +73,7 @@ class Binary:
     at: int
 
 
-@dataclass(frozen=True)
-class Load:
+class Load(NamedTuple):
     """`8(%REGISTER)`: a pointer's worth of memory at a register and a distance."""
 
     register: str
@@ -86,8 +81,7 @@ class Load:
     at: int
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(NamedTuple):
     """`str(p, 64)`: a function of the language."""
 
     function: str
@@ -95,16 +89,14 @@ class Call:
     at: int
 
 
-@dataclass(frozen=True)
-class Variable:
+class Variable(NamedTuple):
     """`var:NAME`: a variable of the program's, by its debugging information."""
 
     name: str
     at: int
 
 
-@dataclass(frozen=True)
-class ThreadLocal:
+class ThreadLocal(NamedTuple):
     """`tls:NAME`, `tls:IMAGE!NAME` or `errno`: the thread's own instance of a variable; `image` may be empty."""
 
     image: str
@@ -112,8 +104,7 @@ class ThreadLocal:
     at: int
 
 
-@dataclass(frozen=True)
-class Member:
+class Member(NamedTuple):
     """`.NAME`, or `->NAME` where `is_arrow`: a member of a structure."""
 
     operand: Node

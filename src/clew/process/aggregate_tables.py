@@ -6,8 +6,9 @@ Runs in the controller. What is in a row is not known here.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from clew.dataclass import dataclass
 from clew.protocol._constants import (
@@ -22,9 +23,9 @@ __all__ = ["AggregateTables", "TableShape"]
 _LINE_BYTES: Final = 128
 
 
-@dataclass(frozen=True)
-class TableShape:
-    """A table at `start` of the room for them: of `n_keys` keys in 2**`rows_log2` rows."""
+class TableShape(NamedTuple):
+    """A table at `start` of the room for them: of `n_keys` keys in 2**`rows_log2` rows. In the order of CapturePlace's
+    fields."""
 
     start: int
     n_keys: int
@@ -59,6 +60,8 @@ class AggregateTables:
         self._fd, self._start = fd, start
         self._on_end: dict[TableShape, Callable[[AggregateTables], None]] = {}
         self.family = [self]
+        self._data = (0, 0)
+        """From some place on: where the next data is, as far as is known."""
 
     def add(self, shape: TableShape, on_end: Callable[[AggregateTables], None]) -> None:
         """Have a table, which is empty; `on_end` is told when the process is about to be forgotten."""
@@ -103,10 +106,26 @@ class AggregateTables:
 
     def end(self) -> None:
         """The memory is about to be given back."""
-        for on_end in list(self._on_end.values()):
-            on_end(self)
+        # Of hundreds of tables a short process has written few.
+        for shape, on_end in list(self._on_end.items()):
+            start = self._start + shape.start
+            if self._find_data(start) < start + shape.size_bytes:
+                on_end(self)
+        self._on_end.clear()
+        self._data = (0, 0)
         if self in self.family:
             self.family.remove(self)
+
+    def _find_data(self, at: int) -> int:
+        """Where the next bytes are that were ever written, at some place or behind it."""
+        start, data = self._data
+        if not start <= at <= data:
+            try:
+                data = os.lseek(self._fd, at, os.SEEK_DATA)
+            except OSError:
+                data = sys.maxsize
+            self._data = at, data
+        return data
 
 
 def _line_up(size_bytes: int) -> int:

@@ -1,29 +1,31 @@
 """The table of what a target captures, as it lies in the shared memory: places, and the forms that they have.
 
 Runs in the controller. What a form means is not known here. Rows keep their places while more are appended, so that a
-thread which reads the table meanwhile finds each as it was, or not yet.
+thread which reads the table meanwhile finds each as it was, or not yet. A recording has a thousand rows, in each of its
+processes: they are packed once, when they come, and a fork's child takes over its parent's bytes.
 """
 
 from __future__ import annotations
 
 import mmap
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
-from clew.dataclass import dataclass
 from clew.errors import UsageError
 from clew.process.aggregate_tables import TableShape
 from clew.protocol._constants import CAPTURE_PLACE_BYTES, MAX_CAPTURE_BYTES, MAX_CAPTURES, CaptureAction
-from clew.protocol.layout import pack_struct
+from clew.protocol.layout import row_of
 
 __all__ = ["CAPTURE_TABLE_BYTES", "CaptureRow", "CaptureTable"]
 
 _PLACES_BYTES: Final = MAX_CAPTURES * CAPTURE_PLACE_BYTES
 CAPTURE_TABLE_BYTES: Final = _PLACES_BYTES + MAX_CAPTURE_BYTES
 
+_PACKED: Final = row_of("CapturePlace")
+_NO_TABLE: Final = TableShape(0, 0, 0, False, False)
 
-@dataclass(frozen=True)
-class CaptureRow:
+
+class CaptureRow(NamedTuple):
     """What is captured in front of the instruction at `pc`: by a packed `form`, under a `number`; added up in a
     `table`. A call that begins is of `call_kind`; what is taken where such calls return has the same, and a `pc` of
     0."""
@@ -47,26 +49,36 @@ class CaptureTable:
         """There was ever a row."""
         self._known: set[CaptureRow] = set()
         self._starts: dict[bytes, int] = {}
-        self._n_bytes = 0
-        self._n_written = 0
+        self._places, self._forms = bytearray(), bytearray()
+        self._n_written = self._n_form_bytes_written = 0
 
     @property
     def is_written(self) -> bool:
         """Whether the table in the shared memory has all rows."""
         return self._n_written == len(self.rows)
 
+    def copy(self) -> CaptureTable:
+        """The same for another process, of which nothing is written yet."""
+        other = CaptureTable()
+        other.rows, other.was_used = list(self.rows), bool(self.rows)
+        other._known, other._starts = set(self._known), dict(self._starts)
+        other._places, other._forms = bytearray(self._places), bytearray(self._forms)
+        return other
+
     def append(self, row: CaptureRow) -> None:
         """Have one more row, if it is not there already. Raises UsageError: there is no room."""
         if row in self._known:
             # A fork's child began with it.
             return
-        is_new = row.form not in self._starts
-        n_bytes = self._n_bytes + (len(row.form) if is_new else 0)
+        start = self._starts.get(row.form)
+        n_bytes = len(self._forms) + (len(row.form) if start is None else 0)
         if len(self.rows) >= MAX_CAPTURES or n_bytes > MAX_CAPTURE_BYTES:
             raise UsageError(f"there are {len(self.rows)} captures already: there is no room for more")
-        if is_new:
-            self._starts[row.form] = self._n_bytes
-        self._n_bytes = n_bytes
+        if start is None:
+            start = self._starts[row.form] = len(self._forms)
+            self._forms += row.form
+        packed = (row.pc, row.number, row.action, start, len(row.form), *(row.table or _NO_TABLE))
+        self._places += _PACKED.pack(*packed, row.call_kind, row.tells_left)
         self.was_used = True
         self.rows.append(row)
         self._known.add(row)
@@ -86,34 +98,16 @@ class CaptureTable:
 
     def write(self, memory: mmap.mmap, offset: int) -> None:
         """Write what was not written yet, into the table at an offset of the shared memory."""
-        for index, row in enumerate(self.rows[self._n_written :], self._n_written):
-            start = self._starts[row.form]
-            form_at, place_at = offset + _PLACES_BYTES + start, offset + index * CAPTURE_PLACE_BYTES
-            memory[form_at : form_at + len(row.form)] = row.form
-            table: dict[str, int] = {}
-            if row.table is not None:
-                table = {
-                    "table_start": row.table.start,
-                    "table_keys": row.table.n_keys,
-                    "table_rows_log2": row.table.rows_log2,
-                    "table_has_values": row.table.has_values,
-                    "table_has_histograms": row.table.has_histograms,
-                }
-            memory[place_at : place_at + CAPTURE_PLACE_BYTES] = pack_struct(
-                "CapturePlace",
-                pc=row.pc,
-                number=row.number,
-                action=row.action,
-                form_start=start,
-                form_bytes=len(row.form),
-                call_kind=row.call_kind,
-                tells_left=row.tells_left,
-                **table,
-            )
-        self._n_written = len(self.rows)
+        n_places, n_form_bytes = self._n_written * CAPTURE_PLACE_BYTES, self._n_form_bytes_written
+        forms_at = offset + _PLACES_BYTES
+        memory[forms_at + n_form_bytes : forms_at + len(self._forms)] = bytes(self._forms[n_form_bytes:])
+        memory[offset + n_places : offset + len(self._places)] = bytes(self._places[n_places:])
+        self._n_written, self._n_form_bytes_written = len(self.rows), len(self._forms)
 
     def _clear(self) -> None:
         self.rows.clear()
         self._known.clear()
         self._starts.clear()
-        self._n_bytes = self._n_written = 0
+        self._places.clear()
+        self._forms.clear()
+        self._n_written = self._n_form_bytes_written = 0

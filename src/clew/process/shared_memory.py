@@ -236,7 +236,7 @@ class SharedMemory:
         child._tell_written(self._is_written)
         child.follow_new(self._follows_new)
         child.orders.inherit(self.orders)
-        child._captures.replace(self._captures.rows)
+        child._captures = self._captures.copy()
         child._write_captures()
         child._tell_transforms(self._transforms, self._transform_ticket)
         child.callout_data.inherit(self.callout_data)
@@ -324,6 +324,16 @@ class SharedMemory:
         """Capture something more; threads that run see to it when they come next, or, if more is to come, when they are
         told (`tell_captures`). Raises UsageError: no room."""
         self._captures.append(one)
+        if is_last:
+            self.tell_captures()
+
+    def append_captures(self, table: CaptureTable, *, is_last: bool = True) -> None:
+        """The same for all that a table has."""
+        if self._captures.rows:
+            for row in table.rows:
+                self._captures.append(row)
+        else:
+            self._captures = table.copy()
         if is_last:
             self.tell_captures()
 

@@ -138,6 +138,8 @@ class Aggregate:
 
     def _add(self, sums: _Sums, data: bytes) -> None:
         """Add the rows of a process."""
+        if not data:
+            return
         shape = self._table.shape
         rows = np.frombuffer(data, np.uint8).reshape(-1, shape.row_bytes)
         heads = rows[:, :AGGREGATE_ROW_BYTES].copy().view(AGGREGATE_ROW)[:, 0]

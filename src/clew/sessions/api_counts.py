@@ -48,18 +48,30 @@ class ApiCounts:
         returning = AggregateWish([_HAS_FAILED], _DURATION, None, 2, has_histogram=False)
         other = AggregateWish([], None, None, 1, has_histogram=False)
         returns = [capture_of(function, descriptions).returns for function in self._functions]
-        self._aggregates = session.add_up_all(
-            (f"syscall:{number}", returning if has_returned else other, has_returned)
-            for (number, _), has_returned in zip(chosen, returns, strict=True)
+        replacing = [number for number, function in chosen if function.unreturned is not None]
+        made = session.add_up_all(
+            [
+                *(
+                    (f"syscall:{number}", returning if has_returned else other, has_returned)
+                    for (number, _), has_returned in zip(chosen, returns, strict=True)
+                ),
+                *((f"syscall:{number}", other, False) for number in replacing),
+            ]
         )
+        self._aggregates, begun = made[: len(chosen)], made[len(chosen) :]
+        self._begun = dict(zip(replacing, begun, strict=True))
+        """Of those that return only where they fail: how many began."""
+        self._numbers = [number for number, _ in chosen]
 
     def read(self) -> list[ApiCount]:
         """Those that were made since the beginning, at least once, in the order of their numbers."""
         found = []
-        for function, aggregate in zip(self._functions, self._aggregates, strict=True):
+        for number, function, aggregate in zip(self._numbers, self._functions, self._aggregates, strict=True):
             rows = aggregate.read().to_pylist()
             failed = [row for row in rows if row.get(_HAS_FAILED)]
             calls, errors = (sum(row["count"] for row in some) for some in (rows, failed))
+            if number in self._begun:
+                calls = sum(self._begun[number].read()["count"].to_pylist())
             total_ns, failed_ns = (sum(row.get("sum") or 0 for row in some) for some in (rows, failed))
             if calls:
                 is_raw = function.parameters is None

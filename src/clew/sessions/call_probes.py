@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from clew.dataclass import dataclass, replace
+from clew.dataclass import replace
 from clew.errors import ControlError
 from clew.sessions.calls import Call
 from clew.sessions.chooser import Chooser
 from clew.sessions.delivery import Delivery
-from clew.sessions.places import Places, Wish
+from clew.sessions.place_probe import Wish
+from clew.sessions.places import Places
 from clew.sessions.stops import Stop
 from clew.sessions.transforms.asking import Asking
 from clew.sessions.visit_lane import VisitLane
@@ -68,8 +69,7 @@ class CallProbe:
         return f"<call probe at {self.where}>"
 
 
-@dataclass(frozen=True)
-class _Asked:
+class _Asked(NamedTuple):
     """What is to be done about a function."""
 
     where: Where

@@ -10,20 +10,19 @@ import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator
-from enum import Enum, auto
 from itertools import count
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, NamedTuple
 
 from clew.address import Pid
 from clew.capture.form import CaptureRoom, Form
 from clew.capture.interpreter import Value, interpret
-from clew.dataclass import dataclass, field, replace
 from clew.errors import CaptureError, ControlError
-from clew.process.capture_table import CaptureRow
+from clew.process.capture_table import CaptureRow, CaptureTable
 from clew.process.maps import Mapping, read_maps
-from clew.protocol._constants import MAX_CALL_KINDS, MAX_CAPTURES_AT_PLACE, CaptureAction
+from clew.protocol._constants import CALL_PLACES, MAX_CALL_KINDS, MAX_CAPTURES_AT_PLACE
 from clew.sessions.memory import Images, read_memory
 from clew.sessions.open_calls import WORD_BYTES, OpenCalls
+from clew.sessions.place_probe import PlaceProbe, Wish, stop_always
 from clew.sessions.stops import Stop
 from clew.sessions.thread_place import ThreadPlace
 from clew.sessions.where import NOWHERE, Where
@@ -36,86 +35,14 @@ if TYPE_CHECKING:
     from clew.sessions.aggregate_table import AggregateTable
     from clew.sessions.wanted import Wanted
 
-__all__ = ["Places", "Wish"]
-
-_ALWAYS: Final = Form([], []).pack()
+__all__ = ["Places"]
 
 
-class Wish(Enum):
-    """What is done about a function: threads stop when it is called, or when it returns; or it is only recorded, or
-    added up; or its calls go another way."""
+class _Settled(NamedTuple):
+    """What is taken of system calls in every process, and has been found to have room."""
 
-    CALL = auto()
-    RETURN = auto()
-    LOG = auto()
-    AGGREGATE = auto()
-    INJECT = auto()
-
-    @property
-    def stops(self) -> bool:
-        """Whether threads stop for it."""
-        return self in (Wish.CALL, Wish.RETURN)
-
-
-@dataclass
-class _Probe:
-    number: int
-    where: Where
-    wanted: Wanted
-    wish: Wish
-    table: AggregateTable | None = None
-    tells_left: bool = False
-    forms: dict[tuple[Pid, int, int], Form] = field(default_factory=dict)
-    """By process, address and mark: what is taken there."""
-    waiting: set[tuple[Pid, int, int]] = field(default_factory=set)
-    """Where it names what is not loaded yet."""
-
-    at: dict[tuple[Pid, int], dict[int, Form]] = field(default_factory=dict)
-    """The same, by process and address."""
-
-    def take(self, pid: Pid, address: int, mark: int, form: Form) -> None:
-        """It takes `form` at an address of a process."""
-        self.forms[pid, address, mark] = form
-        self.at.setdefault((pid, address), {})[mark] = form
-
-    def forms_of(self, pid: Pid) -> dict[tuple[int, int], Form]:
-        """By address and mark what it takes in a process: a child has its parent's places, at the same addresses."""
-        own = {(address, mark): form for (owner, address, mark), form in self.forms.items() if owner == pid}
-        return {(address, mark): form for (_, address, mark), form in self.forms.items()} | own
-
-    def forms_at(self, pid: Pid, address: int) -> list[Form]:
-        """All that it takes at one of a process."""
-        return list(self.at.get((pid, address), {}).values())
-
-    def form_at(self, pid: Pid, address: int) -> Form | None:
-        """What it takes at one of them."""
-        known = [(owner, form) for (owner, place, _), form in self.forms.items() if place == address]
-        return next((form for owner, form in known if owner == pid), known[0][1] if known else None)
-
-    def room_of(self, form: Form) -> CaptureRoom:
-        """How much of a place's room one of its forms takes."""
-        # What the dispatcher works out takes none but for literals.
-        return CaptureRoom(n_data_bytes=len(form.data)) if self.wish == Wish.INJECT else (form.entry or form).room
-
-    def rows(self, address: int, form: Form, find_kind: Callable[[int, Form], int]) -> list[CaptureRow]:
-        """What is captured for it at one of its addresses; `find_kind` numbers the calls whose returns are."""
-        if self.wish == Wish.CALL:
-            return [CaptureRow(address, 0, CaptureAction.STOP, form.pack())]
-        if self.wish == Wish.RETURN:
-            # What the condition says of a return is not known when the call begins.
-            return [_stop_always(address)]
-        if self.wish == Wish.INJECT:
-            return [CaptureRow(address, self.number, CaptureAction.INJECT, form.pack())]
-        action = CaptureAction.RECORD if self.table is None else CaptureAction.AGGREGATE
-        shape = None if self.table is None else self.table.shape
-        if form.entry is None:
-            return [CaptureRow(address, self.number, action, form.pack(), shape)]
-        # Who begins such a call is to know what is taken when it returns.
-        kind = find_kind(self.number, form)
-        return [
-            CaptureRow(0, self.number, action, form.pack(), shape, kind, self.tells_left),
-            CaptureRow(address, self.number, CaptureAction.CALL, form.entry.pack(), None, kind, self.tells_left),
-        ]
+    captures: CaptureTable
+    tables: list[AggregateTable]
 
 
 class Places:
@@ -129,15 +56,17 @@ class Places:
     ) -> None:
         self._processes, self._images, self._tell, self._hear = processes, images, tell, hear
         self._lock = threading.RLock()
-        self._probes: dict[int, _Probe] = {}
+        self._probes: dict[int, PlaceProbe] = {}
         self._numbers = count(1)
         self._kinds: dict[tuple[int, bytes, bytes], int] = {}
         self._open = OpenCalls()
         self._there: dict[tuple[Pid, int], set[int]] = {}
-        """Which probes are at an address of a process, or were."""
+        """Which probes are at an address of a process, or were; at system calls those of all processes."""
         self._known: dict[tuple[Pid, int], tuple[list[int], dict[int, Form]]] = {}
         """By process and address, until a probe changes: who wants to know of returns from there, and what those take
         who want to know of calls."""
+        self._settled: _Settled | None = None
+        """What every process that begins has of system calls, until a probe changes."""
         self._n_unmet = 0
         self.n_overdue = 0
         """Threads that went on by themselves, since nobody let them go in time."""
@@ -165,11 +94,11 @@ class Places:
         ControlError where there is no room, CaptureError.
         """
         number = next(self._numbers)
-        probe = _Probe(number, where, wanted, wish, table, tells_left)
+        probe = PlaceProbe(number, where, wanted, wish, table, tells_left)
         with self._lock:
             if not where.is_system_call:
                 self.hear_code()
-            self._known.clear()
+            self._forget()
             self._probes[number] = probe
             try:
                 for followed in self._processes.live:
@@ -199,8 +128,8 @@ class Places:
         """
         number = next(self._numbers)
         with self._lock:
-            self._known.clear()
-            self._probes[number] = _Probe(number, replace(NOWHERE, text=text), wanted, wish)
+            self._forget()
+            self._probes[number] = PlaceProbe(number, NOWHERE._replace(text=text), wanted, wish)
             try:
                 self.extend(number, followed, address, mark)
             except (ControlError, CaptureError):
@@ -214,23 +143,24 @@ class Places:
         with self._lock:
             probe = self._probes.get(number)
             if probe is not None:
+                self._forget()
                 self._arm_at(followed, probe, address, mark)
 
     def logs_at(self, pid: Pid, address: int) -> set[int]:
         """The numbers of the probes that record something at an address of a process."""
         with self._lock:
-            there = self._there.get((pid, address), ())
+            there = self._there.get(_place(pid, address), ())
             return {one for one in there if one in self._probes and self._probes[one].wish == Wish.LOG}
 
     def count(self, number: int) -> int:
         """At how many places a probe is."""
         probe = self._probes.get(number)
-        return 0 if probe is None else len(probe.forms)
+        return 0 if probe is None else probe.n_places
 
     def remove(self, number: int) -> None:
         """Tell a probe of nothing any more; calls that are open are not told of when they return."""
         with self._lock:
-            self._known.clear()
+            self._forget()
             if self._probes.pop(number, None) is not None:
                 for followed in self._processes.live:
                     self._processes.holdings.of(followed).keep_captures(self._rows_of(followed))
@@ -243,7 +173,7 @@ class Places:
             for (address, _), form in one.forms_of(pid).items()
             for row in one.rows(address, form, self._kind_of)
         ]
-        return rows + [_stop_always(place) for place in sorted(self._open.return_places(pid))]
+        return rows + [stop_always(place) for place in sorted(self._open.return_places(pid))]
 
     def look_at_code(self, look: Callable[[FollowedProcess, list[Mapping]], None]) -> None:
         """Have `look` called with what is mapped in each process, now and whenever code is loaded, before that is
@@ -260,15 +190,42 @@ class Places:
             self._hears_code = True
             self._processes.tell_code_to(self._arm_all)
 
+    def _forget(self) -> None:
+        """A probe comes, goes, or gets another place."""
+        self._known.clear()
+        self._settled = None
+
     def _arm_calls(self, followed: FollowedProcess, mappings: list[Mapping]) -> None:
         """Have what is about system calls in a process that begins."""
+        holding = self._processes.holdings.of(followed)
         # All at once: a table that grows row by row is looked at by the process' threads as often.
-        with self._lock, self._processes.holdings.of(followed).capturing_together():
-            for probe in self._probes.values():
-                if probe.where.is_system_call:
-                    self._arm_or_warn(followed, probe, mappings)
+        with self._lock, holding.capturing_together():
+            if self._settled is not None:
+                for table in self._settled.tables:
+                    table.have_in(followed.shared.aggregates)
+                try:
+                    holding.add_captures(self._settled.captures)
+                except ControlError as error:
+                    followed.warnings.append(f"system calls are not captured: {error.message}")
+                return
+            probes = [probe for probe in self._probes.values() if probe.where.is_system_call]
+            for probe in probes:
+                self._arm_or_warn(followed, probe, mappings)
+            self._settled = self._settle(followed.pid, probes)
 
-    def _arm_or_warn(self, followed: FollowedProcess, probe: _Probe, mappings: list[Mapping]) -> None:
+    def _settle(self, pid: Pid, probes: list[PlaceProbe]) -> _Settled | None:
+        """What each process is to have, since `pid` has it; None: that has to be found for each."""
+        captures = CaptureTable()
+        for probe in probes:
+            address = probe.where.address or 0
+            forms = probe.forms_at(pid, address)
+            if not forms or not probe.is_everywhere or probe.wish.stops:
+                return None
+            for row in probe.rows(address, forms[0], self._kind_of):
+                captures.append(row)
+        return _Settled(captures, [probe.table for probe in probes if probe.table is not None])
+
+    def _arm_or_warn(self, followed: FollowedProcess, probe: PlaceProbe, mappings: list[Mapping]) -> None:
         try:
             self._arm(followed, probe, mappings)
             self._arm_waiting(followed, probe)
@@ -283,18 +240,18 @@ class Places:
                 if not probe.where.is_system_call:
                     self._arm_or_warn(followed, probe, mappings)
 
-    def _arm(self, followed: FollowedProcess, probe: _Probe, mappings: list[Mapping]) -> None:
+    def _arm(self, followed: FollowedProcess, probe: PlaceProbe, mappings: list[Mapping]) -> None:
         for address in sorted(probe.where.find_in(self._images, mappings)):
             self._arm_at(followed, probe, address)
 
-    def _arm_waiting(self, followed: FollowedProcess, probe: _Probe) -> None:
+    def _arm_waiting(self, followed: FollowedProcess, probe: PlaceProbe) -> None:
         """What a probe names may have been loaded by now."""
         waiting = [place for place in probe.waiting if place[0] == followed.pid]
         probe.waiting.difference_update(waiting)
         for _, address, mark in sorted(waiting):
             self._arm_at(followed, probe, address, mark)
 
-    def _arm_at(self, followed: FollowedProcess, probe: _Probe, address: int, mark: int = 0) -> None:
+    def _arm_at(self, followed: FollowedProcess, probe: PlaceProbe, address: int, mark: int = 0) -> None:
         form = probe.wanted.form_at(followed.pid, followed.memory_pid, address)
         if form is None:
             probe.waiting.add((followed.pid, address, mark))
@@ -309,7 +266,7 @@ class Places:
         holding.visits.note_overdue = self.note_overdue
         self._ask_for_room(followed.pid, address, probe, form)
         probe.take(followed.pid, address, mark, form)
-        self._there.setdefault((followed.pid, address), set()).add(probe.number)
+        self._there.setdefault(_place(followed.pid, address), set()).add(probe.number)
         self._known.clear()
         for row in probe.rows(address, form, self._kind_of):
             holding.add_capture(row, self._on_visit if probe.wish.stops else None)
@@ -323,13 +280,13 @@ class Places:
             raise ControlError("too many probes of returns were ever asked for in this session")
         return kind
 
-    def _ask_for_room(self, pid: Pid, address: int, probe: _Probe, form: Form) -> None:
+    def _ask_for_room(self, pid: Pid, address: int, probe: PlaceProbe, form: Form) -> None:
         """Raises ControlError where a place does not hold one more capture."""
         # What comes back to there may be told of, too.
         # What is taken at a return is alone there, as far as is known by now.
         fits = form.room.add(CaptureRoom()) is not None
         n, room = 2, probe.room_of(form).add(CaptureRoom()) if fits else None
-        others = self._there.get((pid, address), set()) - {probe.number}
+        others = self._there.get(_place(pid, address), set()) - {probe.number}
         for other in [self._probes[number] for number in others if number in self._probes]:
             for there in other.forms_at(pid, address):
                 n, room = n + 1, room and room.add(other.room_of(there))
@@ -405,7 +362,7 @@ class Places:
                 raise ControlError("the stack can't be read")
             if return_pc not in holding.visits.on_visit:
                 # The thread carries it out before it goes on, and so does every other that comes by here.
-                holding.add_capture(_stop_always(return_pc), self._on_visit)
+                holding.add_capture(stop_always(return_pc), self._on_visit)
         except ControlError:
             self._n_unmet += len(probes)
             return 0
@@ -425,5 +382,6 @@ class Places:
         return kept
 
 
-def _stop_always(address: int) -> CaptureRow:
-    return CaptureRow(address, 0, CaptureAction.STOP, _ALWAYS)
+def _place(pid: Pid, address: int) -> tuple[Pid, int]:
+    """An address of a process; a system call is in all of them."""
+    return Pid(0) if address >= CALL_PLACES else pid, address

@@ -6,10 +6,9 @@ Runs in the controller.
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from clew.binary.thread_locals import find_data_symbol
-from clew.dataclass import dataclass
 from clew.errors import BinaryError, ControlError, UsageError
 from clew.protocol._constants import CALL_PLACES, RING_OPERATIONS
 from clew.recording.control.places import parse_place
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["NOWHERE", "Where", "parse_where", "place_of_call", "ring_operation"]
 
 
-@dataclass(frozen=True)
-class Where:
+class Where(NamedTuple):
     """A function that is meant: at an address, or of that name, in the images of a name or in all of them.
 
     `offset` is how far behind its start. With `image_offset` it is there in the image of that path, whatever its name.

@@ -7,9 +7,8 @@ where places are added (`places.py`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from clew.dataclass import dataclass
 from clew.errors import CaptureError, UsageError
 from clew.protocol._constants import MAX_CAPTURE_FIELDS
 from clew.sessions.wanted import Wanted
@@ -21,8 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["LogWish", "Wishing"]
 
 
-@dataclass(frozen=True)
-class LogWish:
+class LogWish(NamedTuple):
     """A log that is asked for: of calls of the function `where`, or of their returns; None: of what somebody says.
 
     `tells_left`: of calls, too, that are over without having returned (`CallLog.tells_left`).

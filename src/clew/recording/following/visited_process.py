@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING
 
 from clew.address import RemoteAddress, Tid
 from clew.errors import ControlError, UsageError
-from clew.process.capture_table import CaptureRow
+from clew.process.capture_table import CaptureRow, CaptureTable
 from clew.process.processors.chosen import native_processor
 from clew.protocol._constants import MAX_BLOCK_CHANGES_BYTES, CaptureAction, HoldReason, HoldReply
 from clew.recording.following.stopped_thread import StoppedThread
@@ -56,6 +56,15 @@ class VisitedProcess:
                 self.captures[row] = None
             if on_visit is not None:
                 self.visits.on_visit[RemoteAddress(row.pc)] = on_visit
+
+    def add_captures(self, table: CaptureTable) -> None:
+        """Capture all that a table has, for which no thread stops. Raises ControlError."""
+        with self._lock:
+            try:
+                self.followed.shared.append_captures(table, is_last=not self._is_together)
+            except UsageError as error:
+                raise ControlError(error.message) from error
+            self.captures |= dict.fromkeys(table.rows)
 
     @contextlib.contextmanager
     def capturing_together(self) -> Iterator[None]:

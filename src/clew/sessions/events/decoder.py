@@ -5,6 +5,7 @@ Runs in the controller. What the target wrote is not believed: whatever does not
 
 from __future__ import annotations
 
+import os
 import queue
 import threading
 import time
@@ -56,6 +57,8 @@ class _Thread:
     def __init__(self, pid: int, flow: ThreadFlow) -> None:
         self.pid, self.flow = pid, flow
         self.records = PathRecords(flow)
+        self.is_known = False
+        """It has told its name, or is left: no other one comes."""
         self.last_ns = 0
         """The time of its last event."""
         self.name = ""
@@ -155,7 +158,7 @@ class Decoder:
 
     def _read(self, key: tuple[int, int], thread: _Thread) -> None:
         flow = thread.flow
-        if not flow.tid and not self._code_of(key[0]).is_complete:
+        if (not flow.tid or self._waits_for_name(thread)) and not self._code_of(key[0]).is_complete:
             self._waiting[key] = thread
             return
         self._choose(thread)
@@ -176,6 +179,12 @@ class Decoder:
             self._waiting[key] = thread
         elif flow.is_over:
             self._threads.pop(key, None)
+
+    def _waits_for_name(self, thread: _Thread) -> bool:
+        """Whether a thread is gone, and what it was called is yet to come: that may choose it."""
+        if thread.is_known or self._stream.wanted.is_followed is None:
+            return False
+        return not os.path.exists(f"/proc/{thread.pid}/task/{thread.flow.tid}")
 
     def _choose(self, thread: _Thread) -> None:
         """What is told of a thread from now on."""
@@ -221,6 +230,7 @@ class Decoder:
             case What.NAME:
                 named = self._thread_of(key, told.content[1])
                 named.name, named.flow.tid = told.content
+                named.is_known = True
             case What.LEFT:
                 self._leave(key)
             case What.ROUND:
@@ -287,6 +297,7 @@ class Decoder:
     def _leave(self, key: tuple[int, int]) -> None:
         thread = self._threads.get(key)
         if thread is not None:
+            thread.is_known = True
             thread.flow.end()
             self._waiting[key] = thread
 
