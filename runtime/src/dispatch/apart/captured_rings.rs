@@ -17,7 +17,8 @@ use crate::cpu::sys::number;
 use crate::dispatch::proc::proc_kinds::path_of;
 use crate::instrument::captures::evaluate::{evaluate, Asked, Value};
 use crate::instrument::captures::layout::Action;
-use crate::instrument::captures::open_calls::{KeptText, OpenCall};
+use crate::instrument::captures::open_calls::OpenCall;
+use crate::instrument::captures::other_calls::KeptText;
 use crate::instrument::captures::places::Place;
 use crate::instrument::captures::rings::{
     word, Completion, Layout, Name, OpenOperation, Submission, Unseen, Words, PARAMS_BYTES, SETUP_REGISTERED_FD_ONLY,

@@ -8,5 +8,7 @@ pub mod globs;
 pub mod injections;
 pub mod layout;
 pub mod open_calls;
+pub mod other_calls;
 pub mod places;
 pub mod rings;
+pub mod text_cells;

@@ -4,7 +4,8 @@
 //! and what can't be told is counted (`Unseen`). Offsets and flags are those of include/uapi/linux/io_uring.h. Pure, but for reading memory.
 
 extern crate alloc;
-use super::open_calls::{KeptText, OpenCall};
+use super::open_calls::OpenCall;
+use super::other_calls::KeptText;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
