@@ -94,7 +94,7 @@ pub const CAPTURE_LEFT: u64 = 0x40000000;
 /// it has not, and the call goes on
 pub const CAPTURE_EXECUTING: u64 = 0x80000000;
 /// CapturePlace.pc: numbers of system calls from here on are operations of io_uring; what registers are is there the
-/// words of their entries (instrument/captures/rings.rs)
+/// words of their entries (instrument/captures/ring.rs)
 pub const RING_OPERATIONS: u64 = 0x800;
 /// CapturePlace.call_kind: the greatest
 pub const MAX_CALL_KINDS: u64 = 0xffff;

@@ -2,8 +2,8 @@
 
 use crate::buffer::Shared;
 use crate::context::layout::{
-    BRANCH_TABLE_OFFSET, KEPT_COUNTERS_OFFSET, OPEN_CALLS_OFFSET, PRIVATE_BYTES, SHADOW_BYTES,
-    SHADOW_OFFSET, SIGNAL_STACK_BYTES, SIGNAL_STACK_OFFSET, STACK_BYTES, STACK_OFFSET,
+    BRANCH_TABLE_OFFSET, KEPT_COUNTERS_OFFSET, OPEN_CALLS_OFFSET, PRIVATE_BYTES, SHADOW_BYTES, SHADOW_OFFSET,
+    SIGNAL_STACK_BYTES, SIGNAL_STACK_OFFSET, STACK_BYTES, STACK_OFFSET,
 };
 use crate::context::numbers::FragmentId;
 use crate::context::ThreadContext;
@@ -16,8 +16,8 @@ use crate::instrument::recorders::has_cells;
 use crate::protocol::{error_code, CALL_WINDOW_BYTES, PAGE_BYTES, THREAD_COUNTERS_OFFSET, THREAD_STRIDE_BYTES};
 use crate::sys::calls::{mmap, mremap, syscall};
 use crate::sys::kernel::{
-    SigInfo, SigStack, MADV_REMOVE, MAP_ANONYMOUS, MAP_FIXED, MAP_NORESERVE, MAP_PRIVATE, MREMAP_FIXED, MREMAP_MAYMOVE, PROT_READ,
-    PROT_WRITE,
+    SigInfo, SigStack, MADV_REMOVE, MAP_ANONYMOUS, MAP_FIXED, MAP_NORESERVE, MAP_PRIVATE, MREMAP_FIXED, MREMAP_MAYMOVE,
+    PROT_READ, PROT_WRITE,
 };
 use crate::sys::spare::with_mapping;
 

@@ -114,7 +114,7 @@ it has not, and the call goes on
 """
 RING_OPERATIONS: Final = 2048
 """CapturePlace.pc: numbers of system calls from here on are operations of io_uring; what registers are is there the
-words of their entries (instrument/captures/rings.rs)
+words of their entries (instrument/captures/ring.rs)
 """
 MAX_CALL_KINDS: Final = 65535
 """CapturePlace.call_kind: the greatest"""

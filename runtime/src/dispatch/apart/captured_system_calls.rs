@@ -35,7 +35,7 @@ pub fn begin(context: &mut ThreadContext, number: u64, next: AppPc) -> bool {
     }
     // SAFETY: `shared` is set before any thread runs and never changes.
     let writer = writer_of(context, unsafe { ENGINE.peek() }.shared);
-    captured_rings::begin(&writer, number);
+    captured_rings::begin(&writer);
     let pc = AppPc::from_raw(next.raw().wrapping_sub(CALL_BYTES));
     let is_delayed = match capture_plainly(context, &writer, number, pc) {
         Ok(()) => false,

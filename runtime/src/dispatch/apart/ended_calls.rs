@@ -4,6 +4,7 @@
 
 extern crate alloc;
 use super::captured_calls::{forget_all, table_of};
+use super::captured_rings;
 use super::left_calls::{tell, Left};
 use crate::buffer::RingWriter;
 use crate::context::process::Sharing;
@@ -30,6 +31,7 @@ pub fn end_thread(context: &mut ThreadContext, writer: &RingWriter) {
 /// The process ends, or is about to execute another program, or did not do that: so do its threads, whose calls stay as they are. Of
 /// one that runs on meanwhile a call may return all the same; when it began tells that it is the same one.
 pub fn end_process(context: &ThreadContext, writer: &RingWriter, how: Left) {
+    captured_rings::end_process(context, writer, how);
     let mut engine = ENGINE.lock();
     let others: Vec<(u32, OpenCalls)> = if context.process.sharing == Sharing::Thread {
         let threads = THREADS.lock();

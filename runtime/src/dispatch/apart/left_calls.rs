@@ -29,7 +29,7 @@ pub enum Left {
 
 impl Left {
     /// What a record's number has of it.
-    fn bits(self) -> u32 {
+    pub fn bits(self) -> u32 {
         let bits = match self {
             Left::Over => CAPTURE_LEFT,
             Left::Executing => CAPTURE_EXECUTING,

@@ -10,5 +10,7 @@ pub mod layout;
 pub mod open_calls;
 pub mod other_calls;
 pub mod places;
+pub mod ring;
+pub mod ring_layout;
 pub mod rings;
 pub mod text_cells;
