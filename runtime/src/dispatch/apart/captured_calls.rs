@@ -17,8 +17,9 @@ use crate::instrument::captures::layout::Program;
 use crate::instrument::captures::open_calls::{
     is_armed, note_armed, CallHead, OpenCall, OpenCalls, OPEN_CALL_BYTES, RETURN_ADDRESS_BYTES, TICK_NS,
 };
-use crate::instrument::captures::other_calls::{KeptText, OtherCalls};
+use crate::instrument::captures::other_calls::OtherCalls;
 use crate::instrument::captures::places::Place;
+use crate::instrument::captures::text_cells::KeptText;
 use crate::instrument::{Engine, ENGINE};
 use crate::protocol::StatusPage;
 use crate::sys::calls::monotonic_ns;

@@ -11,7 +11,7 @@ use crate::cpu::sys::clock::ticks;
 use crate::cpu::thread_pointer;
 use crate::instrument::captures::evaluate::{Asked, Value};
 use crate::instrument::captures::open_calls::OpenCall;
-use crate::instrument::captures::other_calls::KeptText;
+use crate::instrument::captures::text_cells::KeptText;
 use crate::protocol::capture_context;
 use crate::sys::calls::{getpid, monotonic_ns};
 use crate::thread::registry::thread_name;

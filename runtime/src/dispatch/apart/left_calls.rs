@@ -12,7 +12,7 @@ use crate::cpu::sys::clock::ticks;
 use crate::instrument::captures::evaluate::{Asked, Value};
 use crate::instrument::captures::layout::Action;
 use crate::instrument::captures::open_calls::OpenCall;
-use crate::instrument::captures::other_calls::KeptText;
+use crate::instrument::captures::text_cells::KeptText;
 use crate::instrument::Engine;
 use crate::protocol::{capture_context, CAPTURE_EXECUTING, CAPTURE_LEFT};
 use crate::sys::calls::getpid;

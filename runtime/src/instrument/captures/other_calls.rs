@@ -5,13 +5,10 @@
 
 extern crate alloc;
 use super::open_calls::{CallHead, OpenCall, OpenCalls, RETURN_ADDRESS_BYTES};
-use super::text_cells::{cells_of, pack, TextCells, CELL_BYTES};
+use super::text_cells::{cells_of, pack, KeptText, TextCells, CELL_BYTES};
 use crate::context::addresses::AppPc;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-
-/// A field of a call, and its bytes.
-pub type KeptText = (usize, Vec<u8>);
 
 /// Calls that found no room in their threads' tables, and what calls keep that is bytes.
 #[derive(Default)]

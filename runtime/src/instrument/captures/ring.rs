@@ -5,10 +5,10 @@
 
 extern crate alloc;
 use super::open_calls::OpenCall;
-use super::other_calls::KeptText;
 use super::ring_layout::{
     Layout, CQE_BYTES, SETUP_CQE_MIXED, SETUP_NO_MMAP, SETUP_NO_SQARRAY, SETUP_SQE_MIXED, SETUP_SQPOLL, SQE_BYTES,
 };
+use super::text_cells::KeptText;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;

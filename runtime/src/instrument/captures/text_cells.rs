@@ -3,10 +3,12 @@
 //! Pure. Which cells are in use is known here alone: what lies in the window the program may overwrite.
 
 extern crate alloc;
-use super::other_calls::KeptText;
 use crate::protocol::{CALL_TEXTS_OFFSET, CALL_TEXT_CELLS, CALL_TEXT_CELL_BYTES, CALL_WINDOW_BYTES};
 use alloc::vec::Vec;
 use core::ops::Range;
+
+/// A field of a call, and its bytes.
+pub type KeptText = (usize, Vec<u8>);
 
 pub const CELL_BYTES: usize = CALL_TEXT_CELL_BYTES as usize;
 const CELLS: usize = CALL_TEXT_CELLS as usize;
