@@ -136,23 +136,17 @@ impl Shared {
         unsafe { AtomicU64::from_ptr(&raw mut (*self.slot(index)).born_child) }
     }
 
-    /// How much its thread left for the controller about the call that it is in.
-    fn kept_call(&self, index: u32) -> &AtomicU64 {
-        // SAFETY: the slot is mapped, the field aligned.
-        unsafe { AtomicU64::from_ptr(&raw mut (*self.slot(index)).call_bytes) }
-    }
-
-    /// Nothing is to be told of the call that its thread is in.
-    pub fn forget_call(&self, index: u32) {
-        self.kept_call(index).store(0, Ordering::Release);
-    }
-
     pub fn ring(&self, index: u32) -> u64 {
         self.base + self.header().rings_offset + u64::from(index) * u64::from(self.header().ring_bytes)
     }
 
     pub fn counters(&self, index: u32) -> u64 {
         self.base + self.header().counters_offset + u64::from(index) * self.header().counter_bytes
+    }
+
+    /// Its thread's window of calls.
+    pub fn calls(&self, index: u32) -> u64 {
+        self.base + self.header().calls_offset + u64::from(index) * protocol::CALL_WINDOW_BYTES
     }
 
     /// Whether the controller holds the process and waits for its threads to park.

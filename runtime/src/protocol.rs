@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0xde, 0x09, 0x3a, 0x30, 0x08, 0x72, 0x17, 0x17, 0x4b, 0x2d, 0x96, 0xfb, 0x87, 0x1f, 0x12, 0x39, 0x1c, 0xfc, 0xa0,
-    0x05, 0x13, 0xb3, 0xcf, 0xe0, 0xf8, 0x87, 0x7a, 0xb4, 0xff, 0xf5, 0x3c, 0x5b,
+    0x57, 0x20, 0xe5, 0x92, 0xc7, 0xcc, 0xec, 0x9b, 0x26, 0x09, 0xda, 0x11, 0xf4, 0xd5, 0x5b, 0x9f, 0x9b, 0xcc, 0x1c,
+    0xd9, 0x0a, 0x5b, 0x02, 0xec, 0xd9, 0xab, 0xca, 0x22, 0xbc, 0xd3, 0x6f, 0x5b,
 ];
 /// the least that is mapped at once
 pub const PAGE_BYTES: u64 = 0x1000;
@@ -70,6 +70,19 @@ pub const MAX_CAPTURE_VALUES: u64 = 0xc0;
 pub const MAX_CAPTURE_TEXT: u64 = 0x1000;
 /// bytes of the values that are bytes, of all forms at one address
 pub const MAX_CAPTURE_TEXTS: u64 = 0x10000;
+/// calls of a thread that may be open in its window of calls: OpenCall\[open_calls\], where it begins
+pub const OPEN_CALLS: u64 = 0x800;
+/// where the CallsHead is in such a window, and behind it, up to call_texts_offset, u64\[open_calls\]: the tsc of the
+/// call in each place that was told already; 0: none
+pub const CALL_HEADS_OFFSET: u64 = 0x80000;
+/// where the bytes are that calls keep, in cells
+pub const CALL_TEXTS_OFFSET: u64 = 0x85000;
+/// how many cells that are
+pub const CALL_TEXT_CELLS: u64 = 0xec0;
+/// size of one
+pub const CALL_TEXT_CELL_BYTES: u64 = 0x40;
+/// size of a thread's window of calls
+pub const CALL_WINDOW_BYTES: u64 = 0xc0000;
 /// fields of a capture that opens a call: what is kept until it returns
 pub const MAX_KEPT_VALUES: u64 = 0x1a;
 /// CapturePlace.pc: from here on it is taken at system calls, whose number is the rest; no code lies there
@@ -81,7 +94,7 @@ pub const CAPTURE_LEFT: u64 = 0x40000000;
 /// it has not, and the call goes on
 pub const CAPTURE_EXECUTING: u64 = 0x80000000;
 /// CapturePlace.pc: numbers of system calls from here on are operations of io_uring; what registers are is there the
-/// words of their entries (instrument/captures/rings.rs)
+/// words of their entries (instrument/captures/ring.rs)
 pub const RING_OPERATIONS: u64 = 0x800;
 /// CapturePlace.call_kind: the greatest
 pub const MAX_CALL_KINDS: u64 = 0xffff;
@@ -659,8 +672,11 @@ pub struct SessionHeader {
     pub prefetch_offset: u64,
     /// where aggregates_bytes of tables of aggregates are: an AggregateHead each, and its rows (written by: controller)
     pub aggregates_offset: u64,
+    /// where the windows of open calls are: call_window_bytes each, in slot order; page aligned (written by:
+    /// controller)
+    pub calls_offset: u64,
     /// zero (written by: controller)
-    pub reserved: [u8; 72],
+    pub reserved: [u8; 64],
 }
 const _: () = assert!(core::mem::size_of::<SessionHeader>() == 256);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, magic) == 0);
@@ -691,7 +707,8 @@ const _: () = assert!(core::mem::offset_of!(SessionHeader, controller_tid) == 15
 const _: () = assert!(core::mem::offset_of!(SessionHeader, captures_offset) == 160);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, prefetch_offset) == 168);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, aggregates_offset) == 176);
-const _: () = assert!(core::mem::offset_of!(SessionHeader, reserved) == 184);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, calls_offset) == 184);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, reserved) == 192);
 
 /// Code from start up to end is recorded or not; of several ranges that hold an address the last counts.
 #[repr(C)]
@@ -1062,7 +1079,8 @@ pub struct StatusPage {
     /// zero (written by: runtime)
     pub reserved_calls: u32,
     /// calls whose returns were to be captured, and are not: there is no room for it where they return, or a signal
-    /// came where several returned at once (written by: runtime)
+    /// came where several returned at once; the controller adds those that were open at the end, and lost
+    /// (CallsHead.others) (written by: runtime)
     pub calls_forgotten: u64,
     /// operations of io_uring that were submitted where nobody looked, as a thread of the kernel's takes them, or of
     /// which only a result was seen (written by: runtime)
@@ -1195,13 +1213,8 @@ pub struct ThreadSlot {
     /// the process id of the child that the thread made last, and, in the upper half, the region in which that is to
     /// begin; the controller sets it back to 0 when it has taken note (written by: both)
     pub born_child: u64,
-    /// the ring_head behind which is what is to be told of the call that the thread is in, if it never comes back; as
-    /// long as that is the ring_head (written by: runtime:thread)
-    pub call_at: u64,
-    /// how many bytes that are, whole records; 0: nothing (written by: runtime)
-    pub call_bytes: u64,
     /// zero (written by: runtime:thread)
-    pub reserved: [u8; 64],
+    pub reserved: [u8; 80],
     /// request hold: the program's rax rcx rdx rbx rsp rbp rsi rdi r8 to r15, rip and flags (written by:
     /// runtime:thread)
     pub held_registers: [u64; 18],
@@ -1234,14 +1247,58 @@ const _: () = assert!(core::mem::offset_of!(ThreadSlot, request_kind) == 128);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, request_reply) == 132);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, request_arguments) == 136);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, born_child) == 168);
-const _: () = assert!(core::mem::offset_of!(ThreadSlot, call_at) == 176);
-const _: () = assert!(core::mem::offset_of!(ThreadSlot, call_bytes) == 184);
-const _: () = assert!(core::mem::offset_of!(ThreadSlot, reserved) == 192);
+const _: () = assert!(core::mem::offset_of!(ThreadSlot, reserved) == 176);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, held_registers) == 256);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, held_vectors) == 400);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, held_thread_pointer) == 464);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, held_behind) == 472);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, reserved_more) == 480);
+
+/// A call that is open and whose return is captured. What is still there when its thread is no more never returned.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct OpenCall {
+    /// in front of the function's first instruction, written last; 0: no call is here (written by: runtime:thread)
+    pub stack_pointer: u64,
+    /// where it returns to (written by: runtime:thread)
+    pub return_pc: u64,
+    /// the function's first instruction; of a system call where it was made (written by: runtime:thread)
+    pub function: u64,
+    /// time stamp counter when it began (written by: runtime:thread)
+    pub tsc: u64,
+    /// CapturePlace.call_kind (written by: runtime:thread)
+    pub kind: u32,
+    /// a bit for each value: it is missing (written by: runtime:thread)
+    pub missing: u32,
+    /// the bytes that it keeps: the lowest 16 bits are how many cells they take, the next 16 the first of these; 0:
+    /// there are none. In there each value's field and size, u16, then its bytes, one behind the other, up to a field
+    /// of 0xffff (written by: runtime:thread)
+    pub texts: u64,
+    /// what is kept; of bytes how many there are. Anything behind the last (written by: runtime:thread)
+    pub values: [u64; 26],
+}
+const _: () = assert!(core::mem::size_of::<OpenCall>() == 256);
+const _: () = assert!(core::mem::offset_of!(OpenCall, stack_pointer) == 0);
+const _: () = assert!(core::mem::offset_of!(OpenCall, return_pc) == 8);
+const _: () = assert!(core::mem::offset_of!(OpenCall, function) == 16);
+const _: () = assert!(core::mem::offset_of!(OpenCall, tsc) == 24);
+const _: () = assert!(core::mem::offset_of!(OpenCall, kind) == 32);
+const _: () = assert!(core::mem::offset_of!(OpenCall, missing) == 36);
+const _: () = assert!(core::mem::offset_of!(OpenCall, texts) == 40);
+const _: () = assert!(core::mem::offset_of!(OpenCall, values) == 48);
+
+/// Of a thread's window of open calls.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct CallsHead {
+    /// calls that are open, and for which there is no place in the window (written by: runtime)
+    pub others: u64,
+    /// zero (written by: runtime)
+    pub reserved: [u8; 4088],
+}
+const _: () = assert!(core::mem::size_of::<CallsHead>() == 4096);
+const _: () = assert!(core::mem::offset_of!(CallsHead, others) == 0);
+const _: () = assert!(core::mem::offset_of!(CallsHead, reserved) == 8);
 
 /// Written by the controller into the target's private memory before the runtime runs; its address is in rdi at the
 /// image's entry.

@@ -21,6 +21,8 @@ BIG_ENTRIES = 0x400 | 0x800
 NO_MMAP = 0x4000
 NO_ARRAY = 0x10000
 POLLED = 2
+LATE_TASKS = 0x1000 | 0x2000
+"""What rings have to be that can be resized: of one thread, which does the work of completions when it waits."""
 
 OPCODES = {function.name: opcode for opcode, function in load_built_in().ring_operations.items()}
 
@@ -120,6 +122,46 @@ def test_a_childs_operations_are_its_own(tmp_path: Path) -> None:
 def test_what_never_has_a_result_has_none(tmp_path: Path) -> None:
     calls, _, _ = run(tmp_path, "left")
     assert [call["result"] for call in operations_of(calls)] == [None]
+
+
+def test_what_is_open_when_another_program_comes_has_none(tmp_path: Path) -> None:
+    """And what is open when that fails goes on."""
+    calls, _, _ = run(tmp_path, "replaced")
+    assert [call["result"] for call in calls if call["name"] == "execve"] == [-2, 0]
+    first = [call for call in operations_of(calls) if data_of(call) != 0x40]
+    assert sorted((data_of(call), call["result"]) for call in first) == [(0x70, None), (0x71, 0)]
+    assert len(operations_of(calls)) == 5
+
+
+def test_rings_that_a_thread_enters_by_an_index(tmp_path: Path) -> None:
+    calls, lines, says = run(tmp_path, "registered")
+    assert_all_told(calls, lines)
+    texts = {data_of(call): call["text"] for call in operations_of(calls)}
+    # By its descriptor, as long as there is one: the index is none.
+    assert [texts[data].partition("ring=")[2][:2] for data in range(0x90, 0x93)] == ["3<"] * 3
+    assert "ring=5" not in texts[0x93] and "ring=3" not in texts[0x93]
+    assert "unseen" not in says
+
+
+def test_rings_that_get_another_size(tmp_path: Path) -> None:
+    calls, lines, says = run(tmp_path, "resized", hex(LATE_TASKS | NO_ARRAY))
+    assert len(operations_of(calls)) == 62
+    assert_all_told(calls, lines)
+    assert "unseen" not in says
+
+
+def test_results_name_the_buffers_that_the_kernel_chose(tmp_path: Path) -> None:
+    calls, lines, _ = run(tmp_path, "buffers")
+    assert_all_told(calls, lines)
+    texts = {data_of(call): call["text"].partition(") = ")[2] for call in operations_of(calls)}
+    assert texts.pop(0xC0) == "0"
+    # The upper half of the flags is its number.
+    assert sorted(texts.values()) == [
+        "-1 ENOBUFS (No buffer space available)",
+        "4 (IORING_CQE_F_BUFFER|0x60000)",
+        "4 (IORING_CQE_F_BUFFER|0x70000)",
+        "5 (IORING_CQE_F_BUFFER|0x12340000)",
+    ]
 
 
 def test_what_a_thread_of_the_kernels_takes_is_told_as_unseen(tmp_path: Path) -> None:

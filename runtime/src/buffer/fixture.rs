@@ -13,7 +13,8 @@ const RING_BYTES: u64 = 0x1_0000;
 const COUNTER_BYTES: u64 = 0x10_0000;
 const FILTERS_OFFSET: u64 = 4 * PAGE_BYTES;
 const RINGS_OFFSET: u64 = 0x4_0000;
-const TOTAL_BYTES: u64 = RINGS_OFFSET + RING_BYTES + COUNTER_BYTES;
+const CALLS_OFFSET: u64 = RINGS_OFFSET + RING_BYTES + COUNTER_BYTES;
+const TOTAL_BYTES: u64 = CALLS_OFFSET + protocol::CALL_WINDOW_BYTES;
 const HEAP_BYTES: u64 = 64 << 30;
 
 /// The shared memory of all tests, in mode counts, and the heap's address space.
@@ -39,6 +40,7 @@ pub fn shared() -> Shared {
             (*header).ring_bytes = RING_BYTES as u32;
             (*header).counters_offset = RINGS_OFFSET + RING_BYTES;
             (*header).counter_bytes = COUNTER_BYTES;
+            (*header).calls_offset = CALLS_OFFSET;
             (*header).max_threads = 1;
             (*header).mode = mode::COUNTS;
             (*header).drop_on_full = 1;

@@ -87,14 +87,7 @@ impl RingWriter {
             self.count_lost();
             return false;
         }
-        let head = self.head().load(Ordering::Relaxed);
-        self.store_all(head, record, payload);
-        self.head().store(head + size, Ordering::Release);
-        true
-    }
-
-    /// Stores a record and its payload from a place of the ring on.
-    fn store_all<T: Copy>(&self, mut head: u64, record: &T, payload: &[u8]) {
+        let mut head = self.head().load(Ordering::Relaxed);
         self.store(head, record);
         for (index, chunk) in payload.chunks(protocol::CONTINUATION_PAYLOAD_BYTES as usize).enumerate() {
             head += protocol::RECORD_BYTES;
@@ -106,6 +99,8 @@ impl RingWriter {
             continuation.payload[..chunk.len()].copy_from_slice(chunk);
             self.store(head, &continuation);
         }
+        self.head().store(head + protocol::RECORD_BYTES, Ordering::Release);
+        true
     }
 
     /// As `write`, with the payload as it is: it takes rows of a record's size, the last one filled up with anything.
@@ -137,27 +132,6 @@ impl RingWriter {
         self.shared.add(status_field!(lost_records), 1);
         // SAFETY: the slot is mapped, the field aligned.
         unsafe { AtomicU64::from_ptr(&raw mut (*self.slot_pointer()).lost_records) }.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// As `write`, but nobody is told: the controller reads it if the thread ends before it writes anything else, or takes it back.
-    /// Where there is no room just now it is left out.
-    pub fn keep<T: Copy>(&self, record: &T, payload: &[u8]) {
-        let n = payload.len().div_ceil(protocol::CONTINUATION_PAYLOAD_BYTES as usize) as u64;
-        let size = (1 + n) * protocol::RECORD_BYTES;
-        let head = self.head().load(Ordering::Relaxed);
-        let used = head.wrapping_sub(self.tail().load(Ordering::Acquire));
-        if used + size > u64::from(self.shared.header().ring_bytes) {
-            return;
-        }
-        self.store_all(head, record, payload);
-        // SAFETY: the slot is mapped and this thread's own, the field aligned.
-        unsafe { (&raw mut (*self.slot_pointer()).call_at).write_volatile(head) };
-        self.shared.kept_call(self.slot).store(size, Ordering::Release);
-    }
-
-    /// What `keep` left for the controller is nothing any more.
-    pub fn take_back(&self) {
-        self.shared.forget_call(self.slot);
     }
 
     fn store<T: Copy>(&self, position: u64, record: &T) {

@@ -48,10 +48,12 @@ pub const SHADOW_OFFSET: u64 = 0x50_1000;
 
 pub const SHADOW_BYTES: u64 = clew_pathcodec::protocol::MAX_DEPTH * 8;
 
-/// Calls that are open and whose returns are to be captured (instrument/captures/open_calls.rs): mapped when the first one begins.
+/// Calls that are open and whose returns are to be captured (instrument/captures/open_calls.rs): the thread's window of calls, which the
+/// controller shares, mapped when the first one begins.
 pub const OPEN_CALLS_OFFSET: u64 = 0x71_0000;
 
-pub const OPEN_CALLS_BYTES: u64 = 0x8_0000;
+/// The table in there.
+pub const OPEN_CALLS_BYTES: u64 = protocol::CALL_HEADS_OFFSET;
 
 /// Behind the counters window (mode `full`): what counters and shadow stack were at the last checkpoint.
 pub const KEPT_COUNTERS_OFFSET: u64 = protocol::THREAD_COUNTERS_OFFSET + 0x200_0000;
@@ -90,6 +92,6 @@ const _: () = assert!(protocol::THREAD_STRIDE_BYTES.is_power_of_two());
 const _: () = assert!(CAPTURE_TEXTS_OFFSET + protocol::MAX_CAPTURE_TEXTS <= PRIVATE_BYTES);
 const _: () = assert!(PRIVATE_BYTES < SHADOW_OFFSET);
 const _: () = assert!(SHADOW_OFFSET + SHADOW_BYTES < OPEN_CALLS_OFFSET);
-const _: () = assert!(OPEN_CALLS_OFFSET + OPEN_CALLS_BYTES <= protocol::THREAD_COUNTERS_OFFSET);
+const _: () = assert!(OPEN_CALLS_OFFSET + protocol::CALL_WINDOW_BYTES <= protocol::THREAD_COUNTERS_OFFSET);
 const _: () = assert!(BRANCH_TABLE_OFFSET + BRANCH_TABLE_ENTRIES * 8 <= HEAT_OFFSET);
 const _: () = assert!(HEAT_OFFSET + HEAT_CELLS as u64 * 2 <= STACK_OFFSET);

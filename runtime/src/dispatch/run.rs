@@ -141,9 +141,6 @@ pub fn take_call(context: &mut ThreadContext) -> Result<ExitId, u64> {
                 // returns may be captured.
                 context.call.goes_on_at = gate::clew_syscall_done_pending as *const () as u64;
             }
-            if are_calls_captured() {
-                captured_system_calls::keep(context, number);
-            }
             // Until the gate is there, a signal makes the thread come back as if it had not been here.
             context.call.is_allowed = 1;
             Err(gate::clew_gate_syscall_allowed as *const () as u64)

@@ -2,8 +2,8 @@
 
 use crate::buffer::Shared;
 use crate::context::layout::{
-    BRANCH_TABLE_OFFSET, KEPT_COUNTERS_OFFSET, OPEN_CALLS_BYTES, OPEN_CALLS_OFFSET, PRIVATE_BYTES, SHADOW_BYTES,
-    SHADOW_OFFSET, SIGNAL_STACK_BYTES, SIGNAL_STACK_OFFSET, STACK_BYTES, STACK_OFFSET,
+    BRANCH_TABLE_OFFSET, KEPT_COUNTERS_OFFSET, OPEN_CALLS_OFFSET, PRIVATE_BYTES, SHADOW_BYTES, SHADOW_OFFSET,
+    SIGNAL_STACK_BYTES, SIGNAL_STACK_OFFSET, STACK_BYTES, STACK_OFFSET,
 };
 use crate::context::numbers::FragmentId;
 use crate::context::ThreadContext;
@@ -11,12 +11,13 @@ use crate::cpu::context::Vector;
 use crate::cpu::region::{REGION_BYTES, REGION_CELLS_OFFSET};
 use crate::cpu::sys::number;
 use crate::cpu::{dispatcher, gate};
+use crate::instrument::captures::open_calls::OpenCalls;
 use crate::instrument::recorders::has_cells;
-use crate::protocol::{error_code, PAGE_BYTES, THREAD_COUNTERS_OFFSET, THREAD_STRIDE_BYTES};
+use crate::protocol::{error_code, CALL_WINDOW_BYTES, PAGE_BYTES, THREAD_COUNTERS_OFFSET, THREAD_STRIDE_BYTES};
 use crate::sys::calls::{mmap, mremap, syscall};
 use crate::sys::kernel::{
-    SigInfo, SigStack, MAP_ANONYMOUS, MAP_FIXED, MAP_NORESERVE, MAP_PRIVATE, MREMAP_FIXED, MREMAP_MAYMOVE, PROT_READ,
-    PROT_WRITE,
+    SigInfo, SigStack, MADV_REMOVE, MAP_ANONYMOUS, MAP_FIXED, MAP_NORESERVE, MAP_PRIVATE, MREMAP_FIXED, MREMAP_MAYMOVE,
+    PROT_READ, PROT_WRITE,
 };
 use crate::sys::spare::with_mapping;
 
@@ -70,13 +71,27 @@ pub fn map_shadow_stack(context: &mut ThreadContext, shared: Shared) -> bool {
     context.left.has_shadow_stack
 }
 
-/// Has the thread have room for open calls, of which there are none. `false`: reported.
+/// Has the thread have its window of calls, in which none is open. `false`: reported.
 pub fn map_open_calls(context: &mut ThreadContext, shared: Shared) -> bool {
-    let start = context.self_address + OPEN_CALLS_OFFSET;
-    if context.capture.has_open_calls == 0 {
-        context.capture.has_open_calls = u32::from(map_zeros(start, OPEN_CALLS_BYTES, 4, shared));
+    let window = context.self_address + OPEN_CALLS_OFFSET;
+    if context.capture.has_open_calls == 0
+        && map_shared(shared.calls(context.slot), CALL_WINDOW_BYTES, window, 4, shared)
+    {
+        clear_open_calls(context);
+        context.capture.has_open_calls = 1;
     }
     context.capture.has_open_calls != 0
+}
+
+/// Has no call be open in the thread's window, which is mapped: the memory is given back.
+pub fn clear_open_calls(context: &ThreadContext) {
+    let window = context.self_address + OPEN_CALLS_OFFSET;
+    let arguments = [window, CALL_WINDOW_BYTES, u64::from(MADV_REMOVE), 0, 0, 0];
+    // SAFETY: the thread's own window, in which nothing else is.
+    if unsafe { syscall(number::MADVISE, arguments) } < 0 {
+        // SAFETY: as above. A filter of the program's refused it.
+        unsafe { OpenCalls::of(context.self_address) }.clear();
+    }
 }
 
 /// Has the block have what is kept of a thread's path at checkpoints, as zeros. `false`: reported.
@@ -109,14 +124,18 @@ pub fn map_cells(address: u64, shared: Shared) -> bool {
 
 /// Maps the counters of slot `slot` into the window of its block; `false`: reported.
 pub fn map_counters(address: u64, slot: u32, shared: Shared) -> bool {
-    let (size, flags) = (shared.header().counter_bytes, MREMAP_MAYMOVE | MREMAP_FIXED);
+    map_shared(shared.counters(slot), shared.header().counter_bytes, address + THREAD_COUNTERS_OFFSET, 1, shared)
+}
+
+/// Maps a part of the shared memory once more, at a window of a block; `what` goes with the report. `false`: reported.
+fn map_shared(part: u64, size: u64, window: u64, what: u64, shared: Shared) -> bool {
     // An old size of zero makes a second mapping of the same shared pages (mremap(2)).
-    let window = address + THREAD_COUNTERS_OFFSET;
+    let flags = MREMAP_MAYMOVE | MREMAP_FIXED;
     // SAFETY: the target range is the window inside the slot's part of the reserve.
-    match with_mapping(|| unsafe { mremap(shared.counters(slot), 0, size, flags, window) }) {
+    match with_mapping(|| unsafe { mremap(part, 0, size, flags, window) }) {
         Ok(_) => true,
         Err(error) => {
-            shared.report_error(error_code::MAPPING_FAILED, [error.0 as u64, address, 1, 0]);
+            shared.report_error(error_code::MAPPING_FAILED, [error.0 as u64, window, what, 0]);
             false
         }
     }

@@ -339,7 +339,6 @@ pub fn begin_slot(context: &ThreadContext, shared: Shared) {
         (&raw mut (*slot).end_kind).write_volatile(0);
         (&raw mut (*slot).name).write_volatile([0; 16]);
         (&raw mut (*slot).start_tsc).write_volatile(ticks());
-        (&raw mut (*slot).call_bytes).write_volatile(0);
     }
 }
 

@@ -2,7 +2,7 @@
 
 Runs in the controller. Pure. What registers are elsewhere is there words: eight of the operation's entry (struct
 io_uring_sqe of the kernel's include/uapi/linux/io_uring.h), and what is known of it besides, as the runtime numbers
-them (instrument/captures/rings.rs).
+them (instrument/captures/ring.rs).
 """
 
 from __future__ import annotations

@@ -31,8 +31,8 @@ _INDEFINITE: Final = -1 << 63
 class Place(Protocol):
     """Where something is taken: the registers of a thread, its memory, and what is known of it."""
 
-    def register(self, number: int) -> int:
-        """A general register, u64, by the architecture's number."""
+    def register(self, number: int) -> int | None:
+        """A general register, u64, by the architecture's number; None where it is not known."""
 
     def vector(self, number: int) -> int | None:
         """The low 64 bits of a vector register; None where they are not known."""
@@ -56,7 +56,8 @@ def interpret(form: Form, place: Place) -> tuple[Value, ...] | None:
     for one in form.instructions:
         # Most forms have little else.
         if one.operation == _REGISTER:
-            values.append(place.register(one.immediate) & _U64_MASK)
+            word = place.register(one.immediate)
+            values.append(None if word is None else word & _U64_MASK)
         else:
             values.append(_do(form, one, values, place))
     if form.condition is not None and not values[form.condition]:

@@ -29,8 +29,9 @@ def say_of_injections(injections: list[Injection]) -> None:
 
 
 def say_unseen(numbers: dict[str, int]) -> None:
-    """What a program did by io_uring where nobody could look."""
+    """What a program did that is not told: nobody could look, or there was no room for it."""
     for name, what in (
+        ("calls_forgotten", "calls are not told: too many were open at once, or returned to one place"),
         ("ring_submissions_unseen", "operations of io_uring were submitted unseen"),
         ("ring_completions_unseen", "results of io_uring were overwritten unseen"),
     ):

@@ -12,6 +12,7 @@ from clew.dataclass import dataclass
 from clew.process.capture_table import CAPTURE_TABLE_BYTES
 from clew.protocol._constants import (
     AGGREGATES_BYTES,
+    CALL_WINDOW_BYTES,
     FILTER_RANGE_BYTES,
     MAX_FILTER_RANGES,
     MAX_PREFETCHED,
@@ -71,8 +72,12 @@ class SharedLayout:
         return self.rings_offset + self.max_threads * self.ring_bytes
 
     @property
-    def total_bytes(self) -> int:
+    def calls_offset(self) -> int:
         return self.counters_offset + self.max_threads * self.counter_bytes
+
+    @property
+    def total_bytes(self) -> int:
+        return self.calls_offset + self.max_threads * CALL_WINDOW_BYTES
 
 
 def _page_up(value: int) -> int:

@@ -34,6 +34,7 @@ from clew.protocol._constants import (
     SCHEMA_HASH,
     SESSION_HEADER_BYTES,
     VERSION,
+    CaptureAction,
     Mode,
 )
 from clew.protocol.layout import field_offset, pack_struct
@@ -191,6 +192,7 @@ class SharedMemory:
             captures_offset=layout.captures_offset,
             prefetch_offset=layout.prefetch_offset,
             aggregates_offset=layout.aggregates_offset,
+            calls_offset=layout.calls_offset,
             counter_bytes=layout.counter_bytes,
             ring_bytes=layout.ring_bytes,
             max_threads=layout.max_threads,
@@ -313,6 +315,10 @@ class SharedMemory:
     def has_captures(self) -> bool:
         """Whether anything was ever captured."""
         return self._captures.was_used
+
+    def find_left_captures(self) -> list[CaptureRow]:
+        """What is recorded of calls that are over without having returned: forms by the kinds of calls."""
+        return [row for row in self._captures.rows if row.tells_left and row.action == CaptureAction.RECORD]
 
     def set_captures(self, captures: Sequence[CaptureRow]) -> None:
         """Replace what is captured by this; all threads are stopped, and see to it. Raises UsageError: too much."""

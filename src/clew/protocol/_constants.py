@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("de093a30087217174b2d96fb871f12391cfca00513b3cfe0f8877ab4fff53c5b")
+SCHEMA_HASH: Final = bytes.fromhex("5720e592c7ccec9b2609da11f4d55b9f9bcc1cd90a5b02ecd9abca22bcd36f5b")
 
 CONTAINER_MAGIC: Final = 3544686211845344323
 """what a container begins with: CLDATA11"""
@@ -86,6 +86,20 @@ MAX_CAPTURE_TEXT: Final = 4096
 """bytes of one value that is bytes, and of the data of all forms at one address"""
 MAX_CAPTURE_TEXTS: Final = 65536
 """bytes of the values that are bytes, of all forms at one address"""
+OPEN_CALLS: Final = 2048
+"""calls of a thread that may be open in its window of calls: OpenCall[open_calls], where it begins"""
+CALL_HEADS_OFFSET: Final = 524288
+"""where the CallsHead is in such a window, and behind it, up to call_texts_offset, u64[open_calls]: the tsc of the call
+in each place that was told already; 0: none
+"""
+CALL_TEXTS_OFFSET: Final = 544768
+"""where the bytes are that calls keep, in cells"""
+CALL_TEXT_CELLS: Final = 3776
+"""how many cells that are"""
+CALL_TEXT_CELL_BYTES: Final = 64
+"""size of one"""
+CALL_WINDOW_BYTES: Final = 786432
+"""size of a thread's window of calls"""
 MAX_KEPT_VALUES: Final = 26
 """fields of a capture that opens a call: what is kept until it returns"""
 CALL_PLACES: Final = 18442240474082181120
@@ -100,7 +114,7 @@ it has not, and the call goes on
 """
 RING_OPERATIONS: Final = 2048
 """CapturePlace.pc: numbers of system calls from here on are operations of io_uring; what registers are is there the
-words of their entries (instrument/captures/rings.rs)
+words of their entries (instrument/captures/ring.rs)
 """
 MAX_CALL_KINDS: Final = 65535
 """CapturePlace.call_kind: the greatest"""
@@ -747,6 +761,8 @@ BLOCK_PIECE_BYTES: Final = 4
 INLINE_PIECE_BYTES: Final = 4
 STATUS_PAGE_BYTES: Final = 4096
 THREAD_SLOT_BYTES: Final = 512
+OPEN_CALL_BYTES: Final = 256
+CALLS_HEAD_BYTES: Final = 4096
 START_BLOCK_BYTES: Final = 4096
 CONTROL_BLOCK_BYTES: Final = 128
 THREAD_STATE_BYTES: Final = 256
@@ -795,7 +811,8 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "captures_offset": (160, "<Q"),
             "prefetch_offset": (168, "<Q"),
             "aggregates_offset": (176, "<Q"),
-            "reserved": (184, "<72s"),
+            "calls_offset": (184, "<Q"),
+            "reserved": (192, "<64s"),
         },
     ),
     "FilterRange": (
@@ -989,14 +1006,32 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "request_reply": (132, "<I"),
             "request_arguments": (136, "<4Q"),
             "born_child": (168, "<Q"),
-            "call_at": (176, "<Q"),
-            "call_bytes": (184, "<Q"),
-            "reserved": (192, "<64s"),
+            "reserved": (176, "<80s"),
             "held_registers": (256, "<18Q"),
             "held_vectors": (400, "<8Q"),
             "held_thread_pointer": (464, "<Q"),
             "held_behind": (472, "<Q"),
             "reserved_more": (480, "<32s"),
+        },
+    ),
+    "OpenCall": (
+        256,
+        {
+            "stack_pointer": (0, "<Q"),
+            "return_pc": (8, "<Q"),
+            "function": (16, "<Q"),
+            "tsc": (24, "<Q"),
+            "kind": (32, "<I"),
+            "missing": (36, "<I"),
+            "texts": (40, "<Q"),
+            "values": (48, "<26Q"),
+        },
+    ),
+    "CallsHead": (
+        4096,
+        {
+            "others": (0, "<Q"),
+            "reserved": (8, "<4088s"),
         },
     ),
     "StartBlock": (

@@ -21,7 +21,13 @@ from clew.protocol._constants import (
     BLOCK_CHANGE_BYTES,
     BLOCK_PIECE_BYTES,
     BUFFER_GUARD_BYTES,
+    CALLS_HEAD_BYTES,
+    CALL_HEADS_OFFSET,
     CALL_PLACES,
+    CALL_TEXTS_OFFSET,
+    CALL_TEXT_CELLS,
+    CALL_TEXT_CELL_BYTES,
+    CALL_WINDOW_BYTES,
     CAPTURE_EXECUTING,
     CAPTURE_FORM_BYTES,
     CAPTURE_INSTRUCTION_BYTES,
@@ -80,6 +86,8 @@ from clew.protocol._constants import (
     NO_CONDITION,
     NO_INDEX,
     NO_SYMBOL,
+    OPEN_CALLS,
+    OPEN_CALL_BYTES,
     PATH_ACCESSES_BUFFER_BYTES,
     PATH_ACCESSES_CELL,
     PATH_ACCESSES_LEAVE,
@@ -173,7 +181,14 @@ __all__ = [
     "BLOCK_PIECE",
     "BLOCK_PIECE_BYTES",
     "BUFFER_GUARD_BYTES",
+    "CALLS_HEAD",
+    "CALLS_HEAD_BYTES",
+    "CALL_HEADS_OFFSET",
     "CALL_PLACES",
+    "CALL_TEXTS_OFFSET",
+    "CALL_TEXT_CELLS",
+    "CALL_TEXT_CELL_BYTES",
+    "CALL_WINDOW_BYTES",
     "CAPTURE_EXECUTING",
     "CAPTURE_FORM",
     "CAPTURE_FORM_BYTES",
@@ -246,6 +261,9 @@ __all__ = [
     "NO_CONDITION",
     "NO_INDEX",
     "NO_SYMBOL",
+    "OPEN_CALL",
+    "OPEN_CALLS",
+    "OPEN_CALL_BYTES",
     "PATH_ACCESSES_BUFFER_BYTES",
     "PATH_ACCESSES_CELL",
     "PATH_ACCESSES_LEAVE",
@@ -364,6 +382,7 @@ SESSION_HEADER: Final[np.dtype[np.void]] = np.dtype(
             "captures_offset",
             "prefetch_offset",
             "aggregates_offset",
+            "calls_offset",
             "reserved",
         ],
         "formats": [
@@ -395,7 +414,8 @@ SESSION_HEADER: Final[np.dtype[np.void]] = np.dtype(
             "<u8",
             "<u8",
             "<u8",
-            ("<u1", (72,)),
+            "<u8",
+            ("<u1", (64,)),
         ],
         "offsets": [
             0,
@@ -427,6 +447,7 @@ SESSION_HEADER: Final[np.dtype[np.void]] = np.dtype(
             168,
             176,
             184,
+            192,
         ],
         "itemsize": 256,
     }
@@ -801,8 +822,6 @@ THREAD_SLOT: Final[np.dtype[np.void]] = np.dtype(
             "request_reply",
             "request_arguments",
             "born_child",
-            "call_at",
-            "call_bytes",
             "reserved",
             "held_registers",
             "held_vectors",
@@ -829,9 +848,7 @@ THREAD_SLOT: Final[np.dtype[np.void]] = np.dtype(
             "<u4",
             ("<u8", (4,)),
             "<u8",
-            "<u8",
-            "<u8",
-            ("<u1", (64,)),
+            ("<u1", (80,)),
             ("<u8", (18,)),
             ("<u8", (8,)),
             "<u8",
@@ -858,8 +875,6 @@ THREAD_SLOT: Final[np.dtype[np.void]] = np.dtype(
             136,
             168,
             176,
-            184,
-            192,
             256,
             400,
             464,
@@ -872,6 +887,26 @@ THREAD_SLOT: Final[np.dtype[np.void]] = np.dtype(
 """One thread's row. The ring's bytes from ring_tail up to ring_head (both count all bytes ever, modulo ring_bytes they
 are places) are whole records.
 """
+
+OPEN_CALL: Final[np.dtype[np.void]] = np.dtype(
+    {
+        "names": ["stack_pointer", "return_pc", "function", "tsc", "kind", "missing", "texts", "values"],
+        "formats": ["<u8", "<u8", "<u8", "<u8", "<u4", "<u4", "<u8", ("<u8", (26,))],
+        "offsets": [0, 8, 16, 24, 32, 36, 40, 48],
+        "itemsize": 256,
+    }
+)
+"""A call that is open and whose return is captured. What is still there when its thread is no more never returned."""
+
+CALLS_HEAD: Final[np.dtype[np.void]] = np.dtype(
+    {
+        "names": ["others", "reserved"],
+        "formats": ["<u8", ("<u1", (4088,))],
+        "offsets": [0, 8],
+        "itemsize": 4096,
+    }
+)
+"""Of a thread's window of open calls."""
 
 START_BLOCK: Final[np.dtype[np.void]] = np.dtype(
     {

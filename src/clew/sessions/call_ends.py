@@ -55,9 +55,12 @@ class CallEnds:
             if end == CallEnd.LEFT:
                 left[key] = call
             elif end == CallEnd.RETURNED:
-                # Of one that ended with its process the thread ran on meanwhile, and came back from it after all.
-                left.pop(key, None)
                 calls.append(call)
+        if left:
+            # Of one that ended with its process the thread ran on meanwhile, and came back from it after all; or it
+            # ended when it had just said so.
+            for call in calls:
+                left.pop(_key(call), None)
         calls += left.values()
         for who, waiting in list(self._executing.items()):
             is_replaced = self._has_executed(who, waiting)

@@ -21,6 +21,11 @@
 #ifndef IORING_SETUP_NO_SQARRAY
 #define IORING_SETUP_NO_SQARRAY (1U << 16)
 #endif
+#ifndef IORING_REGISTER_USE_REGISTERED_RING
+#define IORING_REGISTER_USE_REGISTERED_RING (1U << 31)
+#endif
+/* Since Linux 6.13. */
+#define REGISTER_RESIZE_RINGS 33
 #define ENTRIES 4
 
 struct ring {
@@ -39,9 +44,17 @@ static unsigned *word(struct ring *ring, unsigned offset)
     return (unsigned *)(ring->rings + offset);
 }
 
-static int make(struct ring *ring, unsigned flags)
+static int map(struct ring *ring)
 {
     int protection = PROT_READ | PROT_WRITE, how = MAP_SHARED | MAP_POPULATE;
+    ring->rings = mmap(0, 4096, protection, how, ring->fd, IORING_OFF_SQ_RING);
+    ring->entries = mmap(0, 4096, protection, how, ring->fd, IORING_OFF_SQES);
+    return ring->rings != MAP_FAILED && ring->entries != MAP_FAILED;
+}
+
+static int make(struct ring *ring, unsigned flags)
+{
+    int protection = PROT_READ | PROT_WRITE;
     memset(ring, 0, sizeof *ring);
     ring->with.flags = flags;
     ring->with.sq_thread_idle = 50;
@@ -57,18 +70,17 @@ static int make(struct ring *ring, unsigned flags)
         return 0;
     if (flags & IORING_SETUP_NO_MMAP)
         return 1;
-    ring->rings = mmap(0, 4096, protection, how, ring->fd, IORING_OFF_SQ_RING);
-    ring->entries = mmap(0, 4096, protection, how, ring->fd, IORING_OFF_SQES);
-    return ring->rings != MAP_FAILED && ring->entries != MAP_FAILED;
+    return map(ring);
 }
 
 /* Puts an operation into the next entry; the array names entries backwards. */
 static struct io_uring_sqe *put(struct ring *ring, int opcode, int fd, const void *address, unsigned length, unsigned long data)
 {
-    unsigned tail = *word(ring, ring->with.sq_off.tail), place = tail & (ENTRIES - 1), index = place;
+    unsigned entries = ring->with.sq_entries;
+    unsigned tail = *word(ring, ring->with.sq_off.tail), place = tail & (entries - 1), index = place;
     unsigned size = ring->with.flags & IORING_SETUP_SQE128 ? 128 : 64;
     if (!(ring->with.flags & IORING_SETUP_NO_SQARRAY)) {
-        index = ENTRIES - 1 - place;
+        index = entries - 1 - place;
         word(ring, ring->with.sq_off.array)[place] = index;
     }
     struct io_uring_sqe *entry = (void *)(ring->entries + index * size);
@@ -238,6 +250,90 @@ static void by_another_name(struct ring *ring)
     close(other);
 }
 
+/* The thread has an index for the ring, with which it enters it. */
+static int registered(struct ring *ring)
+{
+    struct io_uring_rsrc_update update = {.offset = 5, .data = ring->fd};
+    if (syscall(SYS_io_uring_register, ring->fd, IORING_REGISTER_RING_FDS, &update, 1) != 1)
+        return 77;
+    for (int round = 0; round < 3; round++) {
+        put(ring, IORING_OP_NOP, -1, NULL, 0, 0x90 + round);
+        syscall(SYS_io_uring_enter, 5, 1, 1, IORING_ENTER_GETEVENTS | 1 << 4, NULL, 0);
+        take(ring);
+    }
+    /* What it was made with is not needed any more. */
+    close(ring->fd);
+    put(ring, IORING_OP_NOP, -1, NULL, 0, 0x93);
+    syscall(SYS_io_uring_enter, 5, 1, 1, IORING_ENTER_GETEVENTS | 1 << 4, NULL, 0);
+    take(ring);
+    return 0;
+}
+
+/* Is larger from then on, and elsewhere; an operation is open meanwhile. Takes a ring without an array of indices. */
+static int resized(struct ring *ring)
+{
+    int ends[2];
+    char byte;
+    struct io_uring_params with = {.sq_entries = 4 * ENTRIES, .cq_entries = 8 * ENTRIES};
+    char *before = ring->rings, *entries_before = ring->entries;
+    if (pipe(ends))
+        return 1;
+    put(ring, IORING_OP_READ, ends[0], &byte, 1, 0xa0);
+    put(ring, IORING_OP_NOP, -1, NULL, 0, 0xa1);
+    enter(ring, 2, 1);
+    take(ring);
+    if (syscall(SYS_io_uring_register, ring->fd, REGISTER_RESIZE_RINGS, &with, 1))
+        return 77;
+    with.flags = ring->with.flags;
+    ring->with = with;
+    munmap(before, 4096);
+    munmap(entries_before, 4096);
+    if (!map(ring))
+        return 1;
+    for (int round = 0; round < 5; round++) {
+        for (int each = 0; each < 3 * ENTRIES; each++)
+            put(ring, IORING_OP_NOP, -1, NULL, 0, 0xb00 + 0x10 * round + each);
+        enter(ring, 3 * ENTRIES, 3 * ENTRIES);
+        take(ring);
+    }
+    write(ends[1], "x", 1);
+    enter(ring, 0, 1);
+    take(ring);
+    return 0;
+}
+
+/* Buffers that the kernel chooses from: given to it by an operation, and in a ring of their own. */
+static int buffers(struct ring *ring)
+{
+    static char bytes[4][16];
+    int zero = open("/dev/zero", O_RDONLY);
+    struct io_uring_sqe *entry = put(ring, IORING_OP_PROVIDE_BUFFERS, 2, bytes, 16, 0xc0);
+    entry->off = 6;
+    entry->buf_group = 9;
+    enter(ring, 1, 1);
+    take(ring);
+    /* One more than there are. */
+    for (int round = 0; round < 3; round++) {
+        entry = put(ring, IORING_OP_READ, zero, NULL, 4, 0xc1 + round);
+        entry->flags = IOSQE_BUFFER_SELECT;
+        entry->buf_group = 9;
+        enter(ring, 1, 1);
+        take(ring);
+    }
+    struct io_uring_buf_ring *given = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    struct io_uring_buf_reg with = {.ring_addr = (unsigned long)given, .ring_entries = 8, .bgid = 10};
+    if (syscall(SYS_io_uring_register, ring->fd, IORING_REGISTER_PBUF_RING, &with, 1))
+        return 77;
+    given->bufs[0] = (struct io_uring_buf){.addr = (unsigned long)bytes[2], .len = 16, .bid = 0x1234};
+    __atomic_store_n(&given->tail, 1, __ATOMIC_RELEASE);
+    entry = put(ring, IORING_OP_READ, zero, NULL, 5, 0xc8);
+    entry->flags = IOSQE_BUFFER_SELECT;
+    entry->buf_group = 10;
+    enter(ring, 1, 1);
+    take(ring);
+    return 0;
+}
+
 /* Never has a result. */
 static void left(struct ring *ring)
 {
@@ -247,6 +343,19 @@ static void left(struct ring *ring)
         return;
     put(ring, IORING_OP_READ, ends[0], &byte, 1, 0x70);
     enter(ring, 1, 0);
+}
+
+/* Another program takes its place, at the second try. */
+static void replaced(struct ring *ring)
+{
+    left(ring);
+    execl("/no/such/program", "none", NULL);
+    put(ring, IORING_OP_NOP, -1, NULL, 0, 0x71);
+    enter(ring, 1, 1);
+    take(ring);
+    puts("done");
+    fflush(stdout);
+    execl("/proc/self/exe", "rings", "same", NULL);
 }
 
 static void hostile(struct ring *ring)
@@ -291,6 +400,7 @@ int main(int count, char **words)
     struct ring ring;
     const char *what = count > 1 ? words[1] : "";
     unsigned flags = count > 2 ? strtoul(words[2], NULL, 0) : 0;
+    int status = 0;
     told = stdout;
     if (!make(&ring, flags)) {
         puts("no ring");
@@ -314,10 +424,18 @@ int main(int count, char **words)
         by_another_name(&ring);
     else if (!strcmp(what, "left"))
         left(&ring);
+    else if (!strcmp(what, "replaced"))
+        replaced(&ring);
     else if (!strcmp(what, "hostile"))
         hostile(&ring);
     else if (!strcmp(what, "polled"))
         polled(&ring);
+    else if (!strcmp(what, "registered"))
+        status = registered(&ring);
+    else if (!strcmp(what, "resized"))
+        status = resized(&ring);
+    else if (!strcmp(what, "buffers"))
+        status = buffers(&ring);
     puts("done");
-    return 0;
+    return status;
 }

@@ -22,18 +22,6 @@ pub struct Heading {
 
 /// Writes a capture's record.
 pub fn record(writer: &RingWriter, heading: &Heading, taken: &Taken) {
-    let (record, payload) = make(heading, taken);
-    writer.write(&record, &payload);
-}
-
-/// Leaves it for the controller (RingWriter::keep).
-pub fn keep_record(writer: &RingWriter, heading: &Heading, taken: &Taken) {
-    let (record, payload) = make(heading, taken);
-    writer.keep(&record, &payload);
-}
-
-/// A capture's record, and what does not go into it.
-fn make(heading: &Heading, taken: &Taken) -> (CaptureRecord, Vec<u8>) {
     let Taken { missing, words, bytes } = taken;
     let others = words.get(CAPTURE_RECORD_VALUES as usize..).unwrap_or_default();
     let mut payload: Vec<u8> = others.iter().flat_map(|word| word.to_le_bytes()).collect();
@@ -48,7 +36,7 @@ fn make(heading: &Heading, taken: &Taken) -> (CaptureRecord, Vec<u8>) {
         missing: *missing,
         values: core::array::from_fn(|index| words.get(index).copied().unwrap_or(0)),
     };
-    (record, payload)
+    writer.write(&record, &payload);
 }
 
 /// Adds a capture's fields to a row of its table, where all of these begin at `base`.

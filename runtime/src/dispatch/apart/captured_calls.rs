@@ -15,10 +15,11 @@ use crate::cpu::sys::clock::ticks;
 use crate::instrument::captures::form::Operation;
 use crate::instrument::captures::layout::Program;
 use crate::instrument::captures::open_calls::{
-    is_armed, note_armed, CallHead, KeptText, OpenCall, OpenCalls, OtherCalls, OPEN_CALL_BYTES, RETURN_ADDRESS_BYTES,
-    TICK_NS,
+    is_armed, note_armed, CallHead, OpenCall, OpenCalls, OPEN_CALL_BYTES, RETURN_ADDRESS_BYTES, TICK_NS,
 };
+use crate::instrument::captures::other_calls::OtherCalls;
 use crate::instrument::captures::places::Place;
+use crate::instrument::captures::text_cells::KeptText;
 use crate::instrument::{Engine, ENGINE};
 use crate::protocol::StatusPage;
 use crate::sys::calls::monotonic_ns;
@@ -116,7 +117,23 @@ pub fn texts_of(program: &Program, taken: &Taken) -> Vec<KeptText> {
 
 /// Has translated code know whether calls are beside the thread's table.
 pub fn note_others(engine: &Engine, context: &mut ThreadContext, table: OpenCalls) {
-    context.capture.n_other_calls = engine.captures.other_calls.count(table) as u32;
+    let n = engine.captures.other_calls.count(table) as u32;
+    if context.capture.n_other_calls != n {
+        context.capture.n_other_calls = n;
+        table.tell_others(n.into());
+    }
+}
+
+/// A process begins with a copy of its parent's memory, whose window of calls is the parent's: it has one of its own, with the same calls.
+pub fn begin_child(engine: &mut Engine, context: &mut ThreadContext) {
+    let Some(table) = table_of(context) else { return };
+    context.capture.has_open_calls = 0;
+    if block::map_open_calls(context, engine.shared) {
+        engine.captures.other_calls.inherit(table);
+    } else {
+        engine.captures.other_calls.forget(table);
+        forget_all(context);
+    }
 }
 
 /// Has the calls in the thread's table that return to where it is.

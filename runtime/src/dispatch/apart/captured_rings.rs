@@ -2,14 +2,16 @@
 //!
 //! Submissions are read as io_uring_enter begins, before the kernel takes them. Results are read whenever a thread of the process makes a
 //! system call that is captured, and when it has returned: the program may take them without any call. What the form of an operation takes
-//! for registers are the words of its entry (instrument/captures/rings.rs). The program's memory is read while no lock is held.
+//! for registers are the words of its entry (instrument/captures/ring.rs). The program's memory is read while no lock is held.
 
 extern crate alloc;
 use super::capture_records::{record, Heading};
 use super::captured_calls::to_ns;
 use super::captured_values::{kept_of, Taken};
+use super::left_calls::Left;
 use crate::buffer::RingWriter;
 use crate::context::addresses::AppPc;
+use crate::context::process::Sharing;
 use crate::context::ThreadContext;
 use crate::cpu::guarded;
 use crate::cpu::sys::clock::ticks;
@@ -17,13 +19,14 @@ use crate::cpu::sys::number;
 use crate::dispatch::proc::proc_kinds::path_of;
 use crate::instrument::captures::evaluate::{evaluate, Asked, Value};
 use crate::instrument::captures::layout::Action;
-use crate::instrument::captures::open_calls::{KeptText, OpenCall};
+use crate::instrument::captures::open_calls::OpenCall;
 use crate::instrument::captures::places::Place;
-use crate::instrument::captures::rings::{
-    word, Completion, Layout, Name, OpenOperation, Submission, Unseen, Words, PARAMS_BYTES, SETUP_REGISTERED_FD_ONLY,
-};
+use crate::instrument::captures::ring::{word, Completion, OpenOperation, Submission, Unseen, Words};
+use crate::instrument::captures::ring_layout::{Layout, PARAMS_BYTES, SETUP_REGISTERED_FD_ONLY};
+use crate::instrument::captures::rings::Name;
+use crate::instrument::captures::text_cells::KeptText;
 use crate::instrument::{Engine, ENGINE};
-use crate::protocol::{capture_context, CAPTURE_LEFT, MAX_KEPT_VALUES, PAGE_BYTES, RING_OPERATIONS};
+use crate::protocol::{capture_context, MAX_KEPT_VALUES, PAGE_BYTES, RING_OPERATIONS};
 use crate::sys::calls::{getpid, monotonic_ns, syscall};
 use crate::sys::kernel::MAP_ANONYMOUS;
 use crate::thread::registry::writer_of;
@@ -40,6 +43,7 @@ pub const HANDLED: &[u64] = &[number::IO_URING_SETUP, number::IO_URING_ENTER, nu
 
 const ENTER_REGISTERED_RING: u64 = 1 << 4;
 const REGISTER_RING_FDS: u64 = 20;
+const REGISTER_RESIZE_RINGS: u64 = 33;
 const REGISTER_USES_REGISTERED: u64 = 1 << 31;
 /// So many rings a thread registers at most (IO_RINGFD_REG_MAX), and the bytes of each struct io_uring_rsrc_update.
 const MAX_REGISTERED: u64 = 16;
@@ -53,15 +57,28 @@ fn read(address: u64, target: &mut [u8]) -> usize {
 }
 
 /// The thread is about to make a system call.
-pub fn begin(writer: &RingWriter, number: u64) {
-    if !ARE_ANY.load(Ordering::Relaxed) {
+pub fn begin(writer: &RingWriter) {
+    if ARE_ANY.load(Ordering::Relaxed) {
+        look(writer);
+    }
+}
+
+/// The process ends, or is about to execute another program, which the kernel ends all operations for, or did not do that.
+pub fn end_process(context: &ThreadContext, writer: &RingWriter, how: Left) {
+    // Others have the memory, and go on.
+    if !ARE_ANY.load(Ordering::Relaxed) || context.process.sharing != Sharing::Thread {
         return;
     }
-    look(writer);
-    if number == number::EXIT_GROUP {
-        let ended = ENGINE.lock().captures.rings.give_up();
-        tell(writer, ended);
-    }
+    let ended = {
+        let mut engine = ENGINE.lock();
+        let rings = &mut engine.captures.rings;
+        if how == Left::Over {
+            rings.give_up()
+        } else {
+            rings.all_open()
+        }
+    };
+    tell_left(writer, ended, how);
 }
 
 /// A system call has returned.
@@ -111,6 +128,20 @@ fn note_change(context: &ThreadContext, writer: &RingWriter, number: u64, argume
         }
         number::MUNMAP => forget(writer, &pages(arguments[0], arguments[1])),
         number::MREMAP => forget(writer, &pages(arguments[0], arguments[1])),
+        number::IO_URING_REGISTER if arguments[1] & !REGISTER_USES_REGISTERED == REGISTER_RESIZE_RINGS => {
+            let name = match arguments[1] & REGISTER_USES_REGISTERED {
+                0 => Name::Descriptor(arguments[0] as u32),
+                _ => Name::Registered { tid: context.tid, index: arguments[0] as u32 },
+            };
+            let mut params = [0; PARAMS_BYTES];
+            if read(arguments[2], &mut params) == params.len() {
+                if let Some(layout) = Layout::of(&params) {
+                    let mut engine = ENGINE.lock();
+                    find_alias(&mut engine, name);
+                    engine.captures.rings.resize(name, layout);
+                }
+            }
+        }
         number::IO_URING_REGISTER if arguments[1] & !REGISTER_USES_REGISTERED == REGISTER_RING_FDS => {
             for index in 0..arguments[3].min(MAX_REGISTERED) {
                 let mut update = [0; UPDATE_BYTES];
@@ -177,6 +208,17 @@ fn find_alias(engine: &mut Engine, name: Name) {
     }
 }
 
+/// The descriptor of a ring; of one that a thread registered there may be none any more.
+fn descriptor_of(engine: &Engine, name: Name) -> Option<u32> {
+    match name {
+        Name::Descriptor(descriptor) => Some(descriptor),
+        Name::Registered { .. } => {
+            let known = engine.captures.rings.descriptor_of(name);
+            known.filter(|descriptor| path_of(u64::from(*descriptor)).ends_with(RING_LINK))
+        }
+    }
+}
+
 /// Has all operations open that the thread is about to submit by the call at `pc`, if it does.
 pub fn submit(context: &ThreadContext, writer: &RingWriter, number: u64, pc: AppPc) {
     if number != number::IO_URING_ENTER {
@@ -188,7 +230,8 @@ pub fn submit(context: &ThreadContext, writer: &RingWriter, number: u64, pc: App
     let submissions = {
         let mut engine = ENGINE.lock();
         find_alias(&mut engine, name);
-        engine.captures.rings.begin(name, context.tid, most, &read, &mut unseen)
+        let descriptor = descriptor_of(&engine, name);
+        engine.captures.rings.begin((name, descriptor), context.tid, most, &read, &mut unseen)
     };
     count(writer, unseen);
     for one in &submissions {
@@ -238,6 +281,11 @@ fn count(writer: &RingWriter, unseen: Unseen) {
 
 /// Writes what is captured of operations that have a result, or will have none.
 fn tell(writer: &RingWriter, completions: Vec<Completion>) {
+    tell_left(writer, completions, Left::Over);
+}
+
+/// The same, where those without a result may go on.
+fn tell_left(writer: &RingWriter, completions: Vec<Completion>, how: Left) {
     for one in completions.iter().filter(|one| one.operation.call.kind != 0) {
         let OpenOperation { tid, call, texts } = &one.operation;
         let place = ENGINE.lock().captures.returned_place(call.kind).cloned();
@@ -245,7 +293,7 @@ fn tell(writer: &RingWriter, completions: Vec<Completion>) {
         for program in place.iter().flat_map(|place: &Arc<Place>| &place.programs) {
             let mut taken = Taken::default();
             if taken.evaluate(program, &entry) && program.action == Action::Record {
-                let left = if one.words[word::RES].is_none() { CAPTURE_LEFT as u32 } else { 0 };
+                let left = if one.words[word::RES].is_none() { how.bits() } else { 0 };
                 let pc = AppPc::from_raw(call.function);
                 record(writer, &Heading { tid: *tid, pc, tsc: ticks(), number: program.number | left }, &taken);
             }

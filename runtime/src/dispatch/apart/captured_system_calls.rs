@@ -10,7 +10,7 @@ use super::captured_calls::{measure_ticks, note_others, open, settle_left, table
 use super::captured_rings;
 use super::captured_thread::Thread;
 use super::captured_values::Taken;
-use super::{injections, left_calls};
+use super::injections;
 use crate::buffer::RingWriter;
 use crate::context::addresses::AppPc;
 use crate::context::capture::CallDecision;
@@ -35,7 +35,7 @@ pub fn begin(context: &mut ThreadContext, number: u64, next: AppPc) -> bool {
     }
     // SAFETY: `shared` is set before any thread runs and never changes.
     let writer = writer_of(context, unsafe { ENGINE.peek() }.shared);
-    captured_rings::begin(&writer, number);
+    captured_rings::begin(&writer);
     let pc = AppPc::from_raw(next.raw().wrapping_sub(CALL_BYTES));
     let is_delayed = match capture_plainly(context, &writer, number, pc) {
         Ok(()) => false,
@@ -229,18 +229,6 @@ fn begin_call(
     }
 }
 
-/// The kernel is about to make the call of that number, from which the thread may never come back.
-pub fn keep(context: &ThreadContext, number: u64) {
-    let Some(table) = table_of(context) else { return };
-    let Some(at) = table.find(context.registers.sp(), call_place(number), |_| true) else { return };
-    let mut engine = ENGINE.lock();
-    // SAFETY: the table is this thread's, which has no call open here.
-    let call = unsafe { table.at(at) };
-    let texts = engine.captures.other_calls.texts_of(table, call.texts).to_vec();
-    let writer = writer_of(context, engine.shared);
-    left_calls::keep(&mut engine, &writer, call, &texts);
-}
-
 /// The system call of that number has returned; its result is in its register.
 pub fn end(context: &mut ThreadContext, number: u64) {
     if !are_calls_captured() {
@@ -251,8 +239,6 @@ pub fn end(context: &mut ThreadContext, number: u64) {
     }
     captured_rings::end(context, number);
     let Some(table) = table_of(context) else { return };
-    // SAFETY: `shared` is set before any thread runs and never changes.
-    writer_of(context, unsafe { ENGINE.peek() }.shared).take_back();
     loop {
         let mut engine = ENGINE.lock();
         fetch_others(&mut engine, context, number);

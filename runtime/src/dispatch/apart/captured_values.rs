@@ -7,7 +7,8 @@ use crate::instrument::captures::evaluate::{evaluate, Asked, Value};
 use crate::instrument::captures::few::Few;
 use crate::instrument::captures::form::Kind;
 use crate::instrument::captures::layout::Program;
-use crate::instrument::captures::open_calls::{KeptText, OpenCall};
+use crate::instrument::captures::open_calls::OpenCall;
+use crate::instrument::captures::text_cells::KeptText;
 use crate::protocol::{capture_operation as op, MAX_CAPTURE_FIELDS};
 use alloc::vec::Vec;
 

@@ -1,16 +1,18 @@
 //! A call whose return is captured, and that is over without: it was left by a jump or an exception, or its thread or process ends.
 //!
 //! Of such a call only what was kept is known, and when it began: that is recorded where the controller asks for it
-//! (CapturePlace.tells_left). Runs in the target on the runtime's stack.
+//! (CapturePlace.tells_left). Of what a signal ends the controller reads the calls that are still open (recording/drain/open_calls.py), and
+//! makes the same of them. Runs in the target on the runtime's stack.
 
-use super::capture_records::{keep_record, record, Heading};
+use super::capture_records::{record, Heading};
 use super::captured_values::{kept_of, Taken};
 use crate::buffer::RingWriter;
 use crate::context::addresses::AppPc;
 use crate::cpu::sys::clock::ticks;
 use crate::instrument::captures::evaluate::{Asked, Value};
 use crate::instrument::captures::layout::Action;
-use crate::instrument::captures::open_calls::{KeptText, OpenCall};
+use crate::instrument::captures::open_calls::OpenCall;
+use crate::instrument::captures::text_cells::KeptText;
 use crate::instrument::Engine;
 use crate::protocol::{capture_context, CAPTURE_EXECUTING, CAPTURE_LEFT};
 use crate::sys::calls::getpid;
@@ -27,7 +29,7 @@ pub enum Left {
 
 impl Left {
     /// What a record's number has of it.
-    fn bits(self) -> u32 {
+    pub fn bits(self) -> u32 {
         let bits = match self {
             Left::Over => CAPTURE_LEFT,
             Left::Executing => CAPTURE_EXECUTING,
@@ -46,24 +48,6 @@ pub fn tell(engine: &mut Engine, writer: &RingWriter, tid: u32, call: &OpenCall,
             let heading =
                 Heading { tid, pc: AppPc::from_raw(call.function), tsc: ticks(), number: program.number | how.bits() };
             record(writer, &heading, &taken);
-        }
-    }
-}
-
-/// Leaves for the controller what is to be told of a call that the thread is about to be in, if it never comes back: a signal ends the
-/// process, or another of its threads does.
-pub fn keep(engine: &mut Engine, writer: &RingWriter, call: &OpenCall, texts: &[KeptText]) {
-    let Some(place) = engine.captures.returned_place(call.kind) else { return };
-    let tid = writer.tid;
-    for program in place.programs.iter().filter(|one| one.tells_left && one.action == Action::Record) {
-        let mut taken = Taken::default();
-        if taken.evaluate(program, &LeftCall { tid, call, texts }) {
-            let pc = AppPc::from_raw(call.function);
-            keep_record(
-                writer,
-                &Heading { tid, pc, tsc: call.tsc, number: program.number | Left::Over.bits() },
-                &taken,
-            );
         }
     }
 }

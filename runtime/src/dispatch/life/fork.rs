@@ -18,7 +18,7 @@ use crate::context::ThreadContext;
 use crate::cpu::signal::deliver;
 use crate::cpu::sys::clock::ticks;
 use crate::cpu::thread::create::{self, child_stack_top, ChildEntry};
-use crate::dispatch::apart::captured_rings;
+use crate::dispatch::apart::{captured_calls, captured_rings};
 use crate::dispatch::calls::{advice, locks, user_dispatch};
 use crate::dispatch::proc::proc_reads;
 use crate::instrument::recorders::has_cells;
@@ -83,10 +83,11 @@ pub fn start_process(context: &mut ThreadContext, stack: u64, start: Start) -> i
 fn start_whole_copy(context: &mut ThreadContext, start: Start) -> Option<i64> {
     // The copy must be whole: nobody else is changing anything while it is made. The child gives these up.
     let _shown = dumpable::hold();
-    let engine = ENGINE.lock();
+    let mut engine = ENGINE.lock();
     if !copies::make_copies(&engine.cache.slabs) {
         return None;
     }
+    engine.captures.other_calls.pass(captured_calls::table_of(context));
     let _threads = THREADS.lock();
     let _actions = table_of(context).lock();
     let _texts = proc_reads::hold();
@@ -97,6 +98,7 @@ fn start_whole_copy(context: &mut ThreadContext, start: Start) -> Option<i64> {
     // SAFETY: held above.
     unsafe { heap::let_go() };
     copies::drop_copies();
+    engine.captures.other_calls.pass(None);
     Some(result)
 }
 
@@ -197,6 +199,7 @@ extern "C" fn followed_child(context: &mut ThreadContext) -> ! {
         deliver::release_process(context, mask);
     }
     move_in(context, &mut engine);
+    captured_calls::begin_child(&mut engine, context);
     captured_rings::begin_child(&mut engine);
     drop(engine);
     let arguments = [u64::from(getpid()), context.process.fork_tsc, 0, 0];

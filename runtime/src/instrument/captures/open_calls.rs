@@ -3,14 +3,19 @@
 //! A call is known by where the stack pointer is when its function begins: just below where it is when the call has returned. So it does not
 //! matter what is between: other stacks, exceptions, longjmp. A call that was left otherwise stays until another one of the function begins
 //! at the same place. Translated code looks a few places up that the stack pointer tells (cpu::instrument::captures). What finds no room
-//! there is kept aside; as long as there is any of that the thread comes to the dispatcher for every call and return that is captured.
+//! there is kept aside (other_calls.rs); as long as there is any of that the thread comes to the dispatcher for every call and return that is
+//! captured.
+//!
+//! The table lies in memory that the controller shares: of a thread that a signal ends it finds there which calls were open. So a place
+//! holds a whole call at any instruction, or none: the stack pointer is written last, and first when a call is over.
 
-extern crate alloc;
 use crate::context::addresses::AppPc;
 use crate::context::layout::{OPEN_CALLS_BYTES, OPEN_CALLS_OFFSET};
-use crate::protocol::MAX_KEPT_VALUES;
-use alloc::collections::BTreeMap;
-use alloc::vec::Vec;
+use crate::protocol::{
+    self, CallsHead, CALL_HEADS_OFFSET, CALL_TEXTS_OFFSET, CALL_TEXT_CELL_BYTES, CALL_WINDOW_BYTES, MAX_KEPT_VALUES,
+    OPEN_CALLS,
+};
+use core::mem::offset_of;
 use core::ops::Deref;
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -130,15 +135,27 @@ impl OpenCalls {
         let oldest = || places().min_by_key(|place| self.field(*place, |one| unsafe { &raw const (*one).head.tsc }));
         let place = places().find(is_same).or_else(free).or_else(oldest)?;
         let before = (self.stack_pointer(place) != 0).then(|| self.read(place));
+        self.write(place, call, values);
+        before
+    }
+
+    /// Has a call at a place.
+    fn write(self, place: u64, call: &CallHead, values: &[u64]) {
+        self.close(place);
         // SAFETY: as above; no more values than there is room for.
         unsafe {
             let kept = (&raw mut (*self.get(place)).values).cast::<u64>();
             for (index, value) in values.iter().take(MAX_KEPT_VALUES as usize).enumerate() {
                 kept.add(index).write_volatile(*value);
             }
-            (&raw mut (*self.get(place)).head).write_volatile(*call);
+            (&raw mut (*self.get(place)).head).write_volatile(CallHead { stack_pointer: 0, ..*call });
+            (&raw mut (*self.get(place)).head.stack_pointer).write_volatile(call.stack_pointer);
         }
-        before
+    }
+
+    /// Has the calls at the places where they were in another table.
+    pub fn write_all(self, calls: &[(u64, OpenCall)]) {
+        calls.iter().for_each(|(place, call)| self.write(*place, &call.head, &call.values));
     }
 
     /// A call that returns to `pc` with that stack pointer, of a kind that is asked for: the one that translated code finds.
@@ -153,10 +170,10 @@ impl OpenCalls {
         places_of(below).find(is_it)
     }
 
-    /// The calls that are in the table.
-    fn all(self) -> impl Iterator<Item = OpenCall> {
+    /// The calls that are in the table, each with its place.
+    pub fn all(self) -> impl Iterator<Item = (u64, OpenCall)> {
         let places = (0..SETS * WAYS).map(|index| OPEN_CALLS_OFFSET + index * OPEN_CALL_BYTES);
-        places.filter(move |place| self.stack_pointer(*place) != 0).map(move |place| self.read(place))
+        places.filter(move |place| self.stack_pointer(*place) != 0).map(move |place| (place, self.read(place)))
     }
 
     /// The call there is open no more.
@@ -164,117 +181,46 @@ impl OpenCalls {
         // SAFETY: as above.
         unsafe { (&raw mut (*self.get(place)).head.stack_pointer).write_volatile(0) };
     }
-}
 
-/// A field of a call, and its bytes.
-pub type KeptText = (usize, Vec<u8>);
-
-/// Calls that found no room in their threads' tables, and what calls keep that is bytes.
-#[derive(Default)]
-pub struct OtherCalls {
-    /// By private block and stack pointer.
-    calls: BTreeMap<(u64, u64), Vec<OpenCall>>,
-    /// By private block and number, in the order of fields.
-    texts: BTreeMap<(u64, u64), Vec<KeptText>>,
-    n_texts: u64,
-}
-
-impl OtherCalls {
-    pub const fn new() -> OtherCalls {
-        OtherCalls { calls: BTreeMap::new(), texts: BTreeMap::new(), n_texts: 0 }
+    /// The call at a place that began at `tsc` was told of, and the controller is not to; 0: it is.
+    pub fn note_told(self, place: u64, tsc: u64) {
+        let index = (place - OPEN_CALLS_OFFSET) / OPEN_CALL_BYTES;
+        let told = self.window() + CALL_HEADS_OFFSET + size_of::<CallsHead>() as u64 + index * 8;
+        // SAFETY: behind the head there is a word for each place, which only the holder of the engine's lock writes.
+        unsafe { (told as *mut u64).write_volatile(tsc) };
     }
 
-    /// Has a call open that keeps those values in a thread's table, or beside it; those that are open no more, since it begins where they
-    /// did.
-    pub fn open(&mut self, table: OpenCalls, call: &CallHead, values: &[u64]) -> Vec<OpenCall> {
-        let mut left = Vec::new();
-        if !self.calls.is_empty() {
-            let key = (table.block, call.stack_pointer);
-            if let Some(others) = self.calls.get_mut(&key) {
-                left.extend(others.extract_if(.., |other| other.is_same(call)));
-                if others.is_empty() {
-                    self.calls.remove(&key);
-                }
-            }
-        }
-        match table.open(call, values) {
-            Some(before) if before.is_same(call) => left.push(before),
-            Some(before) => self.calls.entry((table.block, before.stack_pointer)).or_default().push(before),
-            None => {}
-        }
-        left
+    /// Has the controller know how many open calls are beside the table.
+    pub fn tell_others(self, n: u64) {
+        let others = self.window() + CALL_HEADS_OFFSET + offset_of!(CallsHead, others) as u64;
+        // SAFETY: an aligned word of the window, as above.
+        unsafe { (others as *mut u64).write_volatile(n) };
     }
 
-    /// All calls of a thread that are open, the latest first.
-    pub fn all(&self, table: OpenCalls) -> Vec<OpenCall> {
-        let others = self.calls.range((table.block, 0)..=(table.block, u64::MAX)).flat_map(|(_, calls)| calls);
-        let mut all: Vec<OpenCall> = table.all().chain(others.copied()).collect();
-        all.sort_unstable_by_key(|call| core::cmp::Reverse(call.tsc));
-        all
-    }
-
-    /// Has those calls in the thread's table that return to `pc` with that stack pointer.
-    pub fn fetch(&mut self, table: OpenCalls, stack_pointer: u64, pc: AppPc) {
-        let key = (table.block, stack_pointer.wrapping_sub(RETURN_ADDRESS_BYTES));
-        let Some(calls) = self.calls.remove(&key) else { return };
-        let (wanted, others): (Vec<_>, Vec<_>) = calls.into_iter().partition(|call| call.return_pc == pc.raw());
-        if !others.is_empty() {
-            self.calls.insert(key, others);
-        }
-        for call in wanted {
-            for left in self.open(table, &call.head, &call.values) {
-                self.drop_texts(table, left.texts);
-            }
+    /// Writes bytes that a call keeps, from a cell on.
+    pub fn write_texts(self, cell: usize, bytes: &[u8]) {
+        let start = CALL_TEXTS_OFFSET + cell as u64 * CALL_TEXT_CELL_BYTES;
+        if start + bytes.len() as u64 <= CALL_WINDOW_BYTES {
+            // SAFETY: inside the window, where nothing of the runtime's own is but such bytes.
+            unsafe { core::ptr::copy_nonoverlapping(bytes.as_ptr(), (self.window() + start) as *mut u8, bytes.len()) };
         }
     }
 
-    /// How many of a thread's are beside its table.
-    pub fn count(&self, table: OpenCalls) -> usize {
-        if self.calls.is_empty() {
-            return 0;
-        }
-        self.calls.range((table.block, 0)..=(table.block, u64::MAX)).map(|(_, calls)| calls.len()).sum()
+    /// Nothing is open, and nothing is told: as a new table is.
+    pub fn clear(self) {
+        (0..SETS * WAYS).map(|index| OPEN_CALLS_OFFSET + index * OPEN_CALL_BYTES).for_each(|place| {
+            self.close(place);
+            self.note_told(place, 0);
+        });
+        self.tell_others(0);
     }
 
-    /// Keeps bytes of a call; the number of these.
-    pub fn keep_texts(&mut self, table: OpenCalls, texts: Vec<KeptText>) -> u64 {
-        if texts.is_empty() {
-            return 0;
-        }
-        self.n_texts += 1;
-        self.texts.insert((table.block, self.n_texts), texts);
-        self.n_texts
+    pub fn block(self) -> u64 {
+        self.block
     }
 
-    /// The bytes that a call keeps of a field.
-    pub fn text(&self, table: OpenCalls, call: &CallHead, field: usize) -> Option<&[u8]> {
-        let texts = self.texts.get(&(table.block, call.texts))?;
-        texts.iter().find(|(own, _)| *own == field).map(|(_, bytes)| &bytes[..])
-    }
-
-    /// The bytes that a call keeps, by their number.
-    pub fn texts_of(&self, table: OpenCalls, texts: u64) -> &[KeptText] {
-        self.texts.get(&(table.block, texts)).map_or(&[], |texts| &texts[..])
-    }
-
-    /// The bytes that a call kept, which is open no more.
-    pub fn take_texts(&mut self, table: OpenCalls, texts: u64) -> Vec<KeptText> {
-        if texts == 0 {
-            // None of its values is bytes.
-            return Vec::new();
-        }
-        self.texts.remove(&(table.block, texts)).unwrap_or_default()
-    }
-
-    /// A call is open no more.
-    pub fn drop_texts(&mut self, table: OpenCalls, texts: u64) {
-        self.take_texts(table, texts);
-    }
-
-    /// None of a thread's is.
-    pub fn forget(&mut self, table: OpenCalls) {
-        self.calls.retain(|(block, _), _| *block != table.block);
-        self.texts.retain(|(block, _), _| *block != table.block);
+    fn window(self) -> u64 {
+        self.block + OPEN_CALLS_OFFSET
     }
 }
 
@@ -315,22 +261,40 @@ pub fn forget_armed() {
 /// Nanoseconds of a tick of the time stamp counter, times 2 to the 32nd; 0: not known yet.
 pub static TICK_NS: AtomicU64 = AtomicU64::new(0);
 
-const _: () = assert!(OPEN_CALL_BYTES == 256 && SETS.is_power_of_two());
+const _: () = assert!(SETS.is_power_of_two() && SETS * WAYS == OPEN_CALLS);
+const _: () = assert!(OPEN_CALL_BYTES == size_of::<protocol::OpenCall>() as u64);
+const _: () = assert!(offset_of!(OpenCall, head.stack_pointer) == offset_of!(protocol::OpenCall, stack_pointer));
+const _: () = assert!(offset_of!(OpenCall, head.function) == offset_of!(protocol::OpenCall, function));
+const _: () = assert!(offset_of!(OpenCall, head.tsc) == offset_of!(protocol::OpenCall, tsc));
+const _: () = assert!(offset_of!(OpenCall, head.kind) == offset_of!(protocol::OpenCall, kind));
+const _: () = assert!(offset_of!(OpenCall, head.missing) == offset_of!(protocol::OpenCall, missing));
+const _: () = assert!(offset_of!(OpenCall, head.texts) == offset_of!(protocol::OpenCall, texts));
+const _: () = assert!(offset_of!(OpenCall, values) == offset_of!(protocol::OpenCall, values));
 
+/// Tables for tests.
 #[cfg(test)]
-mod tests {
+pub mod samples {
+    extern crate alloc;
     use super::*;
 
-    /// A block that has nothing but a table.
-    fn with_table(test: impl FnOnce(OpenCalls)) {
-        let mut memory: Vec<OpenCall> = alloc::vec![OpenCall::default(); (SETS * WAYS) as usize];
+    /// A block that has nothing but a window of calls.
+    pub fn with_table(test: impl FnOnce(OpenCalls)) {
+        let mut memory = alloc::vec![OpenCall::default(); (CALL_WINDOW_BYTES / OPEN_CALL_BYTES) as usize];
         // SAFETY: places of the block are in `memory`, which nobody else uses.
         test(unsafe { OpenCalls::of(memory.as_mut_ptr() as u64 - OPEN_CALLS_OFFSET) });
     }
 
-    fn call(stack_pointer: u64, function: u64, tsc: u64) -> CallHead {
+    pub fn call(stack_pointer: u64, function: u64, tsc: u64) -> CallHead {
         CallHead { stack_pointer, return_pc: 0x500, function, tsc, kind: 1, ..CallHead::default() }
     }
+}
+
+#[cfg(test)]
+mod tests {
+    extern crate alloc;
+    use super::samples::{call, with_table};
+    use super::*;
+    use alloc::vec::Vec;
 
     fn open(table: OpenCalls, stack_pointer: u64, function: u64, tsc: u64) -> Option<OpenCall> {
         table.open(&call(stack_pointer, function, tsc), &[tsc, tsc + 1])
@@ -388,27 +352,6 @@ mod tests {
                 assert_eq!(open(table, 0x7008, 0x1000 + function, function), None);
             }
             assert_eq!(open(table, 0x7008, 0x2000, WAYS).map(|before| before.function), Some(0x1000));
-        });
-    }
-
-    #[test]
-    fn what_found_no_room_is_found_again() {
-        let mut others = OtherCalls::new();
-        with_table(|table| {
-            let depth = 5000;
-            let stacks: Vec<u64> = (0..depth).map(|number| 0x7fff_0008 - 48 * number).collect();
-            for (number, stack) in stacks.iter().enumerate() {
-                others.open(table, &call(*stack, 0x1000, number as u64), &[number as u64]);
-            }
-            assert!(others.count(table) > 0);
-            for stack in stacks.iter().rev() {
-                others.fetch(table, stack + 8, AppPc::from_raw(0x500));
-                let place = find(table, stack + 8).unwrap();
-                let found = table.read(place);
-                assert_eq!((found.stack_pointer, found.values[0]), (*stack, found.tsc));
-                table.close(place);
-            }
-            assert_eq!(others.count(table), 0);
         });
     }
 }

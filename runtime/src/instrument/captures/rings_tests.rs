@@ -1,4 +1,8 @@
+use super::super::open_calls::OpenCall;
+use super::super::ring::CQE_F_MORE;
+use super::super::ring_layout::*;
 use super::*;
+use alloc::sync::Arc;
 use core::cell::RefCell;
 
 const RINGS: u64 = 0x1000;
@@ -66,7 +70,7 @@ fn made(flags: u32) -> Rings {
 /// Has a thread submit `most`, of which the kernel takes all; how many were seen.
 fn enter(rings: &mut Rings, program: &Program, most: u32, unseen: &mut Unseen) -> usize {
     let read = |address: u64, target: &mut [u8]| program.read(address, target);
-    let found = rings.begin(NAME, 1, most, &read, unseen);
+    let found = rings.begin((NAME, Some(5)), 1, most, &read, unseen);
     for one in &found {
         let operation = OpenOperation { tid: 1, call: OpenCall::default(), texts: Arc::default() };
         assert!(rings.open(one, operation));
@@ -139,7 +143,7 @@ fn what_the_kernel_did_not_take_is_read_again() {
     let (mut rings, program, mut unseen) = (made(0), Program::new(), Unseen::default());
     let read = |address: u64, target: &mut [u8]| program.read(address, target);
     program.submit(0, 0, 5);
-    for one in rings.begin(NAME, 1, 1, &read, &mut unseen) {
+    for one in rings.begin((NAME, Some(5)), 1, 1, &read, &mut unseen) {
         rings.open(&one, OpenOperation { tid: 1, call: OpenCall::default(), texts: Arc::default() });
     }
     rings.end(NAME, 1, &read);

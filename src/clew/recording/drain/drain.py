@@ -14,21 +14,18 @@ import contextlib
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from clew.address import Pid
-from clew.binary.path_codec import read_time_stamp
 from clew.dataclass import dataclass
 from clew.process.shared_memory import SharedMemory
 from clew.protocol._generated import (
-    CAPTURE_RECORD,
     PATH_WINDOW_BYTES,
     RECORD_BYTES,
     EndKind,
     Mode,
-    RecordKind,
     SlotState,
 )
 from clew.recording.drain.capture_rows import split_captures
@@ -36,6 +33,9 @@ from clew.recording.drain.ended_drain import EndedDrain
 from clew.recording.drain.request import Request
 from clew.recording.drain.slots import ImpossibleHeadError, Slots
 from clew.recording.sinks.sink import ProcessSink, ThreadRow
+
+if TYPE_CHECKING:
+    from clew.recording.drain.open_calls import LeftCalls
 
 __all__ = ["Drain"]
 
@@ -86,6 +86,7 @@ class Drain:
         self._ended = EndedDrain(shared, self._slots.view, sink, mode)
         self._streams: dict[int, _Stream] = {}
         self._next_stream = 0
+        self._left: LeftCalls | None = None
         self.warnings: list[str] = []
         """What went wrong, for people; at most a few lines."""
         self.drained_bytes = 0
@@ -122,7 +123,7 @@ class Drain:
             stream = self._stream_of(slot)
             self._drain_ring(stream)
             if self._shared.has_captures:
-                self._take_kept_call(slot)
+                self._take_open_calls(slot)
             self.take_birth(slot)
             self._refresh_name(stream)
             self._end_stream(stream)
@@ -155,8 +156,11 @@ class Drain:
         self._sink.expect_paths()
 
     def status(self) -> np.void:
-        """The status page as it is now, copied; a scalar of dtype STATUS_PAGE."""
-        return self._slots.status()
+        """The status page as it is now, copied, and what is lost; a scalar of dtype STATUS_PAGE."""
+        page = self._slots.status()
+        if self._left is not None:
+            page["calls_forgotten"] += self._left.n_lost
+        return page
 
     def find_running(self) -> list[int]:
         """Ids of the threads that did not end, as the target tells them."""
@@ -350,13 +354,16 @@ class Drain:
             self._sink.take_captures(captures)
         return memoryview(others)
 
-    def _take_kept_call(self, slot: int) -> None:
-        """Hand over what a thread left of the call from which it did not come back: found to be over now."""
-        kept = self._slots.read_kept_call(slot)
-        captures, _ = split_captures(kept) if kept else (None, b"")
+    def _take_open_calls(self, slot: int) -> None:
+        """Hand over the calls that a thread was in when a signal, or another thread, ended it."""
+        if not self._slots.is_running(slot):
+            return
+        from clew.recording.drain.open_calls import LeftCalls
+
+        if self._left is None:
+            self._left = LeftCalls(self._shared, self._pid, int(self.status()["start_tsc"]))
+        captures = self._left.take(slot, int(self._slots.rows["tid"][slot]))
         if captures is not None:
-            heads = captures.view(CAPTURE_RECORD)[:, 0]
-            heads["tsc"][heads["kind"] == RecordKind.CAPTURE] = read_time_stamp()
             self._sink.take_captures(captures)
 
     def _answer_request(self, slot: int) -> None:

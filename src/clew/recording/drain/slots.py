@@ -94,7 +94,7 @@ class Slots:
     def status(self) -> np.void:
         """The status page as it is now, copied; a scalar of dtype STATUS_PAGE."""
         offset = self._layout.status_offset
-        page: np.void = np.frombuffer(bytes(self.view[offset : offset + STATUS_PAGE_BYTES]), STATUS_PAGE)[0]
+        page: np.void = np.frombuffer(bytearray(self.view[offset : offset + STATUS_PAGE_BYTES]), STATUS_PAGE)[0]
         return page
 
     def _count_used(self) -> int:
@@ -171,16 +171,6 @@ class Slots:
             )
         return head, *self._pieces(slot, tail, size_bytes)
 
-    def read_kept_call(self, slot: int) -> bytes:
-        """What the thread of a slot, which is no more, left to be told of the call that it was in; of another program's
-        making, as all records are."""
-        row = self.rows[slot]
-        ring_bytes, size_bytes, at = self._layout.ring_bytes, int(row["call_bytes"]), int(row["call_at"])
-        is_there = int(row["state"]) == SlotState.RUNNING and at == int(row["ring_head"]) and not at % RECORD_BYTES
-        if not is_there or size_bytes > ring_bytes or size_bytes % RECORD_BYTES:
-            return b""
-        return b"".join(self._pieces(slot, at, size_bytes))
-
     def _pieces(self, slot: int, start: int, size_bytes: int) -> tuple[memoryview, memoryview]:
         """So many bytes of a ring, no more than it has, from a place on: in two pieces, around its end."""
         ring_bytes = self._layout.ring_bytes
@@ -254,6 +244,10 @@ class Slots:
     def read_window(self, slot: int, offset: int, size_bytes: int) -> bytes:
         """A part of a thread's counters."""
         return os.pread(self._shared.fd, size_bytes, self.window_offset(slot) + offset)
+
+    def is_running(self, slot: int) -> bool:
+        """Whether the thread of a slot has not said that it ended."""
+        return int(self.states[slot]) == SlotState.RUNNING
 
     def iter_counters(self, slot: int, first_offset: int) -> Iterator[tuple[int, bytes]]:
         """Counters of a thread from an offset on: parts that hold something, each with its first one's index."""

@@ -156,21 +156,25 @@ class FollowedProcess:
                     return read_group(Tid(number))
         return None
 
-    def finish(self, *, goes_on: bool) -> None:
-        """Take the rest, and tell how it ended. `goes_on`: its region may be used, and is nobody else's."""
+    def finish(self, *, goes_on: bool) -> Any:
+        """Take the rest, and tell how it ended; the last status page, a scalar of dtype STATUS_PAGE, if there is one.
+        `goes_on`: its region may be used, and is nobody else's."""
         self.note_end(None, None)
         self.attempt(lambda drain: drain.finish())
+        status = None
         if self.drain is not None:
             if self.failure is not None:
                 self.drain.give_up()
                 reason = f"{type(self.failure).__name__}: {self.failure}"
                 self.warnings.append(f"process {self.pid} can't be followed any further, the rest is lost ({reason})")
             self.warnings += self.drain.warnings
-            self._note_runtime_state(self.drain.status(), goes_on=goes_on)
+            status = self.drain.status()
+            self._note_runtime_state(status, goes_on=goes_on)
             self.region.close_drain()
         self.shared.close(is_unused=not goes_on)
         is_lost = self.failure is not None
         self.sink.end(ProcessEnd(self._end_ns, self._exit_code, self._signal, is_lost, self.warnings))
+        return status
 
     def _note_runtime_state(self, status: Any, *, goes_on: bool) -> None:
         names = ("state", "error", "lost_threads", "unanswered")

@@ -250,10 +250,10 @@ class Roster:
     def finish(self, followed: FollowedProcess, *, goes_on: bool = False) -> None:
         """Take the rest of what it recorded, and follow it no more."""
         self.drain(followed.region)
-        if followed.drain is not None:
-            self.statistics.add(followed.drain.status(), followed.n_inherited_counters)
         self._doorbell.forget(followed.shared)
-        followed.finish(goes_on=goes_on)
+        status = followed.finish(goes_on=goes_on)
+        if status is not None:
+            self.statistics.add(status, followed.n_inherited_counters)
         self.live.remove(followed)
         if followed.pidfd >= 0:
             os.close(self.take_pidfd(followed))

@@ -204,7 +204,6 @@ pub fn emit_open(code: &mut Code, kind: u32, leaving: &mut Vec<CachePc>) {
     emitter.copy_register(RAX, RSP);
     emit_set(emitter);
     emit_place_to_open(emitter, (program, kind), pc, leaving);
-    emitter.store_in_call(STACK_POINTER, RAX);
     emitter.load_gs(RDX, spilled(RETURN_PC));
     emitter.store_in_call(offset_of!(OpenCall, head.return_pc), RDX);
     emitter.load_immediate(RDX, pc.raw());
@@ -226,9 +225,12 @@ pub fn emit_open(code: &mut Code, kind: u32, leaving: &mut Vec<CachePc>) {
             emitter.of_call(0, &[0x09], RDX.0, offset_of!(OpenCall, head.missing));
         }
     }
-    // Last, for what is done here is not the function's.
+    // Late, for what is done here is not the function's.
     emitter.read_time_stamp();
     emitter.store_in_call(offset_of!(OpenCall, head.tsc), RAX);
+    // Last: from here on it is a call, all of it.
+    emitter.copy_register(RAX, RSP);
+    emitter.store_in_call(STACK_POINTER, RAX);
 }
 
 /// Emits whether it is known that calls of a kind which return to rdx are met there: zero if so.
