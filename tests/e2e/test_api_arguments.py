@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
 from pathlib import Path
 from random import Random
 
 import pytest
 
-from tests.e2e.api_runs import run_clew
+from tests.e2e.api_runs import run_clew, told_lines
 
 KINDS = ("char", "short", "int", "long", "unsigned", "float", "double", "const char *")
 N_FUNCTIONS = 40
@@ -122,3 +124,125 @@ def test_formats_say_which_arguments_there_are(tmp_path: Path) -> None:
     assert (
         one.partition(", ")[2] == rf'"%lu|%-8x|%p|%s\n", 9223372036854775808, 0xff, 0x10, NULL) = {len(printed[1]) + 1}'
     )
+
+
+SCANNING = r"""
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <wchar.h>
+int main(void) {
+    signed char small; unsigned char natural; short half; unsigned short other; int n, m, at = -7; unsigned u, h;
+    long l; float f; double d; long double e; void *p;
+    char text[32] = "as it was", more[32], three[3]; wchar_t wide[32];
+    n = sscanf("-5 200 -300 40000 70 0x1f -9000000000", "%hhd %hhu %hd %hu %u %x %ld", &small, &natural, &half, &other,
+               &u, &h, &l);
+    printf("[%d], [%u], [%d], [%u], [%u], [%#x], [%ld]) = %d\n", small, natural, half, other, u, h, l, n);
+    n = sscanf("1.5 2.25 -0.125 0xabc", "%f%lf%Lf%p", &f, &d, &e, &p);
+    printf("[%g], [%g], [%Lg], [%p]) = %d\n", f, d, e, p, n);
+    n = sscanf("word [tail] xyz12", "%s %[][a-z] %3c%d%n", text, more, three, &m, &at);
+    printf("\"%s\", \"%s\", \"%.3s\", [%d], [%d]) = %d\n", text, more, three, m, at, n);
+    n = sscanf("7 seven", "%d %d %s", &m, &at, text);
+    printf("[%d], SHELF, SHELF) = %d\n", m, n);
+    n = sscanf("", "%d%n", &m, &at);
+    printf("SHELF, SHELF) = %d\n", n);
+    n = sscanf("8 x", "%d y%n", &m, &at);
+    printf("[%d], SHELF) = %d\n", m, n);
+    n = sscanf("9 wide", "%d %ls", &m, wide);
+    printf("[%d], L\"%ls\") = %d\n", m, wide, n);
+    n = swscanf(L"10 narrow", L"%d %s", &m, text);
+    printf("[%d], \"%s\") = %d\n", m, text, n);
+    n = sscanf("1 2 3 4 5 6 7 8 9", "%d %d %d %d %d %d %d %d %d", &n, &m, &n, &m, &n, &m, &n, &m, &at);
+    printf("8 of them) = %d\n", n);
+    char *pages = mmap(NULL, 3 << 12, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    munmap(pages + (2 << 12), 1 << 12);
+    n = sscanf("across page", "%s %s", pages + (1 << 12) - 3, pages + (2 << 12) - 5);
+    printf("\"%s\", \"%s\") = %d\n", pages + (1 << 12) - 3, pages + (2 << 12) - 5, n);
+    return 0;
+}
+"""
+
+
+def test_scanf_is_told_with_what_it_has_read(tmp_path: Path) -> None:
+    program = build(tmp_path, SCANNING)
+    done = run_clew("--function", "libc.so.6:*scanf", "-s", "60", "-o", tmp_path / "told", "--", program)
+    lines = [line.partition("!")[2] for line in told_lines(tmp_path / "told")]
+    found = [line.partition("%")[2].partition('", ')[2] for line in lines]
+    # Four words of the stack are taken.
+    assert found[8].count("[") == 8
+    found[8] = "8 of them" + found[8][found[8].index(") =") :]
+    assert found == done.stdout.decode().splitlines()
+
+
+WIDE = r"""
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <wchar.h>
+int main(void) {
+    char *pages = mmap(NULL, 3 << 12, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    wchar_t *across = (wchar_t *)(pages + 4096 - 8), *last = (wchar_t *)(pages + 8192 - 12), room[64];
+    munmap(pages + 8192, 4096);
+    volatile long result;
+    wcscpy(across, L"across");
+    wcscpy(last, L"at");
+    wcscpy(room, L"h\u00e9 \u4e2d\n");
+    result = wcslen(across);
+    result = wcscmp(last, across);
+    result = wcsncmp(last, L"atlas", 2);
+    wmemset(last, L'x', 3);
+    wmemcpy(room, last, 3);
+    result = wmemcmp(room, last, 0);
+    result = wcsnlen(last, 3);
+    swprintf(room, 64, L"%d|%ls|%s|%.2ls|%g", 5, across, "narrow", L"many", 0.5);
+    fputws(L"", stdout);
+    return 0;
+}
+"""
+
+
+def test_strings_of_wide_characters_are_told_up_to_where_they_end(tmp_path: Path) -> None:
+    names = ["wcscpy", "wcslen", "wcscmp", "wcsncmp", "wmemcpy", "wmemcmp", "wcsnlen", "swprintf", "fputws"]
+    patterns = [word for name in names for word in ("--function", f"libc.so.6:{name}")]
+    program = build(tmp_path, WIDE, "-U_FORTIFY_SOURCE")
+    run_clew(*patterns, "-o", tmp_path / "told", "--", program)
+    lines = [line.partition("!")[2] for line in told_lines(tmp_path / "told")]
+    # The library calls some of its own.
+    own = lines[: next(index for index, line in enumerate(lines) if line.startswith("wcsnlen")) + 1]
+    own += [line for line in lines if line.startswith(("swprintf", "fputws"))]
+    assert [re.sub(r"(wcscmp.* = )\d+", r"\1N", line) for line in own] == [
+        'wcscpy(SHELF, L"across") = SHELF',
+        'wcscpy(SHELF, L"at") = SHELF',
+        r'wcscpy(SHELF, L"h\u00e9 \u4e2d\n") = SHELF',
+        'wcslen(L"across") = 6',
+        'wcscmp(L"at", L"across") = N',
+        'wcsncmp(L"at", L"at", 2) = 0',
+        'wmemcpy(SHELF, L"xxx", 3) = SHELF',
+        'wmemcmp(L"", L"", 0) = 0',
+        'wcsnlen(L"xxx", 3) = 3',
+        # Of what a format asks for nothing is taken behind the end of its page.
+        'swprintf(L"5|across|narrow|ma|0.5", 64, L"%d|%ls|%s|%.2ls|%g", 5, L"ac"..., "narrow", L"ma", 0.5) = 22',
+        'fputws(L"", SHELF) = 1',
+    ]
+
+
+def test_bad_addresses_of_wide_strings_are_addresses(tmp_path: Path) -> None:
+    source = r"""
+    #include <stdio.h>
+    #include <wchar.h>
+    __attribute__((noipa)) int mine(const wchar_t *one, const wchar_t *other, const wchar_t *no) { return 5; }
+    int main(void) {
+        mine((wchar_t *)0x10, (wchar_t *)-1L, NULL);
+        return 0;
+    }
+    """
+    description = tmp_path / "mine.json"
+    string = {"CType": "const wchar_t *", "RawType": "wide_string"}
+    parameters = [{"Index": index, "Name": f"s{index}"} | string for index in range(3)]
+    parameters.append({"Index": -1, "Name": "result", "CType": "int", "RawType": "int"})
+    function = {"Name": "mine", "Filter": "Other", "Parameters": parameters}
+    description.write_text(json.dumps({"Libraries": [{"Name": "passing", "Functions": [function]}]}))
+    options: list[str | Path] = ["--api-file", description, "--function", "passing:mine", "-o", tmp_path / "told"]
+    run_clew(*options, "--", build(tmp_path, source))
+    assert told(tmp_path / "told") == ["passing!mine(0x10, 0xffffffffffffffff, NULL) = 5"]

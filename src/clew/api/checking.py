@@ -27,6 +27,7 @@ from clew.dataclass import dataclass
 
 __all__ = ["ARCHITECTURES", "Problem", "find_problems"]
 
+_TEXTS: Final = ("string", "wide_string")
 ARCHITECTURES: Final = frozenset({"x86_64", "aarch64", "riscv64"})
 """By what system calls may have numbers."""
 
@@ -260,7 +261,7 @@ def _varargs(path: str, varargs: dict[str, Any], by_index: dict[int, Any]) -> Fo
     yield from check_object(path, varargs, shapes.VARARGS)
     index = number_of(varargs.get("Format"))
     parameter = by_index.get(-1 if index is None else index)
-    if index is not None and not (isinstance(parameter, dict) and parameter.get("RawType") == "string"):
+    if index is not None and not (isinstance(parameter, dict) and parameter.get("RawType") in _TEXTS):
         yield f"{path}.Format", f"argument {index} is no string"
 
 

@@ -159,7 +159,9 @@ class _Decoder:
                 length = min(len(piece) if length is None else length, self._left)
                 self._left -= length
             shown = piece if length is None else piece[:length]
-            return Bytes(member, shown, is_cut=length is not None and length > len(shown))
+            # A string that ends by itself has more, unless it has ended.
+            is_cut = member.raw_type == "wide_string" if length is None else length > len(shown)
+            return Bytes(member, shown, is_cut=is_cut)
         if not member.is_array and inner.length is None:
             one = self.record(inner, piece, path, depth + 1)
             # A value without a name, at an address, is told as an array of one.

@@ -16,6 +16,7 @@ __all__ = [
     "EFFECTS",
     "ERROR_CONVENTIONS",
     "FILTERS",
+    "FORMAT_KINDS",
     "HIDDEN",
     "INLINE",
     "MAX_ARGUMENTS",
@@ -65,10 +66,11 @@ MAX_STRUCT_BYTES: Final = 4096
 RAW_TYPES: Final = (
     *("int", "uint", "long", "ulong", "hex", "pointer", "fd", "path", "string", "buffer", "size", "offset", "mode"),
     *("pid", "tid", "uid", "gid", "signal", "clock", "flags", "enum", "timespec", "sockaddr", "struct"),
-    *("sigset", "bits", "octets", "device", "address4", "limit", "request", "wait_status", "float", "raw"),
+    *("wide_string", "sigset", "bits", "octets", "device", "address4", "limit", "request", "wait_status"),
+    *("float", "raw"),
 )
 POINTERS: Final = frozenset(
-    {"pointer", "path", "string", "buffer", "timespec", "sockaddr", "struct", "sigset", "bits", "octets"}
+    ("pointer", "path", "string", "wide_string", "buffer", "timespec", "sockaddr", "struct", "sigset", "bits", "octets")
 )
 """Those of RAW_TYPES that are addresses of something."""
 
@@ -93,6 +95,7 @@ EFFECTS: Final = (
     *("StartTask", "EndProcess", "EndThread", "MapMemory", "UseMemory", "UnmapMemory"),
 )
 TABLE_KINDS: Final = ("flags", "enum")
+FORMAT_KINDS: Final = ("printf", "scanf")
 
 
 @dataclass(frozen=True)
@@ -311,9 +314,9 @@ class Function:
 
     `parameters` are in the order of their indexes, the result last; None: nobody knows them. `since` is the version
     of the kernel or library that has it first. `unreturned` is the result of a call that does not return since the
-    process executes another program. `format_index`: the argument that is the format of a printf, which says what
-    arguments are behind those that are named. `told`: the indexes of the arguments that are told, in that order; None:
-    all, as they come.
+    process executes another program. `format_index`: the argument that is a format, of the kind `format_kind`, one of
+    FORMAT_KINDS, which says what arguments are behind those that are named. `told`: the indexes of the arguments that
+    are told, in that order; None: all, as they come.
     """
 
     name: str
@@ -329,6 +332,7 @@ class Function:
     format_index: int | None = None
     opcode: int | None = None
     told: tuple[int, ...] | None = None
+    format_kind: str = "printf"
 
     def has_failed(self, result: int | None) -> bool:
         """Whether a result, with its sign, says by itself that the call failed: only those of system calls do."""

@@ -25,6 +25,7 @@ _TIMES: Final = re.compile(r"n|nmemb|nitems|count", re.IGNORECASE)
 _FILES: Final = re.compile(r"\w*(file_?name|path|path_?name)|file|dir(name)?", re.IGNORECASE)
 _TRAILING: Final = re.compile(r"(?<=\*) ?(const|volatile)$")
 _RECORDS: Final = ("struct", "union")
+_WIDE: Final = "wchar_t"
 _BYTES: Final = frozenset({"unsigned char", "signed char"})
 _BY_TYPE: Final = {**BY_TYPE, "mode_t": "mode", "off64_t": "offset", "id_t": "uint"}
 _NUMBERS: Final = {
@@ -111,7 +112,8 @@ class LibraryTypes:
             return "void (*)(void)" if self.is_pointer(c_type) else pointer
         words = self.chain(_target(pointer))
         is_const = any("const" in word.split() for word in (pointer.removesuffix("*"), *words))
-        shown = words[0] if words[-1] in _RECORDS else plain_type(words[-1])
+        is_named = words[-1] in _RECORDS or plain_type(words[0]) == _WIDE
+        shown = plain_type(words[0]) if is_named else plain_type(words[-1])
         return f"{'const ' if is_const else ''}{shown} *"
 
     def struct(self, c_type: str) -> str | None:

@@ -199,6 +199,7 @@ def _function(said: dict[str, Any]) -> Function:
         said["Varargs"]["Format"] if "Varargs" in said else None,
         said.get("Opcode"),
         tuple(said["Told"]) if "Told" in said else None,
+        said.get("Varargs", {}).get("Kind", "printf"),
     )
 
 

@@ -13,6 +13,7 @@ from clew.api.description import (
     EFFECTS,
     ERROR_CONVENTIONS,
     FILTERS,
+    FORMAT_KINDS,
     MAX_ARGUMENTS,
     MAX_STRUCT_BYTES,
     MOMENTS,
@@ -126,7 +127,7 @@ _FUNCTION: Final = {
 SYSTEM_CALL: Final = _FUNCTION | {"Number": Key(dict, is_needed=True)}
 RING_OPERATION: Final = _FUNCTION | {"Opcode": Key(int, is_needed=True, least=0, most=255)}
 FUNCTION: Final = _FUNCTION | {"Varargs": Key(dict)}
-VARARGS: Final = {"Format": _ARGUMENT}
+VARARGS: Final = {"Format": _ARGUMENT, "Kind": Key(str, words=FORMAT_KINDS)}
 PARAMETER: Final = {
     "Index": Key(int, is_needed=True, least=RESULT, most=MAX_ARGUMENTS - 1),
     "Name": _NAME,

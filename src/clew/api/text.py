@@ -189,7 +189,12 @@ def call_text(
 def _is_empty_array(parameter: Parameter, values: Mapping[int, Value]) -> bool:
     """Whether it leads to elements of which there are none, so that nothing was taken."""
     own = values.get(parameter.index)
-    if parameter.count is None or parameter.hidden is not None or (isinstance(own, Pointed) and own.data is not None):
+    if (
+        parameter.count is None
+        or parameter.raw_type == "wide_string"
+        or parameter.hidden is not None
+        or (isinstance(own, Pointed) and own.data is not None)
+    ):
         return False
     count = register_of(values.get(parameter.count))
     return bool(register_of(own)) and count is not None and not unsigned(count, 32)

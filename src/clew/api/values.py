@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from clew.api.description import Flag, FlagTable
+from clew.api.long_doubles import long_double_text
 
 __all__ = [
     "REDACTED",
@@ -151,7 +152,9 @@ def octets_text(data: bytes) -> str:
 
 
 def float_text(value: int, bits: int) -> str:
-    """A number with a point by its bits, of 32 or 64: as short as tells it from others."""
+    """A number with a point by its bits, of 32, 64 or, of x87's, more: as short as tells it from others."""
+    if bits > 64:
+        return long_double_text(value)
     if bits == 64:
         (number,) = struct.unpack("<d", struct.pack("<Q", unsigned(value, 64)))
         return repr(number)

@@ -58,6 +58,17 @@ def test_all_captures_have_room(name: str) -> None:
     assert form.entry is None or len(form.entry.fields) <= MAX_KEPT_VALUES
 
 
+@pytest.mark.parametrize(("library", "name"), DESCRIPTIONS.functions)
+def test_captures_of_functions_have_room(library: str, name: str) -> None:
+    capture = capture_of(DESCRIPTIONS.functions[library, name], DESCRIPTIONS)
+    form = compile_capture(capture.expressions, replace(MACHINE, entry=MACHINE) if capture.returns else MACHINE)
+    assert len(capture.expressions) <= MAX_CAPTURE_FIELDS
+    for one in (form, form.entry):
+        assert one is None or one.room.n_operations <= MAX_CAPTURE_VALUES
+        assert one is None or one.room.n_text_bytes <= MAX_CAPTURE_TEXTS
+    assert form.entry is None or len(form.entry.fields) <= MAX_KEPT_VALUES
+
+
 def at(offset: int) -> int:
     return MEMORY_START + offset
 

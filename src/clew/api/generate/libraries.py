@@ -2,11 +2,11 @@
 
 Runs on a developer's machine. `sources/library_functions.txt` has sections `[PATTERN FILTER]`; in each a line a
 function, `TYPE name(TYPE name, ...) ! ERROR`, and below it its effects, indented (`effects.py`), or `Secret NAME ...`,
-arguments that nobody is to see, `Bytes BUFFER SIZE`, how much there is of one, and `Table NAME TABLE`, its names. A
-pointer to what is no text is a reference to what its type is called; `void * name:kind` is one of that kind, and
-`TYPE ** name` or `TYPE * name:&kind` is where one is written. Behind `...` are the arguments that the format asks for,
-which is in front of it. `[PATTERN FILTER PREFIX]`: what is called so, and behind that as a system call, stands for
-that.
+arguments that nobody is to see, `Bytes BUFFER SIZE` and `Count ARRAY NUMBER`, how much there is of one, and `Table NAME
+TABLE`, its names. A pointer to what is no text is a reference to what its type is called; `void * name:kind` is one of
+that kind, and `TYPE ** name` or `TYPE * name:&kind` is where one is written. Behind `...` are the arguments that the
+format asks for, which is in front of it; `... scanf`: those to which it writes. `[PATTERN FILTER PREFIX]`: what is
+called so, and behind that as a system call, stands for that.
 """
 
 from __future__ import annotations
@@ -30,8 +30,11 @@ _HANDLE: Final = re.compile(r"(?!const |void |char )(?P<kind>\w+) \*(?P<more>\*?
 Tables = Mapping[str, Mapping[str, Any]]
 """What `flag_headers.toml` says of each table."""
 
-_NUMBERS: Final = frozenset({"int", "long", "size_t", "pid_t"})
+_NUMBERS: Final = frozenset({"int", "long", "size_t", "pid_t", "wchar_t"})
 """What pointers lead to that are no references."""
+
+_FORMATS: Final[dict[str, dict[str, str]]] = {"...": {}, "... scanf": {"Kind": "scanf"}}
+"""What stands behind the format of a printf, and of a scanf."""
 
 _RESULTS: Final = {"int": "int", "long": "long", "size_t": "size"}
 
@@ -67,8 +70,8 @@ def _function(line: str, choice: str) -> dict[str, Any]:
     if found is None:
         raise EffectError(f"{line!r} is no function")
     texts = [] if found["arguments"] == "void" else found["arguments"].split(", ")
-    has_format = texts[-1:] == ["..."]
-    texts = texts[:-1] if has_format else texts
+    format_kind = _FORMATS.get(texts[-1]) if texts else None
+    texts = texts if format_kind is None else texts[:-1]
     parts = [_ARGUMENT.fullmatch(text) for text in texts]
     if not all(parts):
         raise EffectError(f"{line!r}: not all arguments are some")
@@ -85,13 +88,15 @@ def _function(line: str, choice: str) -> dict[str, Any]:
     made: dict[str, Any] = {"Name": found["name"], "Filter": choice}
     if found["error"]:
         made["Error"] = found["error"]
-    if has_format:
+    if format_kind is not None:
         # What is written by a format is text, too, which ends by itself.
         for parameter in parameters:
             if parameter["RawType"] == "buffer":
                 parameter["RawType"] = "string"
                 del parameter["Bytes"]
-        made["Varargs"] = {"Format": len(texts) - 1}
+            elif parameter["CType"] == "wchar_t *":
+                parameter |= {"RawType": "wide_string", "Direction": "out"}
+        made["Varargs"] = {"Format": len(texts) - 1, **format_kind}
     return made | {"Parameters": parameters}
 
 
@@ -121,7 +126,12 @@ def _tell_by(function: dict[str, Any], names: list[str], tables: Tables) -> None
     parameter |= {"RawType": tables[table]["kind"], "Flags": table}
 
 
-_SAID: Final = {"Secret": _hide, "Bytes": _measure, "Table": _tell_by}
+def _count(function: dict[str, Any], names: list[str], _: Tables) -> None:
+    array, number = names
+    _named(function, array)["Count"] = _named(function, number)["Index"]
+
+
+_SAID: Final = {"Secret": _hide, "Bytes": _measure, "Count": _count, "Table": _tell_by}
 """What lines below a function say of its arguments, where they are no effects."""
 
 

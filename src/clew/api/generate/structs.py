@@ -19,6 +19,12 @@ __all__ = ["StructError", "structs_content"]
 
 SCHEMA: Final = "schema.json"
 _PLAIN_BYTES: Final = {
+    "signed char": 1,
+    "unsigned char": 1,
+    "short": 2,
+    "float": 4,
+    "double": 8,
+    "long double": 16,
     "int": 4,
     "unsigned int": 4,
     "unsigned short": 2,
