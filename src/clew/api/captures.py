@@ -18,7 +18,7 @@ from clew.api.description import RESULT, Function, Parameter
 from clew.api.descriptions import Descriptions
 from clew.api.pieces import REST, Path, Pointed, Value
 from clew.api.ring_entries import is_answered, word_of
-from clew.api.values import signed, unsigned, width_bits
+from clew.api.values import is_error, signed, unsigned, width_bits
 from clew.api.varargs import FormatArguments, Word, more_words, text_pieces
 from clew.api.variant_plan import variant_pieces
 from clew.api.wide_strings import WIDE_BYTES
@@ -94,7 +94,7 @@ class CallCapture:
         values: list[Value] = list(registers)
         told = fields[-1 - len(_OF_CALLS) :] if self.returns else (None,) * (1 + len(_OF_CALLS))
         result, began, frame = (_number(value) for value in told)
-        has_failed = self.function.has_failed(result)
+        has_failed = is_error(self.function, result)
         found: dict[int, dict[tuple[bool, Path], bytes]] = {}
         for one in self.taken:
             data = fields[one.field]

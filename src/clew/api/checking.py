@@ -18,6 +18,7 @@ from clew.api.checking_values import (
     check_once,
     is_a,
     items_of,
+    names_in,
     names_of,
     number_of,
     told,
@@ -45,14 +46,18 @@ class Problem:
 
 
 def find_problems(
-    content: Any, file: str = "", tables: Tables | None = None, structs: frozenset[str] = frozenset()
+    content: Any,
+    file: str = "",
+    tables: Tables | None = None,
+    structs: frozenset[str] = frozenset(),
+    calls: frozenset[str] = frozenset(),
 ) -> list[Problem]:
-    """All that is wrong with the `content` of `file`; `tables` and `structs` are those that it may name besides its
-    own."""
-    return [Problem(file, path, reason) for path, reason in _document(content, tables or {}, structs)]
+    """All that is wrong with the `content` of `file`; `tables`, `structs` and system `calls` are those that it may name
+    besides its own."""
+    return [Problem(file, path, reason) for path, reason in _document(content, tables or {}, structs, calls)]
 
 
-def _document(content: Any, tables: Tables, structs: frozenset[str]) -> Found:
+def _document(content: Any, tables: Tables, structs: frozenset[str], calls: frozenset[str]) -> Found:
     yield from check_object("", content, shapes.DOCUMENT)
     if not isinstance(content, dict):
         return
@@ -66,6 +71,7 @@ def _document(content: Any, tables: Tables, structs: frozenset[str]) -> Found:
         structs |= described.keys()
         yield from check_structs(described, tables, structs)
     seen: dict[Any, str] = {}
+    calls |= names_in(content, "SystemCalls")
     for path, call in items_of("", content, "SystemCalls"):
         yield from check_object(path, call, shapes.SYSTEM_CALL)
         yield from _function(path, call, tables, structs)
@@ -87,6 +93,9 @@ def _document(content: Any, tables: Tables, structs: frozenset[str]) -> Found:
         seen = {}
         for inner, function in items_of(path, library, "Functions"):
             yield from check_object(inner, function, shapes.FUNCTION)
+            call = function.get("SystemCall") if isinstance(function, dict) else None
+            if isinstance(call, str) and call and call not in calls:
+                yield f"{inner}.SystemCall", f"there is no system call {told(call)}"
             yield from _function(inner, function, tables, structs)
             yield from check_once(f"{inner}.Name", function, "Name", seen)
 
@@ -132,8 +141,8 @@ def _function(path: str, function: object, tables: Tables, structs: frozenset[st
     yield from _parameters(path, function, by_index)
     known = set(by_index) | {RESULT}
     arguments = sorted(index for index in by_index if index >= 0)
-    if len(by_index) != sum(1 for _ in items_of(path, function, "Parameters")):
-        # Some have no index that counts, which was told: nobody knows which.
+    if len(by_index) != sum(1 for _ in items_of(path, function, "Parameters")) or "SystemCall" in function:
+        # Some have no index that counts, which was told, or are elsewhere: nobody knows which.
         known = set(range(RESULT, MAX_ARGUMENTS))
     elif arguments != list(range(len(arguments))):
         yield f"{path}.Parameters", f"arguments have the indexes {', '.join(map(str, arguments))}: one is left out"

@@ -316,7 +316,8 @@ class Function:
     of the kernel or library that has it first. `unreturned` is the result of a call that does not return since the
     process executes another program. `format_index`: the argument that is a format, of the kind `format_kind`, one of
     FORMAT_KINDS, which says what arguments are behind those that are named. `told`: the indexes of the arguments that
-    are told, in that order; None: all, as they come.
+    are told, in that order; None: all, as they come. `call`: the system call that a function passes its arguments to,
+    as which it is described but for `parameters`, which then are those that are its own.
     """
 
     name: str
@@ -333,6 +334,7 @@ class Function:
     opcode: int | None = None
     told: tuple[int, ...] | None = None
     format_kind: str = "printf"
+    call: str | None = None
 
     def has_failed(self, result: int | None) -> bool:
         """Whether a result, with its sign, says by itself that the call failed: only those of system calls do."""

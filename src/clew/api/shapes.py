@@ -126,7 +126,7 @@ _FUNCTION: Final = {
 }
 SYSTEM_CALL: Final = _FUNCTION | {"Number": Key(dict, is_needed=True)}
 RING_OPERATION: Final = _FUNCTION | {"Opcode": Key(int, is_needed=True, least=0, most=255)}
-FUNCTION: Final = _FUNCTION | {"Varargs": Key(dict)}
+FUNCTION: Final = _FUNCTION | {"Varargs": Key(dict), "SystemCall": _TEXT}
 VARARGS: Final = {"Format": _ARGUMENT, "Kind": Key(str, words=FORMAT_KINDS)}
 PARAMETER: Final = {
     "Index": Key(int, is_needed=True, least=RESULT, most=MAX_ARGUMENTS - 1),

@@ -16,7 +16,7 @@ from clew.api.descriptions import Descriptions
 from clew.api.pieces import Pointed, Value, register_of
 from clew.api.scalars import name_of, number_text
 from clew.api.struct_text import Style, behind_text, item_text, pointed_text
-from clew.api.values import REDACTED, pointer_text, quoted, signed, size_text, unsigned, width_bits
+from clew.api.values import REDACTED, is_error, pointer_text, quoted, signed, size_text, unsigned, width_bits
 
 __all__ = ["DEFAULT_LIMIT_BYTES", "Pointed", "Value", "argument_text", "call_text", "result_text"]
 
@@ -240,7 +240,7 @@ def _behind(
         for one, value in found
         if isinstance(value, int) and value and not one.is_pointer
     ]
-    if result and not function.has_failed(signed(result, 64)):
+    if result and not is_error(function, signed(result, 64)):
         told += [behind_text(one, value, descriptions, style) for one, value in found if isinstance(value, Pointed)]
     pieces = [one for one in told if one]
     return f" ({', '.join(pieces)})" if pieces else ""

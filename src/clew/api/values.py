@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable
 from typing import Final
 
-from clew.api.description import Flag, FlagTable
+from clew.api.description import Flag, FlagTable, Function
 from clew.api.long_doubles import long_double_text
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "flags_text",
     "float_text",
     "hexadecimal",
+    "is_error",
     "limit_text",
     "mode_text",
     "octets_text",
@@ -49,6 +50,15 @@ _ESCAPES: Final = {9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 34: '\\
 _FIRST_REAL_TIME_SIGNAL: Final = 32
 _LAST_SIGNAL: Final = 64
 _TIMESPEC: Final = struct.Struct("<qq")
+
+
+def is_error(function: Function, result: int | None) -> bool:
+    """Whether a call with that result failed, and has left nothing: by itself, or where errors are in errno."""
+    if function.has_failed(result):
+        return True
+    own = function.result
+    is_told = function.error == "minus_one_errno" and own is not None and result is not None
+    return is_told and signed(result or 0, width_bits(own.c_type if own else "")) == -1
 
 
 def width_bits(c_type: str) -> int:

@@ -60,7 +60,9 @@ def test_all_captures_have_room(name: str) -> None:
 
 @pytest.mark.parametrize(("library", "name"), DESCRIPTIONS.functions)
 def test_captures_of_functions_have_room(library: str, name: str) -> None:
-    capture = capture_of(DESCRIPTIONS.functions[library, name], DESCRIPTIONS)
+    function = DESCRIPTIONS.find_function(library, name)
+    assert function is not None
+    capture = capture_of(function, DESCRIPTIONS)
     form = compile_capture(capture.expressions, replace(MACHINE, entry=MACHINE) if capture.returns else MACHINE)
     assert len(capture.expressions) <= MAX_CAPTURE_FIELDS
     for one in (form, form.entry):

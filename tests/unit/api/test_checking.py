@@ -91,7 +91,10 @@ GOOD: dict[str, Any] = {
     "Libraries": [
         {
             "Name": "libprobe.so*",
-            "Functions": [{"Name": "f", "Filter": "Other", "Parameters": []}, {"Name": "g", "Filter": "Other"}],
+            "Functions": [
+                {"Name": "f", "Filter": "Other", "Parameters": []},
+                {"Name": "g", "Filter": "Other"},
+            ],
         }
     ],
 }
@@ -274,6 +277,12 @@ MEMBER = "Structs.shape.Members"
             "Libraries[0].Functions[0].Varargs.Format",
             "argument 31 is no string",
         ),
+        (
+            ["Libraries", 0, "Functions", 0, "SystemCall"],
+            "probed",
+            "Libraries[0].Functions[0].SystemCall",
+            "there is no system call 'probed'",
+        ),
         (["Libraries", 0, "Functions", 0, "Varargs"], {}, "Libraries[0].Functions[0].Varargs", "Format is missing"),
         (
             ["Libraries", 0, "Functions", 1, "Name"],
@@ -294,6 +303,21 @@ def test_a_mistake_is_told_with_its_place(place: list[str | int], value: object,
     assert len(problems) == 1, problems
     assert problems[0][0] == path
     assert problems[0][1].startswith(reason)
+
+
+def test_a_format_is_one_of_those_that_are_known() -> None:
+    string = {"Index": 0, "Name": "s", "CType": "const wchar_t *", "RawType": "wide_string"}
+    function = {"Name": "f", "Filter": "Other", "Parameters": [string], "Varargs": {"Format": 0, "Kind": "strftime"}}
+    place: list[str | int] = ["Libraries", 0, "Functions", 0]
+    (problem,) = told(changed(place, function))
+    assert problem == ("Libraries[0].Functions[0].Varargs.Kind", "'strftime' is none of printf, scanf")
+    assert not told(changed(place, function | {"Varargs": {"Format": 0, "Kind": "scanf"}}))
+
+
+def test_functions_may_be_described_as_system_calls() -> None:
+    function = {"Name": "f", "Filter": "Other", "SystemCall": "probe"}
+    result = {"Index": -1, "Name": "r", "CType": "long", "RawType": "long"}
+    assert not told(changed(["Libraries", 0, "Functions", 0], function | {"Parameters": [result]}))
 
 
 def test_a_raw_type_that_is_none_is_told_with_those_that_are() -> None:
