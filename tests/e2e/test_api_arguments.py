@@ -12,7 +12,7 @@ import pytest
 
 from tests.e2e.api_runs import run_clew, told_lines
 
-KINDS = ("char", "short", "int", "long", "unsigned", "float", "double", "const char *")
+KINDS = ("char", "short", "int", "long", "unsigned", "float", "double", "long double", "const char *")
 N_FUNCTIONS = 40
 MOST_ARGUMENTS = 12
 
@@ -22,9 +22,9 @@ def literal(random: Random, kind: str) -> tuple[str, str]:
     if kind == "const char *":
         text = "".join(random.choice("abcxyz") for _ in range(random.randrange(1, 9)))
         return f'"{text}"', f'"{text}"'
-    if kind in ("float", "double"):
+    if kind in ("float", "double", "long double"):
         value = random.randrange(-4000, 4000) / random.choice((1, 2, 8, 64))
-        return f"{value!r}", f"{value!r}"
+        return f"{value!r}{'L' if kind == 'long double' else ''}", f"{value!r}"
     bits = {"char": 7, "short": 15, "int": 31, "long": 63, "unsigned": 31}[kind]
     value = random.randrange(0 if kind == "unsigned" else -(1 << bits) + 1, 1 << bits)
     return f"{value}{'L' if kind == 'long' else ''}", str(value)
@@ -50,6 +50,8 @@ def test_arguments_are_told_from_registers_and_the_stack(seed: int, tmp_path: Pa
         values = [literal(random, kind) for kind in kinds]
         result = random.choice(KINDS[:-1])
         c_result, told_result = literal(random, result)
+        if result == "long double":
+            told_result = "? (in st(0))"
         names = ", ".join(f"{kind} a{index}" for index, kind in enumerate(kinds)) or "void"
         functions.append(
             f'__attribute__((noipa)) {result} made_{number}({names}) {{ __asm__ volatile("" ::: "memory"); '
@@ -69,24 +71,27 @@ def test_what_is_no_number_of_a_register_is_not_guessed(tmp_path: Path) -> None:
     struct large { long many[4]; };
     APART int behind(double first, struct pair pair, int n) { return n + pair.a; }
     APART long double wide(long double x, int n) { return x * n; }
+    APART _Float128 quad(_Float128 x, int n) { return x; }
     APART struct large made(int n) { return (struct large){{n}}; }
     APART int last(int a, int b, int c, int d, int e, int f, long double x, int g) { return g; }
     int main(void) {
         behind(0.5, (struct pair){1, 2}, 3);
         wide(1, 2);
         made(7);
+        quad(1, 2);
         last(1, 2, 3, 4, 5, 6, 7, 8);
         return 0;
     }
     """
-    names = ("behind", "wide", "made", "last")
+    names = ("behind", "wide", "made", "quad", "last")
     patterns = [word for name in names for word in ("--function", f"passing:{name}")]
     run_clew(*patterns, "-o", tmp_path / "told", "--", build(tmp_path, source))
     assert told(tmp_path / "told") == [
         "passing!behind(0.5, ?, ?) = 4",
-        "passing!wide(?, 2) = ?",
+        "passing!wide(1.0, 2) = ? (in st(0))",
         "passing!made(?) = ?",
-        "passing!last(1, 2, 3, 4, 5, 6, ?, ?) = 8",
+        "passing!quad(?, ?) = ?",
+        "passing!last(1, 2, 3, 4, 5, 6, 7.0, 8) = 8",
     ]
 
 
@@ -103,6 +108,8 @@ def test_formats_say_which_arguments_there_are(tmp_path: Path) -> None:
         printf("%d %d %d %d %d %d %g %d\n", 1, 2, 3, 4, 5, 6, .5, 8);
         printf("%2$s %1$s\n", "a", "b");
         printf("nothing\n");
+        printf("%Lg %d %Lg\n", 2.5L, 7, -0.125L);
+        printf("%d %d %d %d %d %d %Lg\n", 1, 2, 3, 4, 5, 6, 1e10L);
         return 0;
     }
     """
@@ -119,6 +126,8 @@ def test_formats_say_which_arguments_there_are(tmp_path: Path) -> None:
         rf'libc.so.6!printf("%d %d %d %d %d %d %g %d\n", 1, 2, 3, 4, 5, 6, 0.5, 8) = {len(printed[3]) + 1}',
         r'libc.so.6!printf("%2$s %1$s\n") = 4',
         r'libc.so.6!printf("nothing\n") = 8',
+        r'libc.so.6!printf("%Lg %d %Lg\n", 2.5, 7, -0.125) = 13',
+        rf'libc.so.6!printf("%d %d %d %d %d %d %Lg\n", 1, 2, 3, 4, 5, 6, 10000000000.0) = {len(printed[7]) + 1}',
     ]
     (one,) = (line for line in lines if "fprintf" in line)
     assert (

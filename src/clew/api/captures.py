@@ -198,6 +198,9 @@ def _number(value: int | bytes | float | None) -> int | None:
     if isinstance(value, float):
         # As the register had it.
         return int.from_bytes(struct.pack("<d", value), "little", signed=True)
+    if isinstance(value, bytes):
+        # What has no register, as the stack had it.
+        return int.from_bytes(value, "little")
     return value if isinstance(value, int) else None
 
 

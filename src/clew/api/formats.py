@@ -63,7 +63,7 @@ def _argument(kind: bytes, size: bytes, precision: bytes | None) -> Directive | 
             raw_type = "long" if size in _WIDE else "int"
         return Directive(sign + ("long" if size in _WIDE else _SMALL.get(size, "int")), raw_type)
     if kind in b"fFeEgGaA":
-        return None if size == b"L" else Directive("double", "float")
+        return Directive("long double" if size == b"L" else "double", "float")
     if kind in b"cC":
         return Directive("int", "int")
     if kind in b"sS":

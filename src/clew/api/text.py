@@ -10,6 +10,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from clew.api.argument_words import LONG_DOUBLE
 from clew.api.decoding import Record, decode
 from clew.api.description import RESULT, Function, Parameter
 from clew.api.descriptions import Descriptions
@@ -124,6 +125,8 @@ def result_text(
         return "-1" if errno is None else f"-1 {_error_text(errno, descriptions)}"
     if function.error == "null_errno" and not number:
         return "NULL" if errno is None else f"NULL {_error_text(errno, descriptions)}"
+    if result.raw_type == "raw" and result.c_type == LONG_DOUBLE:
+        return "? (in st(0))"
     text = _number_text(result, value, descriptions)
     table = descriptions.flag_table(result.flags)
     # Who reads results looks for the number.

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from clew.api.description import Flag, FlagTable, Function
-from clew.api.long_doubles import long_double_text
+from clew.api.long_doubles import LONG_DOUBLE_BITS, long_double_text
 
 __all__ = [
     "REDACTED",
@@ -62,7 +62,9 @@ def is_error(function: Function, result: int | None) -> bool:
 
 
 def width_bits(c_type: str) -> int:
-    """How many bits of a register a value of that C type has; 32 for what has no other sign."""
+    """How many bits a value of that C type has, of a register if it is in one; 32 for what has no other sign."""
+    if c_type == "long double":
+        return LONG_DOUBLE_BITS
     if _WIDE.search(c_type):
         return 64
     if _NARROW.search(c_type):

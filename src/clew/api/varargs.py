@@ -10,13 +10,14 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
 
-from clew.api.argument_words import MAX_FLOATS, MAX_REGISTERS, argument_words
+from clew.api.argument_words import LONG_DOUBLE, MAX_FLOATS, MAX_REGISTERS, argument_words
 from clew.api.capture_plan import paged_pieces
 from clew.api.description import RESULT, Function, Parameter
 from clew.api.formats import Directive, read_format
+from clew.api.long_doubles import LONG_DOUBLE_BITS
 from clew.api.pieces import Pointed, Value
 from clew.api.scan_formats import Target, read_scan_format
-from clew.api.values import signed
+from clew.api.values import signed, unsigned
 from clew.api.wide_strings import WIDE_BYTES, narrowed
 from clew.dataclass import dataclass, replace
 
@@ -33,8 +34,7 @@ def more_words(function: Function) -> tuple[list[str], list[str]]:
     named = argument_words(function)
     if function.format_index is None or None in named:
         return [], []
-    n_floats = sum(one is not None and one.startswith("f") for one in named)
-    n_words = len(named) - n_floats
+    n_floats, n_words = (sum(str(one).startswith(kind) for one in named) for kind in ("farg", "arg"))
     words = [f"arg{index + 1}" for index in range(n_words, max(n_words, MAX_REGISTERS) + ON_STACK)]
     if function.format_kind == "scanf":
         # It is given addresses only.
@@ -62,6 +62,28 @@ class Word:
     data: bytes | None = None
 
 
+class _Stack(Iterator[Word]):
+    """Words that were taken of the stack, one behind the other."""
+
+    def __init__(self, words: Sequence[Word], first: int) -> None:
+        self._words, self._first, self._at = words, first, 0
+
+    def __next__(self) -> Word:
+        if self._at >= len(self._words):
+            raise StopIteration
+        self._at += 1
+        return self._words[self._at - 1]
+
+    def long_double(self) -> int | None:
+        """A number of x87's, which begins at a multiple of 16; None: not all of it was taken."""
+        self._at += (self._first + self._at) % 2
+        own = [one.value for one in self._words[self._at : self._at + 2]]
+        self._at += 2
+        if len(own) < 2 or own[0] is None or own[1] is None:
+            return None
+        return unsigned(own[0], 64) | unsigned(own[1], LONG_DOUBLE_BITS - 64) << 64
+
+
 @dataclass(frozen=True)
 class FormatArguments:
     """What was taken: each word, the last ones of the stack; and the numbers."""
@@ -83,7 +105,8 @@ class FormatArguments:
             found = list(_stored(read_scan_format(text), self.words, n_stored))
         else:
             wanted = islice(read_format(text), len(self.words) + len(self.numbers))
-            found = list(self._printed(wanted, is_wide=_is_wide(function)))
+            n_before = max(len(function.arguments) - MAX_REGISTERS, 0)
+            found = list(self._printed(wanted, n_before, is_wide=_is_wide(function)))
         arguments = [replace(one, index=index, name=f"arg{index}") for index, (one, _) in enumerate(found, len(values))]
         parameters = [
             *(one for one in function.parameters if one.index != RESULT),
@@ -92,14 +115,20 @@ class FormatArguments:
         ]
         return replace(function, parameters=tuple(parameters)), (*values, *(value for _, value in found))
 
-    def _printed(self, wanted: Iterator[Directive], *, is_wide: bool) -> Iterator[tuple[Parameter, Value]]:
+    def _printed(
+        self, wanted: Iterator[Directive], n_before: int, *, is_wide: bool
+    ) -> Iterator[tuple[Parameter, Value]]:
+        """The arguments of a printf; `n_before` of those that it names are on the stack."""
         numbers = iter(self.numbers)
         n = max(len(self.words) - ON_STACK, 0)
-        registers, stack = iter(self.words[:n]), iter(self.words[n:])
+        registers, stack = iter(self.words[:n]), _Stack(self.words[n:], n_before)
         nothing = Word()
         before: int | None = None
         for one in wanted:
             parameter = Parameter(0, "", one.c_type, one.raw_type)
+            if one.c_type == LONG_DOUBLE:
+                yield parameter, stack.long_double()
+                continue
             if one.raw_type == "float":
                 for number in numbers:
                     yield parameter, number
