@@ -6,6 +6,7 @@ import re
 import subprocess
 from pathlib import Path
 
+import clew
 from clew.api.description import FILTERS
 from clew.api.reading import load_built_in
 from tests.e2e.api_runs import run_clew
@@ -172,3 +173,44 @@ def test_functions_are_told_as_their_calls(tmp_path: Path) -> None:
     opened = [line for line in lines if line.startswith("libc.so.6!open")]
     assert 'libc.so.6!open("made", O_RDWR|O_CREAT|O_TRUNC, 0640)' in opened[0]
     assert 'libc.so.6!open("made", O_RDONLY|O_CLOEXEC)' in opened[1]
+
+
+def test_a_handle_that_is_a_number_may_be_0(tmp_path: Path) -> None:
+    source = r"""
+    #include <signal.h>
+    #include <time.h>
+    int main(void) {
+        timer_t first, other;
+        struct sigevent nothing = {.sigev_notify = SIGEV_NONE};
+        struct itimerspec later = {{0, 0}, {99, 0}};
+        timer_create(CLOCK_MONOTONIC, &nothing, &first);
+        timer_create(CLOCK_MONOTONIC, &nothing, &other);
+        timer_settime(first, 0, &later, NULL);
+        timer_delete(first);
+        timer_create(99, &nothing, &first);
+        return first != 0;
+    }
+    """
+    (tmp_path / "timers.c").write_text(source)
+    subprocess.run(["gcc", "-O1", "-w", "timers.c", "-o", "timers"], cwd=tmp_path, check=True)
+    trace = tmp_path / "it.clew"
+    options: list[str | Path] = ["--function", "libc.so.6:timer_*", "-o", tmp_path / "told", "--trace", trace]
+    run_clew(*options, "--", tmp_path / "timers")
+    lines = [re.sub(r"0x[0-9a-f]{6,}", "P", line.partition("!")[2]) for line in (tmp_path / "told").open()]
+    assert [line.rpartition(" <")[0] for line in lines] == [
+        "timer_create(CLOCK_MONOTONIC, P, [0]) = 0",
+        "timer_create(CLOCK_MONOTONIC, P, [0x1]) = 0",
+        "timer_settime(0, 0, P, NULL) = 0",
+        "timer_delete(0) = 0",
+        "timer_create(99, P, P) = -1",
+    ]
+    read = clew.Trace(trace)
+    calls = {row["call_id"]: row["name"] for row in read.read("calls").to_pylist()}
+    timers = [row["entity_id"] for row in read.read("entities").to_pylist() if row["kind"] == "timer"]
+    roles: dict[int, list[tuple[str, str]]] = {}
+    for row in read.read("references").to_pylist():
+        roles.setdefault(row["entity_id"], []).append((calls[row["call_id"]], row["role"]))
+    assert sorted(roles[timer] for timer in timers) == [
+        [("timer_create", "created")],
+        [("timer_create", "created"), ("timer_settime", "changed"), ("timer_delete", "closed")],
+    ]

@@ -4,12 +4,12 @@ Runs on a developer's machine. `sources/library_functions.txt` has sections `[PA
 function, `TYPE name(TYPE name, ...) ! ERROR`, and below it its effects, indented (`effects.py`), or `Secret NAME ...`,
 arguments that nobody is to see, `Bytes BUFFER SIZE` and `Count ARRAY NUMBER`, how much there is of one, `When FLAGS
 FLAG NAME ...`, what is there only if one has that flag, `Only N INDEX VALUE ...`, of which values of an argument there
-are only N arguments, and `Table NAME TABLE`, its names. A pointer to what is no
-text is a reference to what its type is called; `void * name:kind` is one of that kind, and `TYPE ** name` or `TYPE *
-name:&kind` is where one is written. Behind `...` are the arguments that the format asks for, which is in front of it;
-`... scanf`: those to which it writes. `[PATTERN FILTER PREFIX]`: what is called so, and behind that as a system call,
-stands for that. `TYPE = NAME NAME:CALL ...`: functions that give that type, and pass their arguments to the system call
-of their name, or that one.
+are only N arguments, and `Table NAME TABLE`, its names. A pointer to what is no text is a reference to what its type is
+called; `void * name:kind` is one of that kind, and `TYPE ** name` or `TYPE * name:&kind` is where one is written;
+`#kind` is one of numbers, of which 0 is one like others. Behind `...` are the arguments that the format asks for, which
+is in front of it; `... scanf`: those to which it writes. `[PATTERN FILTER PREFIX]`: what is called so, and behind that
+as a system call, stands for that. `TYPE = NAME NAME:CALL ...`: functions that give that type, and pass their arguments
+to the system call of their name, or that one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SECTION: Final = re.compile(r"\[(?P<pattern>\S+) (?P<filter>\w+)(?: (?P<prefix>
 _FUNCTION: Final = re.compile(
     r"(?P<type>.+?) (?P<name>\w+)(?::(?P<kind>\w+))?\((?P<arguments>.*)\)(?: ! (?P<error>\w+))?"
 )
-_ARGUMENT: Final = re.compile(r"(?P<type>.+?) (?P<name>\w+)(?::(?P<kind>&?\w+))?")
+_ARGUMENT: Final = re.compile(r"(?P<type>.+?) (?P<name>\w+)(?::(?P<kind>&?#?\w+))?")
 _HANDLE: Final = re.compile(r"(?!const |void |char )(?P<kind>\w+) \*(?P<more>\*?)")
 Tables = Mapping[str, Mapping[str, Any]]
 """What `flag_headers.toml` says of each table."""
@@ -193,6 +193,8 @@ def _handled(parameter: dict[str, Any], c_type: str, kind: str | None) -> dict[s
     handle = _HANDLE.fullmatch(c_type)
     is_written = kind is not None and kind.startswith("&")
     kind = kind.removeprefix("&") if kind else (handle["kind"] if handle else None)
+    is_number = kind is not None and kind.startswith("#")
+    kind = kind and kind.removeprefix("#")
     if kind is None or (not is_written and kind in _NUMBERS):
         if parameter["RawType"] == "buffer" and "Bytes" not in parameter and "char *" in c_type:
             return parameter | {"RawType": "string"}
@@ -200,7 +202,7 @@ def _handled(parameter: dict[str, Any], c_type: str, kind: str | None) -> dict[s
     kept = {key: parameter[key] for key in ("Index", "Name", "CType")}
     if is_written or (handle and handle["more"]):
         return kept | {
-            "RawType": "struct", "Struct": "address", "Elements": 1, "Direction": "out",
+            "RawType": "struct", "Struct": "hex64" if is_number else "address", "Elements": 1, "Direction": "out",
             "Type": "Reference", "EntityType": kind,
         }  # fmt: skip
-    return kept | {"RawType": "pointer", "Type": "Reference", "EntityType": kind}
+    return kept | {"RawType": "hex" if is_number else "pointer", "Type": "Reference", "EntityType": kind}
