@@ -102,6 +102,11 @@ def _document(content: Any, tables: Tables, structs: frozenset[str], calls: froz
 
 def _table(path: str, table: object) -> Found:
     yield from check_object(path, table, shapes.FLAG_TABLE)
+    if isinstance(table, dict) and ("Macro" in table) != bool(table.get("Masks")):
+        yield path, "Macro and Masks are of use together only"
+    for place, mask in items_of(path, table, "Masks"):
+        if not is_a(mask, int) or mask <= 0:
+            yield place, f"{told(mask)} is no mask"
     seen: dict[Any, str] = {}
     for place, row in items_of(path, table, "Values"):
         if not isinstance(row, list) or len(row) not in (2, 3):

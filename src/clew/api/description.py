@@ -109,11 +109,16 @@ class Flag:
 
 @dataclass(frozen=True)
 class FlagTable:
-    """Names of bits and fields (`kind` is flags), or of single values (enum), in the order in which they are told."""
+    """Names of bits and fields (`kind` is flags), or of single values (enum), in the order in which they are told.
+
+    Of a number that a `macro` of C makes of several it is told so; `masks` are the bits of each of its arguments.
+    """
 
     name: str
     kind: str
     flags: tuple[Flag, ...]
+    macro: str | None = None
+    masks: tuple[int, ...] = ()
 
     def find(self, name: str) -> Flag | None:
         """The flag of that name."""

@@ -143,7 +143,13 @@ def parse_description(content: Any) -> Description:
             for library in content.get("Libraries", ())
         ),
         tuple(
-            FlagTable(name, table["Kind"], tuple(Flag(*row) for row in table["Values"]))
+            FlagTable(
+                name,
+                table["Kind"],
+                tuple(Flag(*row) for row in table["Values"]),
+                table.get("Macro"),
+                tuple(table.get("Masks", ())),
+            )
             for name, table in content.get("FlagTables", {}).items()
         ),
         content.get("Source"),

@@ -82,7 +82,12 @@ DOCUMENT: Final = {
     "RingOperations": Key(list),
     "Libraries": Key(list),
 }
-FLAG_TABLE: Final = {"Kind": Key(str, is_needed=True, words=TABLE_KINDS), "Values": Key(list, is_needed=True)}
+FLAG_TABLE: Final = {
+    "Kind": Key(str, is_needed=True, words=TABLE_KINDS),
+    "Values": Key(list, is_needed=True),
+    "Macro": _TEXT,
+    "Masks": Key(list),
+}
 STRUCT: Final = {
     "Size": Key(int, is_needed=True, least=1, most=MAX_STRUCT_BYTES),
     "Members": Key(list, is_needed=True),

@@ -132,6 +132,8 @@ def result_text(
     # Who reads results looks for the number.
     if table is not None and table.kind == "flags":
         bits = unsigned(value, width_bits(result.c_type))
+        if table.macro is not None:
+            return f"{bits} ({text})"
         return f"{bits:#x} (flags {text})" if bits or text != "0" else "0"
     if table is not None and table.kind == "enum":
         named = name_of(table.name, value, descriptions)

@@ -118,6 +118,8 @@ def flags_text(table: FlagTable, value: int, write: Callable[[int], str] = hex) 
 
     Of names that share bits, that with the most counts: what is several flags and has a name is told by it.
     """
+    if table.macro is not None:
+        return f"{table.macro}({', '.join(_field_text(table, value, mask) for mask in table.masks)})"
     rest = value
     found: set[str] = set()
     for flag in sorted(table.flags, key=_most_bits_first):
@@ -136,6 +138,14 @@ def flags_text(table: FlagTable, value: int, write: Callable[[int], str] = hex) 
     if not names:
         return next((flag.name for flag in table.flags if not flag.value and flag.mask is None), "0")
     return "|".join(names)
+
+
+def _field_text(table: FlagTable, value: int, mask: int) -> str:
+    """The bits of a mask by their name; as a number, in hexadecimal where others have names."""
+    named = [flag for flag in table.flags if flag.mask == mask]
+    number = (value & mask) >> (mask & -mask).bit_length() - 1
+    found = next((flag.name for flag in named if flag.value == value & mask), None)
+    return found or (hexadecimal(number) if named else str(number))
 
 
 def _most_bits_first(flag: Flag) -> int:

@@ -269,6 +269,8 @@ MEMBER = "Structs.shape.Members"
         ),
         ([*T, "Values", 0], ["W_A", "0"], "FlagTables.ways.Values[0][1]", "'0' is not a whole number"),
         ([*T, "Values", 0], ["W_A", 4, 3], "FlagTables.ways.Values[0]", "0x4 has bits outside of its mask 0x3"),
+        ([*T, "Macro"], "WAYS", "FlagTables.ways", "Macro and Masks are of use together only"),
+        ([*T, "Masks"], [3], "FlagTables.ways", "Macro and Masks are of use together only"),
         (["Libraries", 0, "Name"], MISSING, "Libraries[0]", "Name is missing"),
         (["Libraries", 0, "Functions", 0, "Number"], {}, "Libraries[0].Functions[0].Number", "unknown key"),
         (
