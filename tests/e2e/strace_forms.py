@@ -105,14 +105,6 @@ NOT_TOLD: Final = Kind(
             "arguments",
         ),
         Rule(
-            "perf_event_open",
-            r", precise_ip=\d+",
-            "",
-            "parts of bytes",
-            "perf_event_open({config=PERF_COUNT_HW_CPU_CYCLES, precise_ip=0, ...}, 1, 0, 3, 0) = 4",
-            "perf_event_open({config=PERF_COUNT_HW_CPU_CYCLES, ...}, 1, 0, 3, 0) = 4",
-        ),
-        Rule(
             "mincore",
             r"\[[\d, ]+\]$",
             "P",

@@ -270,6 +270,6 @@ def _is_there(index: int, count: str | None) -> str:
 def _member(struct: Struct, name: str | None, address: str) -> str | None:
     """The number that a member is."""
     member = None if name is None else struct.find(name)
-    if member is None or member.size not in _LOADS:
+    if member is None or member.bits is not None or member.size not in _LOADS:
         return None
     return f"*({_LOADS[member.size]}*)({_at(address, member.offset)})"

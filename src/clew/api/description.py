@@ -212,7 +212,7 @@ class Member:
     told where all is wanted. `side` is where it is told of what is told twice: as an argument (in), or behind the
     result (out), and then only of what a call has left; change: before and behind, where it changes. `total_name`: the
     member that says how many bytes were moved, of all that it leads to. `hidden` is one of HIDDEN where it is not told,
-    nor what it leads to taken.
+    nor what it leads to taken. `bits`: it is only some of the number's, from the first of these on, so many.
     """
 
     name: str
@@ -232,6 +232,7 @@ class Member:
     side: str | None = None
     total_name: str | None = None
     hidden: str | None = None
+    bits: tuple[int, int] | None = None
 
     @property
     def is_array(self) -> bool:

@@ -192,6 +192,7 @@ def _member(said: dict[str, Any]) -> Member:
         said.get("Side"),
         said.get("Total"),
         "secret" if said.get("Secret") else None,
+        (said["Bits"][0], said["Bits"][1]) if "Bits" in said else None,
     )
 
 

@@ -114,6 +114,7 @@ MEMBER: Final = {
     "Side": Key(str, words=SIDES),
     "Total": _TEXT,
     "Secret": Key(bool),
+    "Bits": Key(list),
 }
 MEMBER_CONDITION: Final = {"Member": _NAME, "Values": Key(list, is_needed=True), "Mask": _MASK, "Not": Key(bool)}
 LIBRARY: Final = {"Name": _NAME, "Functions": Key(list, is_needed=True), "Prefix": _TEXT}

@@ -106,6 +106,15 @@ def test_what_lies_behind_an_array_is_not_taken() -> None:
     assert made("writev", [1, at(0), 1], 3, IOVECS) == 'writev(1, [{iov_base="abc", iov_len=3}], 1) = 3'
 
 
+def test_bits_of_a_number_are_told() -> None:
+    attributes = struct.pack("<IIQQQQQ", 0, 64, 0, 0, 0, 0, 2 << 15 | 0x7FFF) + bytes(88)
+    told = made("perf_event_open", [at(0), 0, 0, 0, 0], 3, attributes)
+    assert "precise_ip=2, ..." in told
+    assert "precise_ip=3" in made(
+        "perf_event_open", [at(0), 0, 0, 0, 0], 3, attributes[:41] + b"\x80" + attributes[42:]
+    )
+
+
 def test_large_arrays_are_cut() -> None:
     parts = struct.pack("<QQ", at(0), 1) * 100
     told = made("writev", [1, at(0), 100], 100, parts)
