@@ -59,9 +59,8 @@ class _Places:
         """The place of the next number of x87's."""
         if not self._knows_stack:
             return None
-        # In front of the first word is the address to return to.
         n = self._aligned(_IN_MEMORY[LONG_DOUBLE])
-        return f"bytes(rsp + {8 * (n + 1)}, {_LONG_DOUBLE_BYTES})"
+        return f"bytes(&arg{MAX_REGISTERS + n + 1}, {_LONG_DOUBLE_BYTES})"
 
     def other(self, c_type: str) -> None:
         """What follows has no such place; behind a structure nobody knows where arguments are."""
