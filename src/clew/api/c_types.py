@@ -90,6 +90,8 @@ def _raw_type_of_pointer(plain: str, name: str, *, is_const: bool) -> str:
         if not is_const:
             return "buffer"
         return "path" if FILE_NAMES.fullmatch(name) else "string" if _STRINGS.fullmatch(name) else "buffer"
+    if target == "wchar_t":
+        return "wide_string" if is_const else "pointer"
     if target == "void":
         return "buffer" if _BUFFERS.fullmatch(name) else "pointer"
     if target.endswith("timespec"):

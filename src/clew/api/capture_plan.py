@@ -13,12 +13,23 @@ from typing import Final
 from clew.api.argument_words import MAX_REGISTERS
 from clew.api.description import RESULT, Function, Member, Parameter, Struct
 from clew.api.descriptions import Descriptions
-from clew.api.pieces import Path
+from clew.api.pieces import REST, Path
 from clew.api.ring_entries import field_text, is_answered
+from clew.api.values import width_bits
+from clew.api.wide_strings import WIDE_BYTES
 from clew.dataclass import dataclass
 from clew.protocol._constants import MAX_CAPTURE_TEXT
 
-__all__ = ["ENDED_ELEMENTS", "MAX_ROOT_ELEMENTS", "Words", "inner_pieces", "root_piece", "size_of"]
+__all__ = [
+    "ENDED_ELEMENTS",
+    "MAX_ROOT_ELEMENTS",
+    "Words",
+    "inner_pieces",
+    "page_rest",
+    "paged_pieces",
+    "root_pieces",
+    "size_of",
+]
 
 MAX_ROOT_ELEMENTS: Final = 64
 """Of an array that an argument leads to."""
@@ -32,7 +43,10 @@ _INNER_ELEMENTS: Final = (8, 4, 2)
 _INNER_BYTES: Final = 512
 """Of a string or a buffer that a structure leads to."""
 
-_ADDRESS_BYTES: Final = 8
+_MAX_WIDE: Final = 1024
+"""Of a string of wide characters, which nothing reads up to its end alone."""
+
+_PAGE: Final = 4096
 _FIXED_BYTES: Final = {"timespec": 16}
 _MOST_BYTES: Final = {"sockaddr": 128, "sigset": 8, "bits": 128}
 _LOADS: Final = {1: "u8", 2: "u16", 4: "u32", 8: "u64"}
@@ -58,20 +72,53 @@ class Words:
         return f"entry({self.places[index]})" if self.is_returned else f"{self.places[index]}"
 
 
-def root_piece(parameter: Parameter, function: Function, descriptions: Descriptions, words: Words) -> str | None:
-    """What takes that to which an argument leads; None: nobody knows how much it is, or it is known later."""
+def root_pieces(
+    parameter: Parameter, function: Function, descriptions: Descriptions, words: Words
+) -> tuple[tuple[Path, str], ...]:
+    """What takes that to which an argument leads, and the path of each; none: nobody knows how much it is, or it is
+    known later."""
     own = words.argument(parameter.index)
     if parameter.hidden is not None:
-        return None
+        return ()
     if parameter.raw_type in ("path", "string"):
-        return f"str({own}, {MAX_CAPTURE_TEXT})"
+        return (((), f"str({own}, {MAX_CAPTURE_TEXT})"),)
+    if parameter.raw_type == "wide_string":
+        return paged_pieces(own, _MAX_WIDE, _count(parameter, function, words))
     if parameter.is_ended:
-        return f"words({own}, {ENDED_ELEMENTS})"
+        return (((), f"words({own}, {ENDED_ELEMENTS})"),)
     found = size_of(parameter, function, descriptions, words)
     if found is None:
-        return None
+        return ()
     size, most = found
-    return f"bytes({own}, {size})" if size.isdecimal() or most is None else f"bytes({own}, {size}, {most})"
+    return (((), f"bytes({own}, {size})" if size.isdecimal() or most is None else f"bytes({own}, {size}, {most})"),)
+
+
+def _count(parameter: Parameter, function: Function, words: Words) -> str | None:
+    """How many elements there are, as a number without a sign: a negative one is more than any."""
+    says = next((one for one in function.arguments if one.index == parameter.count), None)
+    said = _said(parameter.count, function, words)
+    return None if says is None or said is None else f"(u{width_bits(says.c_type)}){said}"
+
+
+def paged_pieces(address: str, most: int, count: str | None = None) -> tuple[tuple[Path, str], ...]:
+    """What takes bytes of which nobody knows how many are there, `most` or those of `count` wide characters: up to the
+    end of the page, and what is behind that, which may not be there."""
+    wanted = str(most)
+    if count is not None:
+        n_most = most // WIDE_BYTES
+        wanted = f"({most} - ({count} < {n_most})*({most} - {WIDE_BYTES}*{count}))"
+    left = page_rest(address)
+    own = left if count is None else f"{wanted} - ({left} < {wanted})*({wanted} - {left})"
+    behind = f"({left} < {wanted})*({wanted} - {left})"
+    return (
+        ((), f"bytes({address}, {own}, {most})"),
+        (REST, f"bytes(({address} | {_PAGE - 1}) + 1, {behind}, {most})"),
+    )
+
+
+def page_rest(address: str) -> str:
+    """How many bytes there are from an address to the end of its page."""
+    return f"({_PAGE} - ({address} & {_PAGE - 1}))"
 
 
 def size_of(
@@ -189,6 +236,9 @@ class _Walk:
         if member.raw_type in ("path", "string"):
             yield path, f"str({target}{factor}, {_INNER_BYTES})"
             return
+        if member.raw_type == "wide_string" and member.size_name is None:
+            yield path, f"bytes({target}{factor}, {page_rest(target)}, {_INNER_BYTES})"
+            return
         count = _member(struct, member.count, address)
         size = _member(struct, member.size_name, address)
         if inner is None:
@@ -220,6 +270,6 @@ def _is_there(index: int, count: str | None) -> str:
 def _member(struct: Struct, name: str | None, address: str) -> str | None:
     """The number that a member is."""
     member = None if name is None else struct.find(name)
-    if member is None or member.size not in _LOADS:
+    if member is None or member.bits is not None or member.size not in _LOADS:
         return None
     return f"*({_LOADS[member.size]}*)({_at(address, member.offset)})"

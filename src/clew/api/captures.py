@@ -13,14 +13,15 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from clew.api.argument_words import argument_words, result_word
-from clew.api.capture_plan import ENDED_ELEMENTS, Words, inner_pieces, root_piece
+from clew.api.capture_plan import ENDED_ELEMENTS, Words, inner_pieces, root_pieces
 from clew.api.description import RESULT, Function, Parameter
 from clew.api.descriptions import Descriptions
-from clew.api.pieces import Path, Pointed, Value
+from clew.api.pieces import REST, Path, Pointed, Value
 from clew.api.ring_entries import is_answered, word_of
-from clew.api.values import signed, width_bits
-from clew.api.varargs import STRING_BYTES, FormatArguments, more_words
+from clew.api.values import is_error, signed, unsigned, width_bits
+from clew.api.varargs import FormatArguments, Word, more_words, text_pieces
 from clew.api.variant_plan import variant_pieces
+from clew.api.wide_strings import WIDE_BYTES
 from clew.dataclass import dataclass
 from clew.protocol._constants import MAX_CAPTURE_FIELDS, MAX_CAPTURE_TEXT, MAX_KEPT_VALUES
 
@@ -60,8 +61,8 @@ class CallCapture:
     """How many bytes an element has, by the index of the argument that leads to them."""
     hidden: tuple[int, ...] = ()
     """Indexes of arguments that lead to data which nobody wants."""
-    words: tuple[tuple[int, int | None], ...] = ()
-    """Where a format says what arguments there are, the fields of words and of what they lead to."""
+    words: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    """Where a format says what arguments there are, the fields of words, and of each those of what it leads to."""
     numbers: tuple[int, ...] = ()
     hide: Callable[[Function], Function] | None = None
     """Hides what of those arguments is to be hidden."""
@@ -74,13 +75,10 @@ class CallCapture:
         """The function, and the values of its arguments, with those that its format asks for."""
         if not self.words:
             return self.function, values
-        texts = [None if at is None else fields[at] for _, at in self.words]
-        words = [
-            (_number(fields[at]), text if isinstance(text, bytes) else None)
-            for (at, _), text in zip(self.words, texts, strict=True)
-        ]
+        words = [Word(_number(fields[at]), _text_of([fields[piece] for piece in texts])) for at, texts in self.words]
         numbers = [_number(fields[at]) for at in self.numbers]
-        function, values = FormatArguments(words, numbers).complete(self.function, values)
+        result = _number(fields[-1 - len(_OF_CALLS)]) if self.returns else None
+        function, values = FormatArguments(words, numbers).complete(self.function, values, result)
         return function if self.hide is None else self.hide(function), values
 
     def injected_of(self, fields: Sequence[int | bytes | float | None]) -> int:
@@ -96,7 +94,7 @@ class CallCapture:
         values: list[Value] = list(registers)
         told = fields[-1 - len(_OF_CALLS) :] if self.returns else (None,) * (1 + len(_OF_CALLS))
         result, began, frame = (_number(value) for value in told)
-        has_failed = self.function.has_failed(result)
+        has_failed = is_error(self.function, result)
         found: dict[int, dict[tuple[bool, Path], bytes]] = {}
         for one in self.taken:
             data = fields[one.field]
@@ -124,7 +122,7 @@ class CallCapture:
         registers: Sequence[int | None],
         result: int | None,
     ) -> Pointed:
-        before, after = pieces.pop((False, ()), None), pieces.pop((True, ()), None)
+        before, after = _joined(pieces, is_answer=False), _joined(pieces, is_answer=True)
         inner_before = {path: data for (is_answer, path), data in pieces.items() if not is_answer}
         inner = {path: data for (is_answer, path), data in pieces.items() if is_answer}
         if parameter.direction == "in":
@@ -160,7 +158,11 @@ class CallCapture:
         return said if is_number and said is not None and 0 <= said < 1 << 63 else None
 
     def _is_cut(self, parameter: Parameter, data: bytes, registers: Sequence[int | None], result: int | None) -> bool:
-        """Whether there is more than was taken."""
+        """Whether there is more than was taken; of what ends by itself if it has not ended."""
+        if parameter.raw_type == "wide_string":
+            n = None if parameter.count is None else registers[parameter.count]
+            bits = 64 if n is None else width_bits(self.function.arguments[parameter.count or 0].c_type)
+            return n is None or unsigned(n, bits) > len(data) // WIDE_BYTES
         size = self.sizes.get(parameter.index)
         if size is None:
             return len(data) >= MAX_CAPTURE_TEXT
@@ -169,6 +171,18 @@ class CallCapture:
         index = parameter.count
         count = None if index is None else result if index == RESULT else registers[index]
         return len(data) >= MAX_CAPTURE_TEXT if count is None else (count & 0xFFFFFFFF) * size > len(data)
+
+
+def _joined(pieces: dict[tuple[bool, Path], bytes], *, is_answer: bool) -> bytes | None:
+    """What an argument leads to itself, out of what was taken of it."""
+    own, rest = pieces.pop((is_answer, ()), None), pieces.pop((is_answer, REST), b"")
+    return None if own is None else own + rest
+
+
+def _text_of(pieces: Sequence[int | bytes | float | None]) -> bytes | None:
+    """What a word leads to, out of the pieces that were taken; None: nothing is there."""
+    taken = [one for one in pieces if isinstance(one, bytes)]
+    return b"".join(taken) if taken and taken[0] is pieces[0] else None
 
 
 def _is_written(parameter: Parameter, result: int | None, has_failed: bool) -> bool:
@@ -184,6 +198,9 @@ def _number(value: int | bytes | float | None) -> int | None:
     if isinstance(value, float):
         # As the register had it.
         return int.from_bytes(struct.pack("<d", value), "little", signed=True)
+    if isinstance(value, bytes):
+        # What has no register, as the stack had it.
+        return int.from_bytes(value, "little")
     return value if isinstance(value, int) else None
 
 
@@ -215,12 +232,14 @@ def capture_of(
         if not parameter.is_pointer:
             continue
         is_both = parameter.direction == "inout"
-        late = root_piece(parameter, function, descriptions, returned)
+        late = root_pieces(parameter, function, descriptions, returned)
         if is_both or not _is_answer(parameter):
-            early = root_piece(parameter, function, descriptions, begun)
-            plan.add_begun(parameter.index, (), early, None if is_both else late)
+            later = {} if is_both else dict(late)
+            for path, text in root_pieces(parameter, function, descriptions, begun):
+                plan.add_begun(parameter.index, path, text, later.get(path))
         if is_both or _is_answer(parameter):
-            plan.add_returned(parameter.index, (), late)
+            for path, text in late:
+                plan.add_returned(parameter.index, path, text)
     # Cases of operations say what descriptors are, and nothing of memory.
     for index, text, is_answer in () if of_ring else variant_pieces(function, descriptions):
         (plan.add_returned if is_answer else plan.add_begun)(index, (), text, is_sure=False)
@@ -228,14 +247,17 @@ def capture_of(
         own = returned if _is_answer(parameter) else begun
         most = ENDED_ELEMENTS if parameter.is_ended else _MAX_INNER
         pieces = list(inner_pieces(parameter, function, descriptions, own))[:most]
-        later = list(inner_pieces(parameter, function, descriptions, returned))
-        for (path, text), (_, late_text) in zip(pieces, later, strict=False):
+        late = tuple(inner_pieces(parameter, function, descriptions, returned))
+        for (path, text), (_, late_text) in zip(pieces, late, strict=False):
             if _is_answer(parameter):
                 plan.add_returned(parameter.index, path, text)
             else:
                 plan.add_begun(parameter.index, path, text, late_text)
     more = [plan.add_word(word) for word in words], [plan.add_word(number) for number in numbers]
-    texts = [plan.add_text(word) for word in words]
+    texts: list[tuple[int, ...]] = [() for _ in words]
+    for together in zip(*(text_pieces(function, plan.late(word)) for word in words), strict=True):
+        for index, piece in enumerate(together):
+            texts[index] += plan.add_text(piece)
     sizes = {
         one.index: shape.size
         for one in arguments
@@ -276,13 +298,16 @@ class _Plan:
         self.expressions.append(f"entry({place})" if self._returns else place)
         return len(self.expressions) - 1
 
-    def add_text(self, place: str) -> int | None:
-        """Take the string to which a word leads, if there is room; the field that has it."""
+    def late(self, place: str) -> str:
+        """What was at a place when the call began, in expressions that are worked out when it has returned."""
+        return f"entry({place})" if self._returns else place
+
+    def add_text(self, text: str) -> tuple[int, ...]:
+        """Take what a word leads to, if there is room; the field that has it."""
         if not self._has_room:
-            return None
-        word = f"entry({place})" if self._returns else place
-        self.expressions.append(f"str({word}, {STRING_BYTES})")
-        return len(self.expressions) - 1
+            return ()
+        self.expressions.append(text)
+        return (len(self.expressions) - 1,)
 
     @property
     def _has_room(self) -> bool:

@@ -18,6 +18,7 @@ from clew.api.checking_values import (
     check_once,
     is_a,
     items_of,
+    names_in,
     names_of,
     number_of,
     told,
@@ -27,6 +28,7 @@ from clew.dataclass import dataclass
 
 __all__ = ["ARCHITECTURES", "Problem", "find_problems"]
 
+_TEXTS: Final = ("string", "wide_string")
 ARCHITECTURES: Final = frozenset({"x86_64", "aarch64", "riscv64"})
 """By what system calls may have numbers."""
 
@@ -44,14 +46,18 @@ class Problem:
 
 
 def find_problems(
-    content: Any, file: str = "", tables: Tables | None = None, structs: frozenset[str] = frozenset()
+    content: Any,
+    file: str = "",
+    tables: Tables | None = None,
+    structs: frozenset[str] = frozenset(),
+    calls: frozenset[str] = frozenset(),
 ) -> list[Problem]:
-    """All that is wrong with the `content` of `file`; `tables` and `structs` are those that it may name besides its
-    own."""
-    return [Problem(file, path, reason) for path, reason in _document(content, tables or {}, structs)]
+    """All that is wrong with the `content` of `file`; `tables`, `structs` and system `calls` are those that it may name
+    besides its own."""
+    return [Problem(file, path, reason) for path, reason in _document(content, tables or {}, structs, calls)]
 
 
-def _document(content: Any, tables: Tables, structs: frozenset[str]) -> Found:
+def _document(content: Any, tables: Tables, structs: frozenset[str], calls: frozenset[str]) -> Found:
     yield from check_object("", content, shapes.DOCUMENT)
     if not isinstance(content, dict):
         return
@@ -65,6 +71,7 @@ def _document(content: Any, tables: Tables, structs: frozenset[str]) -> Found:
         structs |= described.keys()
         yield from check_structs(described, tables, structs)
     seen: dict[Any, str] = {}
+    calls |= names_in(content, "SystemCalls")
     for path, call in items_of("", content, "SystemCalls"):
         yield from check_object(path, call, shapes.SYSTEM_CALL)
         yield from _function(path, call, tables, structs)
@@ -86,12 +93,20 @@ def _document(content: Any, tables: Tables, structs: frozenset[str]) -> Found:
         seen = {}
         for inner, function in items_of(path, library, "Functions"):
             yield from check_object(inner, function, shapes.FUNCTION)
+            call = function.get("SystemCall") if isinstance(function, dict) else None
+            if isinstance(call, str) and call and call not in calls:
+                yield f"{inner}.SystemCall", f"there is no system call {told(call)}"
             yield from _function(inner, function, tables, structs)
             yield from check_once(f"{inner}.Name", function, "Name", seen)
 
 
 def _table(path: str, table: object) -> Found:
     yield from check_object(path, table, shapes.FLAG_TABLE)
+    if isinstance(table, dict) and ("Macro" in table) != bool(table.get("Masks")):
+        yield path, "Macro and Masks are of use together only"
+    for place, mask in items_of(path, table, "Masks"):
+        if not is_a(mask, int) or mask <= 0:
+            yield place, f"{told(mask)} is no mask"
     seen: dict[Any, str] = {}
     for place, row in items_of(path, table, "Values"):
         if not isinstance(row, list) or len(row) not in (2, 3):
@@ -131,8 +146,8 @@ def _function(path: str, function: object, tables: Tables, structs: frozenset[st
     yield from _parameters(path, function, by_index)
     known = set(by_index) | {RESULT}
     arguments = sorted(index for index in by_index if index >= 0)
-    if len(by_index) != sum(1 for _ in items_of(path, function, "Parameters")):
-        # Some have no index that counts, which was told: nobody knows which.
+    if len(by_index) != sum(1 for _ in items_of(path, function, "Parameters")) or "SystemCall" in function:
+        # Some have no index that counts, which was told, or are elsewhere: nobody knows which.
         known = set(range(RESULT, MAX_ARGUMENTS))
     elif arguments != list(range(len(arguments))):
         yield f"{path}.Parameters", f"arguments have the indexes {', '.join(map(str, arguments))}: one is left out"
@@ -260,7 +275,7 @@ def _varargs(path: str, varargs: dict[str, Any], by_index: dict[int, Any]) -> Fo
     yield from check_object(path, varargs, shapes.VARARGS)
     index = number_of(varargs.get("Format"))
     parameter = by_index.get(-1 if index is None else index)
-    if index is not None and not (isinstance(parameter, dict) and parameter.get("RawType") == "string"):
+    if index is not None and not (isinstance(parameter, dict) and parameter.get("RawType") in _TEXTS):
         yield f"{path}.Format", f"argument {index} is no string"
 
 

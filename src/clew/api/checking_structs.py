@@ -55,6 +55,13 @@ def _place(path: str, member: dict[str, Any], size: int | None) -> Found:
     is_number = leads or raw_type not in INLINE
     if leads and raw_type not in POINTERS:
         yield f"{path}.Leads", f"what has the raw type {raw_type} leads to nothing"
+    if "Bits" in member:
+        bits = member["Bits"]
+        is_pair = isinstance(bits, list) and len(bits) == 2 and all(is_a(one, int) for one in bits)
+        if isinstance(bits, list) and not (is_pair and bits[0] >= 0 and bits[1] > 0):
+            yield f"{path}.Bits", "are not the first bit, and how many there are"
+        elif is_pair and (not is_number or leads or sum(bits) > 8 * (own or 0)):
+            yield f"{path}.Bits", "are not all in the number"
     if is_number and own is not None and own not in (1, 2, 4, 8, 16):
         yield f"{path}.Size", f"{own} bytes are no number"
 

@@ -18,6 +18,7 @@ __all__ = [
     "check_once",
     "is_a",
     "items_of",
+    "names_in",
     "names_of",
     "number_of",
     "told",
@@ -90,6 +91,12 @@ def items_of(path: str, value: object, name: str) -> Iterator[tuple[str, Any]]:
     if isinstance(items, list):
         for index, item in enumerate(items):
             yield f"{_join(path, name)}[{index}]", item
+
+
+def names_in(value: object, name: str) -> frozenset[str]:
+    """The names of the objects in a list."""
+    objects = (item for _, item in items_of("", value, name) if isinstance(item, dict))
+    return frozenset(found for one in objects if isinstance(found := one.get("Name"), str))
 
 
 def names_of(table: object) -> frozenset[str]:

@@ -146,7 +146,8 @@ class _Decoder:
         if member.raw_type in INLINE:
             length = number_of(struct, member.size_name, data)
             return Bytes(member, own if length is None else own[:length], is_cut=bool(length and length > len(own)))
-        return Number(member, int.from_bytes(own, "little"), 8 * len(own))
+        bits = 8 * len(own) if member.bits is None else member.bits[1]
+        return Number(member, _number(member, own), bits)
 
     def _led_to(self, struct: Struct, member: Member, address: int, data: bytes, path: Path, depth: int) -> Item:
         piece = self._inner.get(path)
@@ -159,7 +160,9 @@ class _Decoder:
                 length = min(len(piece) if length is None else length, self._left)
                 self._left -= length
             shown = piece if length is None else piece[:length]
-            return Bytes(member, shown, is_cut=length is not None and length > len(shown))
+            # A string that ends by itself has more, unless it has ended.
+            is_cut = member.raw_type == "wide_string" if length is None else length > len(shown)
+            return Bytes(member, shown, is_cut=is_cut)
         if not member.is_array and inner.length is None:
             one = self.record(inner, piece, path, depth + 1)
             # A value without a name, at an address, is told as an array of one.
@@ -194,7 +197,13 @@ def number_of(struct: Struct, name: str | None, data: bytes) -> int | None:
     if member is None:
         return None
     own = data[member.offset : member.offset + member.size]
-    return int.from_bytes(own, "little") if len(own) == member.size else None
+    return _number(member, own) if len(own) == member.size else None
+
+
+def _number(member: Member, data: bytes) -> int:
+    """The number that its bytes are, or those of its bits that count."""
+    number = int.from_bytes(data, "little")
+    return number if member.bits is None else number >> member.bits[0] & (1 << member.bits[1]) - 1
 
 
 def _elements(struct: Struct, data: bytes) -> Iterator[bytes]:

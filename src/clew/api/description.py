@@ -16,6 +16,7 @@ __all__ = [
     "EFFECTS",
     "ERROR_CONVENTIONS",
     "FILTERS",
+    "FORMAT_KINDS",
     "HIDDEN",
     "INLINE",
     "MAX_ARGUMENTS",
@@ -65,10 +66,11 @@ MAX_STRUCT_BYTES: Final = 4096
 RAW_TYPES: Final = (
     *("int", "uint", "long", "ulong", "hex", "pointer", "fd", "path", "string", "buffer", "size", "offset", "mode"),
     *("pid", "tid", "uid", "gid", "signal", "clock", "flags", "enum", "timespec", "sockaddr", "struct"),
-    *("sigset", "bits", "octets", "device", "address4", "limit", "request", "wait_status", "float", "raw"),
+    *("wide_string", "sigset", "bits", "octets", "device", "address4", "limit", "request", "wait_status"),
+    *("float", "raw"),
 )
 POINTERS: Final = frozenset(
-    {"pointer", "path", "string", "buffer", "timespec", "sockaddr", "struct", "sigset", "bits", "octets"}
+    ("pointer", "path", "string", "wide_string", "buffer", "timespec", "sockaddr", "struct", "sigset", "bits", "octets")
 )
 """Those of RAW_TYPES that are addresses of something."""
 
@@ -93,6 +95,7 @@ EFFECTS: Final = (
     *("StartTask", "EndProcess", "EndThread", "MapMemory", "UseMemory", "UnmapMemory"),
 )
 TABLE_KINDS: Final = ("flags", "enum")
+FORMAT_KINDS: Final = ("printf", "scanf")
 
 
 @dataclass(frozen=True)
@@ -106,11 +109,16 @@ class Flag:
 
 @dataclass(frozen=True)
 class FlagTable:
-    """Names of bits and fields (`kind` is flags), or of single values (enum), in the order in which they are told."""
+    """Names of bits and fields (`kind` is flags), or of single values (enum), in the order in which they are told.
+
+    Of a number that a `macro` of C makes of several it is told so; `masks` are the bits of each of its arguments.
+    """
 
     name: str
     kind: str
     flags: tuple[Flag, ...]
+    macro: str | None = None
+    masks: tuple[int, ...] = ()
 
     def find(self, name: str) -> Flag | None:
         """The flag of that name."""
@@ -204,7 +212,7 @@ class Member:
     told where all is wanted. `side` is where it is told of what is told twice: as an argument (in), or behind the
     result (out), and then only of what a call has left; change: before and behind, where it changes. `total_name`: the
     member that says how many bytes were moved, of all that it leads to. `hidden` is one of HIDDEN where it is not told,
-    nor what it leads to taken.
+    nor what it leads to taken. `bits`: it is only some of the number's, from the first of these on, so many.
     """
 
     name: str
@@ -224,6 +232,7 @@ class Member:
     side: str | None = None
     total_name: str | None = None
     hidden: str | None = None
+    bits: tuple[int, int] | None = None
 
     @property
     def is_array(self) -> bool:
@@ -311,9 +320,10 @@ class Function:
 
     `parameters` are in the order of their indexes, the result last; None: nobody knows them. `since` is the version
     of the kernel or library that has it first. `unreturned` is the result of a call that does not return since the
-    process executes another program. `format_index`: the argument that is the format of a printf, which says what
-    arguments are behind those that are named. `told`: the indexes of the arguments that are told, in that order; None:
-    all, as they come.
+    process executes another program. `format_index`: the argument that is a format, of the kind `format_kind`, one of
+    FORMAT_KINDS, which says what arguments are behind those that are named. `told`: the indexes of the arguments that
+    are told, in that order; None: all, as they come. `call`: the system call that a function passes its arguments to,
+    as which it is described but for `parameters`, which then are those that are its own.
     """
 
     name: str
@@ -329,6 +339,8 @@ class Function:
     format_index: int | None = None
     opcode: int | None = None
     told: tuple[int, ...] | None = None
+    format_kind: str = "printf"
+    call: str | None = None
 
     def has_failed(self, result: int | None) -> bool:
         """Whether a result, with its sign, says by itself that the call failed: only those of system calls do."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from clew.api.description import RESULT, Case, Description, Flag, FlagTable, Function, Parameter, Struct, Variants
 from clew.dataclass import replace
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from clew.api.redaction import Redaction
 
 __all__ = ["Descriptions"]
+
+_RESULT_TYPE: Final = "int"
+"""Of a function that passes its arguments to a system call, if nothing else is said."""
 
 
 class Descriptions:
@@ -124,7 +127,8 @@ class Descriptions:
             for (pattern, own_name), function in reversed(self.functions.items())
             if own_name == name and fnmatchcase(library, pattern)
         )
-        return next(found, None) or self._standing_for_call(library, name)
+        one = next(found, None)
+        return self._standing_for_call(library, name) if one is None else self._as_call(one)
 
     def _standing_for_call(self, library: str, name: str) -> Function | None:
         """The system call that a function stands for by its name, as a function."""
@@ -136,7 +140,25 @@ class Descriptions:
 
     def find_anywhere(self, name: str) -> Function | None:
         """The function `name` of whatever library has one, the one that was added last."""
-        return next((found for (_, own), found in reversed(self.functions.items()) if own == name), None)
+        found = next((found for (_, own), found in reversed(self.functions.items()) if own == name), None)
+        return None if found is None else self._as_call(found)
+
+    def _as_call(self, function: Function) -> Function:
+        """A function as its system call is described, if it has one; what that does is told when it is made."""
+        call = None if function.call is None else self.find_system_call(function.call)
+        if call is None or call.parameters is None:
+            return function
+        own = {one.index: one for one in function.parameters or ()}
+        c_type = own[RESULT].c_type if RESULT in own else _RESULT_TYPE
+        parameters = [own.pop(one.index, one) for one in _with_result(call.parameters, c_type)]
+        # Those that the call has not are behind its own, and in front of the result.
+        n_arguments = len(call.arguments)
+        parameters[n_arguments:n_arguments] = own.values()
+        variants = None if call.variants is None else _variants_with_result(call.variants, c_type)
+        if function.variants is not None and variants is not None:
+            # Cases in front hold.
+            variants = replace(variants, cases=function.variants.cases + variants.cases)
+        return self.hidden(replace(function, parameters=tuple(parameters), variants=variants, told=call.told))
 
     def with_values(self, function: Function, values: Sequence[int | None]) -> Function:
         """A function as it looks when it is called with `values`, by its variants and conditions.
@@ -199,6 +221,24 @@ class Descriptions:
         return not flags or any(
             value & (flag.value if flag.mask is None else flag.mask) == flag.value for flag in flags
         )
+
+
+def _with_result(parameters: Sequence[Parameter], c_type: str) -> tuple[Parameter, ...]:
+    """Parameters of which the result has another type: what is in the rest of its register nobody knows."""
+    return tuple(replace(one, c_type=c_type) if one.index == RESULT else one for one in parameters)
+
+
+def _variants_with_result(variants: Variants, c_type: str) -> Variants:
+    cases = (
+        replace(
+            case,
+            parameters=_with_result(case.parameters, c_type),
+            effects=None,
+            variants=None if case.variants is None else _variants_with_result(case.variants, c_type),
+        )
+        for case in variants.cases
+    )
+    return replace(variants, cases=tuple(cases))
 
 
 def _chosen(variants: Variants, value: int) -> int:

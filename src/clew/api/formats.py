@@ -63,10 +63,12 @@ def _argument(kind: bytes, size: bytes, precision: bytes | None) -> Directive | 
             raw_type = "long" if size in _WIDE else "int"
         return Directive(sign + ("long" if size in _WIDE else _SMALL.get(size, "int")), raw_type)
     if kind in b"fFeEgGaA":
-        return None if size == b"L" else Directive("double", "float")
-    if kind == b"c":
+        return Directive("long double" if size == b"L" else "double", "float")
+    if kind in b"cC":
         return Directive("int", "int")
-    if kind == b"s" and size != b"l":
+    if kind in b"sS":
         most = None if precision is None else -1 if precision == b"*" else int(precision or b"0")
+        if kind == b"S" or size == b"l":
+            return Directive("const wchar_t *", "wide_string", most)
         return Directive("const char *", "string", most)
-    return Directive("void *", "pointer") if kind in b"spnSC" else None
+    return Directive("void *", "pointer") if kind in b"pn" else None

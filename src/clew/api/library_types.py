@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence, Set
 from typing import Final
 
+from clew.api.argument_words import LONG_DOUBLE
 from clew.api.c_prototypes import Access, Prototype
 from clew.api.c_types import BY_TYPE, ENTITIES, FILE_NAMES, count_of, plain_type, raw_type_of
 from clew.api.description import RESULT, Function, Parameter
@@ -25,6 +26,7 @@ _TIMES: Final = re.compile(r"n|nmemb|nitems|count", re.IGNORECASE)
 _FILES: Final = re.compile(r"\w*(file_?name|path|path_?name)|file|dir(name)?", re.IGNORECASE)
 _TRAILING: Final = re.compile(r"(?<=\*) ?(const|volatile)$")
 _RECORDS: Final = ("struct", "union")
+_WIDE: Final = "wchar_t"
 _BYTES: Final = frozenset({"unsigned char", "signed char"})
 _BY_TYPE: Final = {**BY_TYPE, "mode_t": "mode", "off64_t": "offset", "id_t": "uint"}
 _NUMBERS: Final = {
@@ -111,7 +113,8 @@ class LibraryTypes:
             return "void (*)(void)" if self.is_pointer(c_type) else pointer
         words = self.chain(_target(pointer))
         is_const = any("const" in word.split() for word in (pointer.removesuffix("*"), *words))
-        shown = words[0] if words[-1] in _RECORDS else plain_type(words[-1])
+        is_named = words[-1] in _RECORDS or plain_type(words[0]) == _WIDE
+        shown = plain_type(words[0]) if is_named else plain_type(words[-1])
         return f"{'const ' if is_const else ''}{shown} *"
 
     def struct(self, c_type: str) -> str | None:
@@ -241,6 +244,9 @@ def describe_result(c_type: str, types: LibraryTypes) -> Parameter:
     shown, raw_type, kind, entity = _pointer_or_number(c_type, "result", types)
     if raw_type == "buffer":
         raw_type = "string" if types.spelled(c_type) in ("char *", "const char *") else "pointer"
+    if shown == LONG_DOUBLE:
+        # No capture looks into the registers of x87's.
+        raw_type = "raw"
     table = types.table(c_type) if raw_type == "enum" else None
     return Parameter(RESULT, "result", shown, raw_type, kind, entity, table, direction="out", when="exit")
 
@@ -294,6 +300,8 @@ def describe_number(c_type: str, name: str, types: LibraryTypes) -> tuple[str, s
     """The type of a number as it is told, and its raw type."""
     chain = [plain_type(one) for one in types.chain(c_type)]
     last = "enum" if chain[-1].startswith("enum ") else chain[-1]
+    if last == LONG_DOUBLE:
+        return last, "float"
     if last in _FLOATS:
         return (c_type if width_bits(c_type) == _FLOATS[last] else last), "float"
     if last not in _NUMBERS:

@@ -6,13 +6,18 @@ Runs in the controller. What a piece means is not known here.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from clew.dataclass import dataclass, field
 
-__all__ = ["Path", "Pointed", "Value", "path_text", "register_of"]
+__all__ = ["REST", "Path", "Pointed", "Value", "path_text", "register_of"]
 
 Path = tuple[str | int, ...]
 """Where something is within what an argument leads to: names of members, and numbers of elements."""
+
+
+REST: Final[Path] = ("",)
+"""The path of what is behind the end of a page, of what was taken up to there."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ _One = TypeVar("_One", Parameter, Member)
 
 _FAMILY_BYTES: Final = 2
 
-_DATA: Final = ("buffer", "string")
+_DATA: Final = ("buffer", "string", "wide_string")
 """Raw types of what a program's data is in. Paths and addresses of sockets say what a call is about."""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from clew.api.description import Member, Parameter
+from clew.api.description import POINTERS, Member, Parameter
 from clew.api.descriptions import Descriptions
 from clew.api.values import (
     address4_text,
@@ -128,7 +128,5 @@ _WRITERS: Final[dict[str, Callable[[int, int], str]]] = {
     "float": float_text,
     # Where it is nobody has looked.
     "raw": lambda _, __: "?",
-    **dict.fromkeys(
-        ("pointer", "path", "string", "buffer", "timespec", "sockaddr", "struct", "sigset", "bits", "octets"), _pointer
-    ),
+    **dict.fromkeys(POINTERS, _pointer),
 }

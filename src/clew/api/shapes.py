@@ -13,6 +13,7 @@ from clew.api.description import (
     EFFECTS,
     ERROR_CONVENTIONS,
     FILTERS,
+    FORMAT_KINDS,
     MAX_ARGUMENTS,
     MAX_STRUCT_BYTES,
     MOMENTS,
@@ -81,7 +82,12 @@ DOCUMENT: Final = {
     "RingOperations": Key(list),
     "Libraries": Key(list),
 }
-FLAG_TABLE: Final = {"Kind": Key(str, is_needed=True, words=TABLE_KINDS), "Values": Key(list, is_needed=True)}
+FLAG_TABLE: Final = {
+    "Kind": Key(str, is_needed=True, words=TABLE_KINDS),
+    "Values": Key(list, is_needed=True),
+    "Macro": _TEXT,
+    "Masks": Key(list),
+}
 STRUCT: Final = {
     "Size": Key(int, is_needed=True, least=1, most=MAX_STRUCT_BYTES),
     "Members": Key(list, is_needed=True),
@@ -108,6 +114,7 @@ MEMBER: Final = {
     "Side": Key(str, words=SIDES),
     "Total": _TEXT,
     "Secret": Key(bool),
+    "Bits": Key(list),
 }
 MEMBER_CONDITION: Final = {"Member": _NAME, "Values": Key(list, is_needed=True), "Mask": _MASK, "Not": Key(bool)}
 LIBRARY: Final = {"Name": _NAME, "Functions": Key(list, is_needed=True), "Prefix": _TEXT}
@@ -125,8 +132,8 @@ _FUNCTION: Final = {
 }
 SYSTEM_CALL: Final = _FUNCTION | {"Number": Key(dict, is_needed=True)}
 RING_OPERATION: Final = _FUNCTION | {"Opcode": Key(int, is_needed=True, least=0, most=255)}
-FUNCTION: Final = _FUNCTION | {"Varargs": Key(dict)}
-VARARGS: Final = {"Format": _ARGUMENT}
+FUNCTION: Final = _FUNCTION | {"Varargs": Key(dict), "SystemCall": _TEXT}
+VARARGS: Final = {"Format": _ARGUMENT, "Kind": Key(str, words=FORMAT_KINDS)}
 PARAMETER: Final = {
     "Index": Key(int, is_needed=True, least=RESULT, most=MAX_ARGUMENTS - 1),
     "Name": _NAME,

@@ -23,6 +23,7 @@ from clew.api.values import (
     sockaddr_text,
     timespec_text,
 )
+from clew.api.wide_strings import wide_text
 from clew.dataclass import dataclass
 
 __all__ = ["Style", "behind_text", "bytes_text", "item_text", "pointed_text"]
@@ -54,6 +55,8 @@ def bytes_text(
         text, end, _ = data.partition(b"\0")
         shown = text if redaction is None else redaction.data(text)
         return quoted(shown, None if raw_type == "path" else style.limit, is_cut=is_cut and not end)
+    if raw_type == "wide_string":
+        return wide_text(data, style.limit, None if redaction is None else redaction.data, is_cut=is_cut)
     if raw_type == "buffer":
         return quoted(data if redaction is None else redaction.data(data), style.limit, is_cut=is_cut)
     if raw_type == "timespec":

@@ -10,13 +10,14 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from clew.api.argument_words import LONG_DOUBLE
 from clew.api.decoding import Record, decode
 from clew.api.description import RESULT, Function, Parameter
 from clew.api.descriptions import Descriptions
 from clew.api.pieces import Pointed, Value, register_of
 from clew.api.scalars import name_of, number_text
 from clew.api.struct_text import Style, behind_text, item_text, pointed_text
-from clew.api.values import REDACTED, pointer_text, quoted, signed, size_text, unsigned, width_bits
+from clew.api.values import REDACTED, is_error, pointer_text, quoted, signed, size_text, unsigned, width_bits
 
 __all__ = ["DEFAULT_LIMIT_BYTES", "Pointed", "Value", "argument_text", "call_text", "result_text"]
 
@@ -124,11 +125,15 @@ def result_text(
         return "-1" if errno is None else f"-1 {_error_text(errno, descriptions)}"
     if function.error == "null_errno" and not number:
         return "NULL" if errno is None else f"NULL {_error_text(errno, descriptions)}"
+    if result.raw_type == "raw" and result.c_type == LONG_DOUBLE:
+        return "? (in st(0))"
     text = _number_text(result, value, descriptions)
     table = descriptions.flag_table(result.flags)
     # Who reads results looks for the number.
     if table is not None and table.kind == "flags":
         bits = unsigned(value, width_bits(result.c_type))
+        if table.macro is not None:
+            return f"{bits} ({text})"
         return f"{bits:#x} (flags {text})" if bits or text != "0" else "0"
     if table is not None and table.kind == "enum":
         named = name_of(table.name, value, descriptions)
@@ -189,7 +194,12 @@ def call_text(
 def _is_empty_array(parameter: Parameter, values: Mapping[int, Value]) -> bool:
     """Whether it leads to elements of which there are none, so that nothing was taken."""
     own = values.get(parameter.index)
-    if parameter.count is None or parameter.hidden is not None or (isinstance(own, Pointed) and own.data is not None):
+    if (
+        parameter.count is None
+        or parameter.raw_type == "wide_string"
+        or parameter.hidden is not None
+        or (isinstance(own, Pointed) and own.data is not None)
+    ):
         return False
     count = register_of(values.get(parameter.count))
     return bool(register_of(own)) and count is not None and not unsigned(count, 32)
@@ -235,7 +245,7 @@ def _behind(
         for one, value in found
         if isinstance(value, int) and value and not one.is_pointer
     ]
-    if result and not function.has_failed(signed(result, 64)):
+    if result and not is_error(function, signed(result, 64)):
         told += [behind_text(one, value, descriptions, style) for one, value in found if isinstance(value, Pointed)]
     pieces = [one for one in told if one]
     return f" ({', '.join(pieces)})" if pieces else ""

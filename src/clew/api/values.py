@@ -10,7 +10,8 @@ import struct
 from collections.abc import Callable
 from typing import Final
 
-from clew.api.description import Flag, FlagTable
+from clew.api.description import Flag, FlagTable, Function
+from clew.api.long_doubles import LONG_DOUBLE_BITS, long_double_text
 
 __all__ = [
     "REDACTED",
@@ -21,6 +22,7 @@ __all__ = [
     "flags_text",
     "float_text",
     "hexadecimal",
+    "is_error",
     "limit_text",
     "mode_text",
     "octets_text",
@@ -50,8 +52,19 @@ _LAST_SIGNAL: Final = 64
 _TIMESPEC: Final = struct.Struct("<qq")
 
 
+def is_error(function: Function, result: int | None) -> bool:
+    """Whether a call with that result failed, and has left nothing: by itself, or where errors are in errno."""
+    if function.has_failed(result):
+        return True
+    own = function.result
+    is_told = function.error == "minus_one_errno" and own is not None and result is not None
+    return is_told and signed(result or 0, width_bits(own.c_type if own else "")) == -1
+
+
 def width_bits(c_type: str) -> int:
-    """How many bits of a register a value of that C type has; 32 for what has no other sign."""
+    """How many bits a value of that C type has, of a register if it is in one; 32 for what has no other sign."""
+    if c_type == "long double":
+        return LONG_DOUBLE_BITS
     if _WIDE.search(c_type):
         return 64
     if _NARROW.search(c_type):
@@ -105,6 +118,8 @@ def flags_text(table: FlagTable, value: int, write: Callable[[int], str] = hex) 
 
     Of names that share bits, that with the most counts: what is several flags and has a name is told by it.
     """
+    if table.macro is not None:
+        return f"{table.macro}({', '.join(_field_text(table, value, mask) for mask in table.masks)})"
     rest = value
     found: set[str] = set()
     for flag in sorted(table.flags, key=_most_bits_first):
@@ -123,6 +138,14 @@ def flags_text(table: FlagTable, value: int, write: Callable[[int], str] = hex) 
     if not names:
         return next((flag.name for flag in table.flags if not flag.value and flag.mask is None), "0")
     return "|".join(names)
+
+
+def _field_text(table: FlagTable, value: int, mask: int) -> str:
+    """The bits of a mask by their name; as a number, in hexadecimal where others have names."""
+    named = [flag for flag in table.flags if flag.mask == mask]
+    number = (value & mask) >> (mask & -mask).bit_length() - 1
+    found = next((flag.name for flag in named if flag.value == value & mask), None)
+    return found or (hexadecimal(number) if named else str(number))
 
 
 def _most_bits_first(flag: Flag) -> int:
@@ -151,7 +174,9 @@ def octets_text(data: bytes) -> str:
 
 
 def float_text(value: int, bits: int) -> str:
-    """A number with a point by its bits, of 32 or 64: as short as tells it from others."""
+    """A number with a point by its bits, of 32, 64 or, of x87's, more: as short as tells it from others."""
+    if bits > 64:
+        return long_double_text(value)
     if bits == 64:
         (number,) = struct.unpack("<d", struct.pack("<Q", unsigned(value, 64)))
         return repr(number)

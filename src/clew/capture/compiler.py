@@ -235,8 +235,20 @@ class _Compiler:
             return self._register(f"{machine.vectors}{index}", at)
         if index < len(machine.arguments):
             return self._register(machine.arguments[index], at)
-        distance = machine.stack_arguments + 8 * (index - len(machine.arguments))
-        return self.builder.load(self.builder.offset(self._register(machine.stack_pointer, at), distance), U64)
+        return self.builder.load(self._stack_argument(index, at), U64)
+
+    def _stack_argument(self, index: int, at: int) -> Made:
+        """Where an argument is that has no register."""
+        distance = self.machine.stack_arguments + 8 * (index - len(self.machine.arguments))
+        return self.builder.offset(self._register(self.machine.stack_pointer, at), distance)
+
+    def _address_of(self, node: Node) -> Made:
+        """`&` in front of a node: what debug information has, or an argument on the stack."""
+        found = _ARGUMENT.fullmatch(node.name) if isinstance(node, Name) else None
+        index = int(found[2]) - 1 if found is not None and not found[1] else -1
+        if index < len(self.machine.arguments):
+            return self._objects.address_of(node)
+        return self._stack_argument(index, node.at)
 
     def _from_entry(self, node: Call) -> Made:
         """What was kept when the call began that has returned."""
@@ -308,7 +320,7 @@ class _Compiler:
             assert node.cast is not None
             return self._cast(self._make(node.operand), node.cast, node.at)
         if node.operator == "&":
-            return self._objects.address_of(node.operand)
+            return self._address_of(node.operand)
         value = self._make(node.operand)
         if node.operator == "!":
             return self._add(_Op.LOGICAL_NOT, I32, self._truth(value, node.at).number)

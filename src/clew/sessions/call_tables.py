@@ -37,6 +37,9 @@ _RINGS: Final = "io_uring"
 _TEXT_BYTES: Final = 64
 """So much of strings and buffers is in the table."""
 
+_NUMBER_BITS: Final = 64
+"""What is longer, as numbers of x87's are, has only its text there."""
+
 
 class CallTables:
     """Makes tables out of batches of calls, each in the order in which they returned."""
@@ -134,7 +137,7 @@ class Filling:
             value = values[parameter.index] if parameter.index < len(values) else None
             number = register_of(value)
             told: dict[str, Any] = {"name": parameter.name, "type": parameter.c_type}
-            if number is not None and parameter.hidden != "secret":
+            if number is not None and parameter.hidden != "secret" and number.bit_length() <= _NUMBER_BITS:
                 told["value"] = hex(number & 0xFFFFFFFFFFFFFFFF) if parameter.is_pointer else number
             told["text"] = argument_text(parameter, value, self._descriptions, limit=_TEXT_BYTES)
             yield told

@@ -136,6 +136,9 @@ class _Types:
                 return _UNSIGNED.get(size, name)
             case Encoding.BOOLEAN:
                 return "_Bool"
+            case Encoding.FLOAT if "128" in name:
+                # As long as x87's, and passed in other registers.
+                return name
             case Encoding.FLOAT:
                 return _FLOATS.get(size, name)
         return name or "void"

@@ -58,6 +58,19 @@ def test_all_captures_have_room(name: str) -> None:
     assert form.entry is None or len(form.entry.fields) <= MAX_KEPT_VALUES
 
 
+@pytest.mark.parametrize(("library", "name"), DESCRIPTIONS.functions)
+def test_captures_of_functions_have_room(library: str, name: str) -> None:
+    function = DESCRIPTIONS.find_function(library, name)
+    assert function is not None
+    capture = capture_of(function, DESCRIPTIONS)
+    form = compile_capture(capture.expressions, replace(MACHINE, entry=MACHINE) if capture.returns else MACHINE)
+    assert len(capture.expressions) <= MAX_CAPTURE_FIELDS
+    for one in (form, form.entry):
+        assert one is None or one.room.n_operations <= MAX_CAPTURE_VALUES
+        assert one is None or one.room.n_text_bytes <= MAX_CAPTURE_TEXTS
+    assert form.entry is None or len(form.entry.fields) <= MAX_KEPT_VALUES
+
+
 def at(offset: int) -> int:
     return MEMORY_START + offset
 
@@ -91,6 +104,15 @@ def test_what_cannot_be_read_is_an_address() -> None:
 def test_what_lies_behind_an_array_is_not_taken() -> None:
     assert made("writev", [1, at(0), 0], 0, IOVECS) == "writev(1, [], 0) = 0"
     assert made("writev", [1, at(0), 1], 3, IOVECS) == 'writev(1, [{iov_base="abc", iov_len=3}], 1) = 3'
+
+
+def test_bits_of_a_number_are_told() -> None:
+    attributes = struct.pack("<IIQQQQQ", 0, 64, 0, 0, 0, 0, 2 << 15 | 0x7FFF) + bytes(88)
+    told = made("perf_event_open", [at(0), 0, 0, 0, 0], 3, attributes)
+    assert "precise_ip=2, ..." in told
+    assert "precise_ip=3" in made(
+        "perf_event_open", [at(0), 0, 0, 0, 0], 3, attributes[:41] + b"\x80" + attributes[42:]
+    )
 
 
 def test_large_arrays_are_cut() -> None:

@@ -91,7 +91,10 @@ GOOD: dict[str, Any] = {
     "Libraries": [
         {
             "Name": "libprobe.so*",
-            "Functions": [{"Name": "f", "Filter": "Other", "Parameters": []}, {"Name": "g", "Filter": "Other"}],
+            "Functions": [
+                {"Name": "f", "Filter": "Other", "Parameters": []},
+                {"Name": "g", "Filter": "Other"},
+            ],
         }
     ],
 }
@@ -179,6 +182,9 @@ MEMBER = "Structs.shape.Members"
         ([*S, "Length"], "m", "Structs.shape.Length", "there is no member 'm'"),
         ([*M, 0, "Offset"], MISSING, f"{MEMBER}[0]", "Offset is missing"),
         ([*M, 0, "Size"], 3, f"{MEMBER}[0].Size", "3 bytes are no number"),
+        ([*M, 0, "Bits"], [30, 3], f"{MEMBER}[0].Bits", "are not all in the number"),
+        ([*M, 0, "Bits"], [30], f"{MEMBER}[0].Bits", "are not the first bit, and how many there are"),
+        ([*M, 0, "Bits"], [3, 0], f"{MEMBER}[0].Bits", "are not the first bit, and how many there are"),
         ([*M, 0, "Flags"], "wais", f"{MEMBER}[0].Flags", "there is no table of flags 'wais'"),
         ([*M, 0, "Leads"], True, f"{MEMBER}[0].Leads", "what has the raw type enum leads to nothing"),
         ([*M, 1, "Struct"], "circle", f"{MEMBER}[1].Struct", "there is no structure 'circle'"),
@@ -266,6 +272,8 @@ MEMBER = "Structs.shape.Members"
         ),
         ([*T, "Values", 0], ["W_A", "0"], "FlagTables.ways.Values[0][1]", "'0' is not a whole number"),
         ([*T, "Values", 0], ["W_A", 4, 3], "FlagTables.ways.Values[0]", "0x4 has bits outside of its mask 0x3"),
+        ([*T, "Macro"], "WAYS", "FlagTables.ways", "Macro and Masks are of use together only"),
+        ([*T, "Masks"], [3], "FlagTables.ways", "Macro and Masks are of use together only"),
         (["Libraries", 0, "Name"], MISSING, "Libraries[0]", "Name is missing"),
         (["Libraries", 0, "Functions", 0, "Number"], {}, "Libraries[0].Functions[0].Number", "unknown key"),
         (
@@ -273,6 +281,12 @@ MEMBER = "Structs.shape.Members"
             {"Format": 31},
             "Libraries[0].Functions[0].Varargs.Format",
             "argument 31 is no string",
+        ),
+        (
+            ["Libraries", 0, "Functions", 0, "SystemCall"],
+            "probed",
+            "Libraries[0].Functions[0].SystemCall",
+            "there is no system call 'probed'",
         ),
         (["Libraries", 0, "Functions", 0, "Varargs"], {}, "Libraries[0].Functions[0].Varargs", "Format is missing"),
         (
@@ -294,6 +308,21 @@ def test_a_mistake_is_told_with_its_place(place: list[str | int], value: object,
     assert len(problems) == 1, problems
     assert problems[0][0] == path
     assert problems[0][1].startswith(reason)
+
+
+def test_a_format_is_one_of_those_that_are_known() -> None:
+    string = {"Index": 0, "Name": "s", "CType": "const wchar_t *", "RawType": "wide_string"}
+    function = {"Name": "f", "Filter": "Other", "Parameters": [string], "Varargs": {"Format": 0, "Kind": "strftime"}}
+    place: list[str | int] = ["Libraries", 0, "Functions", 0]
+    (problem,) = told(changed(place, function))
+    assert problem == ("Libraries[0].Functions[0].Varargs.Kind", "'strftime' is none of printf, scanf")
+    assert not told(changed(place, function | {"Varargs": {"Format": 0, "Kind": "scanf"}}))
+
+
+def test_functions_may_be_described_as_system_calls() -> None:
+    function = {"Name": "f", "Filter": "Other", "SystemCall": "probe"}
+    result = {"Index": -1, "Name": "r", "CType": "long", "RawType": "long"}
+    assert not told(changed(["Libraries", 0, "Functions", 0], function | {"Parameters": [result]}))
 
 
 def test_a_raw_type_that_is_none_is_told_with_those_that_are() -> None:

@@ -134,15 +134,17 @@ def test_functions_of_libraries_are_what_their_headers_declare() -> None:
     """Whom a description by hand names has as many arguments, and writes to nothing that is constant."""
     prototypes = Prototypes()
     held = 0
-    for (pattern, name), function in DESCRIBED.functions.items():
+    for pattern, name in DESCRIBED.functions:
         known = prototypes.find(pattern.replace("*", ".0"), name)
-        if known is None:
+        function = DESCRIBED.find_function(pattern.replace("*", ".0"), name)
+        if known is None or function is None:
             continue
         held += 1
         # Of functions without end some are named.
         assert len(function.arguments) >= len(known.arguments), name
         for own, one in zip(function.arguments, known.arguments, strict=False):
             if one.c_type.startswith("const ") and one.c_type.count("*") == 1 and not own.entity_type:
-                assert own.direction == "in", f"{name}: {own.name}"
+                # The memory to which pieces lead is written to, and not they.
+                assert own.direction == "in" or (own.struct or "").startswith("iovec"), f"{name}: {own.name}"
             assert own.is_pointer == one.is_pointer or own.type == "Reference", f"{name}: {own.name}"
     assert held > 180

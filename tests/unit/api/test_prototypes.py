@@ -245,7 +245,8 @@ def test_attributes_and_layouts_say_what_arguments_lead_to(name: str, own: str, 
 def _said_by_hand() -> Iterator[tuple[str, Function]]:
     """Functions, and system calls that are functions of the C library, by its arguments."""
     described = load_built_in()
-    yield from ((pattern, function) for (pattern, _), function in described.functions.items())
+    own = (key for key, function in described.functions.items() if function.call is None)
+    yield from ((pattern, described.functions[pattern, name]) for pattern, name in own)
     yield from (("libc.so*", function) for function in described.system_calls.values() if function.parameters)
 
 

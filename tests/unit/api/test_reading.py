@@ -191,6 +191,51 @@ def test_a_conditional_parameter_needs_all_bits_of_a_flag(tmp_path: Path) -> Non
         assert len(made.with_values(one, [value]).arguments) == n_arguments, value
 
 
+def test_a_function_is_described_as_its_system_call(tmp_path: Path) -> None:
+    cases = {"By": 0, "Cases": [{"Values": [1], "Parameters": [parameter(-1, "fd", CType="long")]}]}
+    own = {"By": 0, "Cases": [{"Values": [2], "Arguments": 1}]}
+    passes = {"Filter": "File", "SystemCall": "one"}
+    parameters = [parameter(0), parameter(1, CType="long"), parameter(-1, CType="long")]
+    content = {
+        "SystemCalls": [
+            call("one", 1, Parameters=parameters, Variants=cases, Effects=[{"Effect": "EndThread", "Parameters": []}])
+        ],
+        "Libraries": [
+            {
+                "Name": "lib*",
+                "Functions": [
+                    {"Name": "f"} | passes,
+                    {"Name": "g", "Error": "none", "Variants": own} | passes
+                    | {"Parameters": [parameter(1, "hex"), parameter(-1, CType="ssize_t")]},
+                ],
+            }
+        ],
+    }  # fmt: skip
+    read = load([write(tmp_path / "it.json", content)])
+    first, other = read.find_function("lib.so", "f"), read.find_anywhere("g")
+    assert first is not None and other is not None
+    assert (first.name, first.error, first.effects, first.numbers) == ("f", "minus_one_errno", (), {})
+    assert [one.c_type for one in first.parameters or ()] == ["int", "long", "int"]
+    assert [(one.raw_type, one.c_type) for one in other.parameters or ()] == [
+        ("int", "int"),
+        ("hex", "int"),
+        ("int", "ssize_t"),
+    ]
+    # Its result has the width of the function's in all cases.
+    chosen = read.with_values(first, [1, 0])
+    assert chosen.result is not None and (chosen.result.raw_type, chosen.result.c_type) == ("fd", "int")
+    assert [len(read.with_values(one, [2, 0]).arguments) for one in (first, other)] == [2, 1]
+
+
+def test_clews_own_files_have_no_key_twice() -> None:
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        assert len(dict(pairs)) == len(pairs), pairs
+        return dict(pairs)
+
+    for path in BUILT_IN:
+        json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=once)
+
+
 def test_the_guides_example_keeps_to_the_rules(tmp_path: Path) -> None:
     example = re.findall(r"```json\n(\{.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)[0]
     path = write(tmp_path / "zlib.json", example)

@@ -40,6 +40,7 @@ def value_of(text: str) -> Value:
         ("arg1", MEMORY_START),
         ("arg2", 3),
         ("arg7", MEMORY_START + 0x20),  # the first argument on the stack
+        ("*(u64*)&arg7 == arg7 && &arg8 - &arg7 == 8", 1),
         ("retval", -2),
         ("retval < 0", 1),
         ("rax < 0", 0),  # registers have no sign

@@ -72,7 +72,7 @@ def link(scene: Scene, effect: Effect) -> Iterator[Touch]:
     ends: list[int] = []
     for reference in references:
         is_fd = reference.key[0] == "fd"
-        if reference.number < 0 or (not reference.number and not is_fd):
+        if reference.is_none:
             continue
         if source is None and is_fd and scene.is_named(reference):
             # The call changes what it was given, as signalfd does.

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from clew.api.description import RESULT, Condition, Effect, Function, Parameter
+from clew.api.description import POINTERS, RESULT, Condition, Effect, Function, Parameter
 from clew.api.descriptions import Descriptions
 from clew.api.entities.slots import Slot, Slots
 from clew.api.members import members_of
@@ -53,11 +53,15 @@ class Touch:
 
 @dataclass(frozen=True)
 class Reference:
-    """A value that stands for something in a table of a process: in `slots` under `key`; `number` is the value."""
+    """A value that stands for something in a table of a process: in `slots` under `key`; `number` is the value.
+
+    `is_none`: it stands for nothing, as a pointer that is NULL does. A handle that is a number may be 0.
+    """
 
     slots: Slots
     key: tuple[str, int]
     number: int
+    is_none: bool = False
 
 
 class Scene:
@@ -159,11 +163,12 @@ class Scene:
             return self.descriptor(signed(number, 32))
         # By what it is of: two libraries may have handles of one value in turn.
         number &= 0xFFFFFFFFFFFFFFFF
-        return Reference(self.holder.handles, (parameter.entity_type or "", number), number)
+        is_none = raw_type in POINTERS and not number
+        return Reference(self.holder.handles, (parameter.entity_type or "", number), number, is_none)
 
     def descriptor(self, number: int) -> Reference:
         """The process' descriptor of that number."""
-        return Reference(self.holder.files, ("fd", number), number)
+        return Reference(self.holder.files, ("fd", number), number, number < 0)
 
     def is_named(self, reference: Reference) -> bool:
         """Whether one of the arguments is that descriptor, which stood for something already."""

@@ -30,7 +30,9 @@ def generated_files(sources: Sources) -> dict[str, str]:
         "structs.json": format_content(structs_content(sources)),
         "system_calls.json": format_content(calls),
         "ring_operations.json": format_content(operations),
-        "libraries.json": format_content(libraries_content(sources.library_lines, sources.flag_tables)),
+        "libraries.json": format_content(
+            libraries_content(sources.library_lines, sources.flag_tables, calls["SystemCalls"])
+        ),
     }
 
 

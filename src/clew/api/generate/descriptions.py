@@ -57,6 +57,8 @@ def flag_tables_content(sources: Sources) -> dict[str, Any]:
         for other, mask in table.get("also", ()):
             rows += [[member, value, mask] for member, value in sources.flag_values[other]]
         tables[name] = {"Kind": table["kind"], "Values": rows}
+        if "macro" in table:
+            tables[name] |= {"Macro": table["macro"], "Masks": table["masks"]}
     tables[REQUESTS_TABLE] = {"Kind": "enum", "Values": [[name, number] for name, number, _ in sources.requests]}
     return {"$schema": SCHEMA, "FlagTables": tables}
 

@@ -5,6 +5,7 @@ Runs on a developer's machine, and in tests. Pure.
 By hand (`sources/structs.json`) is said which members are told, in which order, and how: `NAME WORD`, where the word is
 a raw type or a table of flags, a minus in front for what is a detail; or an object with keys of a member, where `As`
 has the word and `At` the path in the layout, if that is another than the name. `Plain` is a single value of a C type.
+Members that are `Bits` say themselves where they are.
 In conditions `As` is the beginning of the names of a table that are meant, as `SI` of those of signal_codes.
 """
 
@@ -19,6 +20,12 @@ __all__ = ["StructError", "structs_content"]
 
 SCHEMA: Final = "schema.json"
 _PLAIN_BYTES: Final = {
+    "signed char": 1,
+    "unsigned char": 1,
+    "short": 2,
+    "float": 4,
+    "double": 8,
+    "long double": 16,
     "int": 4,
     "unsigned int": 4,
     "unsigned short": 2,
@@ -86,6 +93,9 @@ def _member(
         if "If" in said:
             own["If"] = [_condition(one, sources) for one in said["If"]]
     found = layout.members.get(path)
+    if "Bits" in own:
+        # Layouts have none of these.
+        return {"Name": name} | own
     if found is None:
         raise StructError(f"{struct}: there is no member {path}")
     if _leads(found, own["RawType"]):
