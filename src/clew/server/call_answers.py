@@ -1,7 +1,8 @@
-"""What the page asks of calls: a page of them, how many there are of what, over time, by place, and one of them.
+"""What the page asks of calls of a process, or of all: a page of them, how many there are of what, over time, by place,
+and one of them.
 
 Runs in the controller. docs/format/container.md lists the arrays. Times are nanoseconds since the recording began; a
-call is named by its index, in the order of time.
+call is named by its index among those of its process, in the order of time.
 """
 
 from __future__ import annotations
@@ -54,8 +55,8 @@ _NO_ARGUMENTS: Final = (
 
 
 def answer_call_summary(query: Query) -> dict[str, Any]:
-    """What is listed of a process, and of the calls asked for how many there are: of each name and thread."""
-    with hold_calls(query.served, query.process_id) as calls:
+    """What is listed, and of the calls asked for how many there are: of each name, process and thread."""
+    with hold_calls(query.served, query.whose) as calls:
         rows = calls.rows
         told: dict[str, Any] = {
             "source": calls.source,
@@ -69,6 +70,7 @@ def answer_call_summary(query: Query) -> dict[str, Any]:
             "names": [],
             "names_omitted": 0,
             "filters": [],
+            "processes": [],
             "threads": [],
         }
         if rows is None or not len(rows):
@@ -89,6 +91,7 @@ def answer_call_summary(query: Query) -> dict[str, Any]:
             ],
             "names_omitted": max(len(names) - MAX_NAMES, 0),
             "filters": [{"filter": word, "calls": n} for word, n in rows.count_filters(any_filter)],
+            "processes": [{"process": process, "calls": n} for process, n in rows.count_processes(chosen)],
             "threads": [{"tid": tid, "calls": n} for tid, n in rows.count_threads(chosen)],
         }
 
@@ -108,25 +111,34 @@ def _tell_reason(calls: ProcessCalls) -> str | None:
 
 
 def answer_calls(query: Query) -> dict[str, Any]:
-    """Some of the calls asked for, sorted. `at` is the place of the call `call` among them, or null."""
+    """Some of the calls asked for, sorted. `at` is the place of the call `call` (of all processes' of `process`) among
+    them, or null."""
     offset, count = query.number("offset", 0), query.number("count", 100)
     if offset < 0 or not 0 <= count <= MAX_PAGE:
         raise UsageError(f"count: at most {MAX_PAGE}, and an offset of 0 at least")
     sort, descending = query.word("sort", "time"), query.flag("descending")
     wanted = parse_filter(query)
-    with hold_calls(query.served, query.process_id) as calls:
+    with hold_calls(query.served, query.whose) as calls:
         rows = calls.rows
         if rows is None:
             return {"total": 0, "at": None, "offset": offset, "rows": []}
         order = calls.order(rows, wanted, sort, descending=descending)
         at = None
         if "call" in query.words():
-            places = np.flatnonzero(order == _check_call(rows, query.number("call")))
+            places = np.flatnonzero(order == _find_call(query, rows))
             at = int(places[0]) if len(places) else None
             if at is not None and "offset" not in query.words():
                 offset = at - at % max(count, 1)
         page = order[offset : offset + count].tolist()
         return {"total": len(order), "at": at, "offset": offset, "rows": tell_calls(query, calls, rows, page)}
+
+
+def _find_call(query: Query, rows: CallRows) -> int:
+    whose = query.number("process") if query.whose is None else query.whose
+    found = rows.find(whose, query.number("call"))
+    if found is None:
+        raise UsageError(f"call: there are {len(rows)}")
+    return found
 
 
 def _check_call(rows: CallRows, call: int) -> int:
@@ -137,22 +149,22 @@ def _check_call(rows: CallRows, call: int) -> int:
 
 def tell_calls(query: Query, calls: ProcessCalls, rows: CallRows, page: list[int]) -> list[dict[str, Any]]:
     """What is told of the calls `page`, which are indices of `rows`, those that `calls` has."""
-    graph, start = calls.graph, query.served.start_ns
-    recorded = calls.recorded
+    start, recorded = query.served.start_ns, calls.recorded
     told = recorded.read(page) if recorded is not None else [{} for _ in page]
     found = []
     for call, more in zip(page, told, strict=True):
         block, thread, name = int(rows.block[call]), int(rows.thread[call]), int(rows.name[call])
         duration = -1 if rows.duration_ns is None else int(rows.duration_ns[call])
         row: dict[str, Any] = {
-            "call": call,
+            "call": call if rows.number is None else int(rows.number[call]),
+            "process": rows.processes[int(rows.whose[call])],
             "time": int(rows.time_ns[call]) - start,
             "duration": None if duration < 0 else duration,
             "tid": rows.tids[thread] if thread < len(rows.tids) else None,
             "kind": _name_kind(int(rows.kind[call])),
             "name": rows.names[name][:MAX_TEXT] if name < len(rows.names) else "",
             "block": block,
-            "function": int(graph.function[block]) if block >= 0 else -1,
+            "function": int(calls.graph.function[block]) if block >= 0 else -1,
             "filter": FILTERS[rows.filter[call]],
             "library": None,
             "arguments": [],
@@ -285,11 +297,11 @@ def _is_named(name: str | None, wanted: CallFilter) -> bool:
 
 
 def encode_call_chart(query: Query) -> bytes:
-    """How many of the calls asked for were made in which part of time, by name, kind, filter or thread."""
+    """How many of the calls asked for were made in which part of time, by name, kind, filter, process or thread."""
     by, n_bins, n_series = query.word("by", "name"), query.number("bins", 100), query.number("series", 8)
     wanted = parse_filter(query)
     zero = query.served.start_ns
-    with hold_calls(query.served, query.process_id) as calls:
+    with hold_calls(query.served, query.whose) as calls:
         rows = calls.rows
         if rows is None:
             raise UsageError("there are no calls with a time in this trace")
@@ -300,7 +312,7 @@ def encode_call_chart(query: Query) -> bytes:
             raise UsageError("a chart ends behind its start, and has bins")
         series = rows.series(calls.choose(rows, wanted), by, find_edges(start, end, min(n_bins, end - start)), n_series)
     meta = {
-        "process_id": query.process_id,
+        "process_id": query.whose,
         "from": start - zero,
         "to": end - zero,
         "by": by,

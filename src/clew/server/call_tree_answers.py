@@ -28,7 +28,8 @@ _GROUPS: Final = ("call", "name")
 
 def answer_call_tree(query: Query) -> dict[str, Any]:
     """One level of the calls asked for and those around them: within `parent`, else those of `thread` that are within
-    none, else the threads. `by` call: each call; by name: those together that have the same around them."""
+    none, else the threads, which is all that is told of all processes together. `by` call: each call; by name: those
+    together that have the same around them."""
     by, sort, descending = query.word("by", "call"), query.word("sort", "order"), query.flag("descending")
     offset, count = query.number("offset", 0), query.number("count", 100)
     if by not in _GROUPS or sort not in PATH_SORTS:
@@ -36,12 +37,14 @@ def answer_call_tree(query: Query) -> dict[str, Any]:
     if offset < 0 or not 0 <= count <= MAX_PAGE:
         raise UsageError(f"count: at most {MAX_PAGE}, and an offset of 0 at least")
     wanted, words = parse_filter(query), query.words()
-    with hold_calls(query.served, query.process_id) as calls:
+    with hold_calls(query.served, query.whose) as calls:
         rows = calls.rows
         if rows is None:
             raise UsageError("there are no calls with a time in this trace")
         if "parent" not in words and "thread" not in words:
             return _tell_threads(calls, rows, wanted, by=by)
+        if query.whose is None:
+            raise UsageError("a level of the tree is one of a process")
         page: list[dict[str, Any]]
         if by == "name":
             paths = calls.paths(wanted)
@@ -69,6 +72,7 @@ def _tell_threads(calls: ProcessCalls, rows: CallRows, wanted: CallFilter, *, by
         within = np.bincount(rows.thread[outermost], minlength=n)
     found = [
         {
+            "process": rows.owners[thread] if rows.owners else rows.processes[0],
             "tid": tid,
             "calls": int(n_calls[thread]),
             "failed": int(n_failed[thread]),

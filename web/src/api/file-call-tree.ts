@@ -99,6 +99,7 @@ function threadsOf(taken: TakenCalls, kept: Kept, isByName: boolean): TreeThread
     const outermost = kept.outermost.filter((call) => call.tid === tid);
     const within = isByName ? paths.filter(({ parent, first }) => parent < 0 && first.tid === tid) : outermost;
     const thread = {
+      process: own.at(0)?.process ?? 0,
       tid,
       calls: own.length,
       failed: own.reduce((sum, call) => sum + hasFailed(call), 0),
