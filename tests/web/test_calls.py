@@ -167,6 +167,13 @@ def test_modes_say_what_they_know(viewer: Viewer, name: str) -> None:
             page.get_by_role("option", selected=True).locator("[data-place-block]").get_attribute("data-place-block")
         )
         assert counted[int(block or -1)] == max(counted.values())
+        # What they have to do with is known of those whose number is in their code.
+        choice = page.get_by_label("Filter of calls")
+        options = choice.locator("option").all_inner_texts()[1:]
+        told = {word: n.strip("()") for word, n in (option.split(" ") for option in options)}
+        assert sum(map(int, told.values())) == counted.total()
+        choice.select_option("File")
+        expect(page.locator("[data-places-calls]")).to_have_attribute("data-places-calls", told["File"])
     else:
         expect(_table(viewer)).to_have_attribute("aria-rowcount", str(counted.total() + 1))
 
@@ -264,6 +271,10 @@ def test_what_was_done_to_calls_is_marked(viewer: Viewer) -> None:
     for _ in range(place + 1):
         page.keyboard.press("ArrowDown")
     expect(page.locator(f"[data-tree-call='{number}']").get_by_role("img", name=name)).to_have_text(marks)
+    # Those of one name together have what was done to any of them.
+    page.get_by_label("Those of one name together").check()
+    like = page.locator("[data-depth='1']").filter(has_text=_calls()[number]["name"])
+    expect(like.get_by_role("img", name=name)).to_have_text(marks)
 
 
 def test_a_link_shows_the_same_calls(viewer: Viewer, open_viewer: OpenViewer) -> None:

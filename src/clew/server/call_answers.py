@@ -7,13 +7,14 @@ call is named by its index among those of its process, in the order of time.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
 from clew.analysis.calls.call_rows import CallFilter, CallRows
-from clew.analysis.calls.system_calls import count_system_calls, sum_system_calls
+from clew.analysis.calls.system_calls import CallPlace, count_system_calls, sum_system_calls
 from clew.analysis.calls.told_calls import tell_arguments
 from clew.analysis.replay.timeline import find_edges
 from clew.api.call_filters import built_in_filters
@@ -73,9 +74,11 @@ def answer_call_summary(query: Query) -> dict[str, Any]:
             "processes": [],
             "threads": [],
         }
-        if rows is None or not len(rows):
-            return told
         wanted = parse_filter(query)
+        if rows is None:
+            return told | {"filters": _count_filters(_find_counted(calls, replace(wanted, filter=None)))}
+        if not len(rows):
+            return told
         # By what else can be chosen, too, instead of what is.
         any_filter = calls.choose(rows, replace(wanted, filter=None))
         chosen = any_filter if wanted.filter is None else calls.choose(rows, wanted)
@@ -94,6 +97,20 @@ def answer_call_summary(query: Query) -> dict[str, Any]:
             "processes": [{"process": process, "calls": n} for process, n in rows.count_processes(chosen)],
             "threads": [{"tid": tid, "calls": n} for tid, n in rows.count_threads(chosen)],
         }
+
+
+def _count_filters(places: list[CallPlace]) -> list[dict[str, Any]]:
+    """How many system calls there are of what descriptions have them under; blocks, where calls were not counted."""
+    found: Counter[str] = Counter()
+    for place in places:
+        found[_filter_of(place.name)] += 1 if place.calls is None else place.calls
+    return [{"filter": word, "calls": found[word]} for word in FILTERS if found[word]]
+
+
+def _find_counted(calls: ProcessCalls, wanted: CallFilter) -> list[CallPlace]:
+    """The places of system calls that were counted, and of which nothing else is known."""
+    threads = None if wanted.threads is None else list(wanted.threads)
+    return [place for place in count_system_calls(calls.graph, threads) if _is_named(place.name, wanted)]
 
 
 def _count_untimed(calls: ProcessCalls, rows: CallRows | None) -> int:
@@ -268,12 +285,7 @@ def find_places(query: Query) -> list[dict[str, Any]]:
         graph, rows = calls.graph, calls.rows
         places: list[tuple[int, str | None, int | None]]
         if rows is None:
-            threads = None if wanted.threads is None else list(wanted.threads)
-            places = [
-                (place.block, place.name, place.calls)
-                for place in count_system_calls(graph, threads)
-                if _is_named(place.name, wanted)
-            ]
+            places = [(place.block, place.name, place.calls) for place in _find_counted(calls, wanted)]
         else:
             places = [
                 (block, rows.names[name] if name < len(rows.names) else None, n)
@@ -285,13 +297,19 @@ def find_places(query: Query) -> list[dict[str, Any]]:
             "function": int(graph.function[block]) if block >= 0 else -1,
             "name": None if name is None else name[:MAX_TEXT],
             "calls": n,
+            # Of single calls each says its own.
+            "filter": _filter_of(name) if rows is None else None,
         }
         for block, name, n in places
     ]
 
 
+def _filter_of(name: str | None) -> str:
+    return built_in_filters().of_system_call(name or "")
+
+
 def _is_named(name: str | None, wanted: CallFilter) -> bool:
-    if wanted.filter is not None and built_in_filters().of_system_call(name or "") != wanted.filter:
+    if wanted.filter is not None and _filter_of(name) != wanted.filter:
         return False
     return (wanted.name is None or name == wanted.name) and wanted.text.lower() in (name or "").lower()
 

@@ -15,6 +15,7 @@ from clew.analysis.calls.call_paths import PATH_SORTS, CallPaths
 from clew.analysis.calls.call_rows import CallFilter, CallRows
 from clew.analysis.tables.arrays import Array
 from clew.errors import UsageError
+from clew.protocol._constants import Injected
 from clew.protocol.words import CALL_WORDS
 from clew.server.call_answers import MAX_TEXT, tell_calls
 from clew.server.process_calls import ProcessCalls, hold_calls, parse_filter
@@ -150,5 +151,6 @@ def _tell_path(rows: CallRows, paths: CallPaths, path: int) -> dict[str, Any]:
         "failed": int(paths.failed[path]),
         "total": int(paths.total[path]),
         "own": int(paths.own[path]),
+        "injected": [one.name.lower() for one in Injected if paths.injected[path] & one],
         "within": int(paths.n_within[path]),
     }

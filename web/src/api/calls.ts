@@ -29,7 +29,7 @@ export interface CallSummary {
   calls: number;
   names: { name: string; kind: string; calls: number; failed: number }[];
   names_omitted: number;
-  /** Of the calls that are asked for by whatever filter: by what they can be chosen. */
+  /** Of the calls that are asked for by whatever filter: by what they can be chosen. Where none were counted, of blocks. */
   filters: { filter: CallFilter; calls: number }[];
   processes: { process: number; calls: number }[];
   threads: { tid: number; calls: number }[];
@@ -184,10 +184,19 @@ export interface OpenedEntity extends EntityRow {
   life_total: number;
 }
 
+export interface PlaceRow {
+  block: number;
+  function: number;
+  name: string | null;
+  calls: number | null;
+  /** Where no single calls are known. */
+  filter: CallFilter | null;
+}
+
 export interface CallPlaces {
   total: number;
   calls: number | null;
-  rows: { block: number; function: number; name: string | null; calls: number | null }[];
+  rows: PlaceRow[];
 }
 
 /** Calls by series and bin: those of series `s` in bin `b` are `counts[s * bins + b]`. */

@@ -13,6 +13,7 @@ import {
   type EntityPage,
   type LifeEvent,
   type OpenedCall,
+  type PlaceRow,
   type OpenedEntity,
 } from "./calls.ts";
 import { ApiError } from "./client.ts";
@@ -45,7 +46,9 @@ export function answerFromCalls(taken: TakenCalls, path: string, words: URLSearc
     case undefined:
       return pageOf(choose(taken, words), words, ({ call }) => call === Number(words.get("call")));
     case "summary":
-      return sumUp(taken.summary, choose(taken, words), choose(taken, without(words, "filter")));
+      return taken.summary.source === "counts"
+        ? { ...taken.summary, filters: filtersOf(countedPlaces(taken, without(words, "filter"))) }
+        : sumUp(taken.summary, choose(taken, words), choose(taken, without(words, "filter")));
     case "chart":
       return chartOf(taken.summary, words, (inside) => choose(taken, inside));
     case "places":
@@ -124,20 +127,36 @@ export function pageOf(
   return { total: chosen.length, at, offset, rows: chosen.slice(offset, offset + count) };
 }
 
+/** Places of calls of which nothing else is known. */
+function countedPlaces({ places }: TakenCalls, words: URLSearchParams): PlaceRow[] {
+  const [name, filter, text] = [words.get("name"), words.get("filter"), (words.get("text") ?? "").toLowerCase()];
+  return places.rows.filter(
+    (row) =>
+      (name === null || row.name === name) &&
+      (filter === null || row.filter === filter) &&
+      (row.name ?? "").toLowerCase().includes(text),
+  );
+}
+
+/** How many calls there are of which filter; blocks, where calls were not counted. */
+function filtersOf(rows: readonly PlaceRow[]): CallSummary["filters"] {
+  return CALL_FILTERS.flatMap((filter) => {
+    const own = rows.filter((row) => row.filter === filter);
+    return own.length > 0 ? [{ filter, calls: own.reduce((sum, { calls }) => sum + (calls ?? 1), 0) }] : [];
+  });
+}
+
 function placesOf(taken: TakenCalls, words: URLSearchParams): CallPlaces {
-  const [name, text] = [words.get("name"), (words.get("text") ?? "").toLowerCase()];
   const source: CallSource = taken.summary.source;
   let rows: CallPlaces["rows"];
   if (source === "counts") {
-    rows = taken.places.rows.filter(
-      (row) => (name === null || row.name === name) && (row.name ?? "").toLowerCase().includes(text),
-    );
+    rows = countedPlaces(taken, words);
   } else {
     const places = new Map<string, CallPlaces["rows"][number]>();
     for (const { block, function: of, name: called } of choose(taken, words)) {
       const key = `${block} ${called}`;
       const known = places.get(key);
-      places.set(key, { block, function: of, name: called, calls: (known?.calls ?? 0) + 1 });
+      places.set(key, { block, function: of, name: called, calls: (known?.calls ?? 0) + 1, filter: null });
     }
     rows = [...places.values()].sort(
       (a, b) => (b.calls ?? 0) - (a.calls ?? 0) || a.block - b.block || compare(a.name ?? "", b.name ?? ""),

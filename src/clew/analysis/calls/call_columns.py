@@ -14,11 +14,14 @@ import pyarrow as pa
 from clew.analysis.calls.call_rows import CallRows, join_parts
 from clew.analysis.tables.arrays import Array, to_numpy, to_words
 from clew.binary.vdso import VDSO_NAME
+from clew.protocol._constants import Injected
 from clew.protocol.words import CALL_WORDS
 
 __all__ = ["CALL_COLUMNS", "CallColumns", "has_one_image"]
 
-CALL_COLUMNS: Final = ("process_id", "tid", "time_ns", "duration_ns", "kind", "name", "library", "block_id", "error")
+CALL_COLUMNS: Final = (
+    *("process_id", "tid", "time_ns", "duration_ns", "kind", "name", "library", "block_id", "error", "injected"),
+)
 """What pieces have."""
 
 
@@ -39,6 +42,7 @@ class CallColumns:
         parts["name"].append(_number_names(piece["name"].combine_chunks(), self._names))
         parts["library"].append(_number_names(piece["library"].combine_chunks(), self._libraries))
         parts["error"].append(to_numpy(piece["error"].combine_chunks().indices) >= 0)
+        parts["injected"].append(_number_injected(piece["injected"].combine_chunks()))
 
     def numbers(self, name: str) -> Array:
         """A column of numbers (i64) of all rows so far."""
@@ -62,6 +66,7 @@ class CallColumns:
             source=np.arange(len(time_ns)),
             libraries=list(self._libraries),
             library=_fit(self.numbers("library"), len(self._libraries)),
+            injected=join_parts(self._parts["injected"], np.uint8),
         )
 
 
@@ -75,6 +80,14 @@ def _number_names(column: Any, names: dict[str, int]) -> Array:
     known = column.dictionary.to_pylist()
     lookup = np.array([*(names.setdefault(str(name), len(names)) for name in known), -1], np.int64)
     return lookup[to_numpy(column.indices)]
+
+
+def _number_injected(column: Any) -> Array:
+    """What was done to calls, as bits of Injected; words that mean nothing are none."""
+    told = [str(text).split(",") for text in column.dictionary.to_pylist()]
+    bits = [sum(one for one in Injected if one.name.lower() in words) for words in told]
+    found: Array = np.array([*bits, 0], np.uint8)[to_numpy(column.indices.fill_null(len(told)))]
+    return found
 
 
 def _fit(values: Array, n: int) -> Array:

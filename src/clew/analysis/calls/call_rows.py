@@ -78,6 +78,7 @@ class CallRows:
 
     `processes` (process_ids) are those that made them, `process` is an index of these, `number` which call of its
     process each is, and `owners` has the process_id of each thread; of a single process the last three are not needed.
+    `injected` (u8) has what was done to each, as bits of Injected; None where nothing was done to any.
     `n_omitted` calls are not among them. `is_alone` (of all, or by call): one image has all functions of its process,
     libraries' inside.
     """
@@ -100,6 +101,7 @@ class CallRows:
     process: Array | None = None
     number: Array | None = None
     owners: list[int] = field(default_factory=list)
+    injected: Array | None = None
 
     def __post_init__(self) -> None:
         self._orders: OrderedDict[tuple[object, ...], Array] = OrderedDict()
@@ -311,7 +313,19 @@ def sort_calls(rows: CallRows) -> CallRows:
     order = np.argsort(rows.time_ns, kind="stable")
     if bool((order[1:] > order[:-1]).all()):
         return rows
-    names = ("time_ns", "name", "thread", "block", "kind", "failed", "source", "duration_ns", "library", "process")
+    names = (
+        "time_ns",
+        "name",
+        "thread",
+        "block",
+        "kind",
+        "failed",
+        "source",
+        "duration_ns",
+        "library",
+        "process",
+        "injected",
+    )
     columns: dict[str, Any] = {name: getattr(rows, name) for name in names}
     columns = {name: None if column is None else column[order] for name, column in columns.items()}
     return replace(rows, **columns)

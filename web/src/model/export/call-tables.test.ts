@@ -35,8 +35,8 @@ test("calls: nothing where nothing is known, and no formula", () => {
 
 test("places of calls", () => {
   const rows = [
-    { block: 0, function: 0, name: null, calls: 3 },
-    { block: -1, function: -1, name: "read", calls: null },
+    { block: 0, function: 0, name: null, calls: 3, filter: "Other" as const },
+    { block: -1, function: -1, name: "read", calls: null, filter: null },
   ];
   expect(formatCsv(placeColumns(rows, NAMES))).toBe(`"block","function","name","calls"\n0,"main",,3\n,,"read",\n`);
 });
