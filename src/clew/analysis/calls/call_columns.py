@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from clew.analysis.calls.call_rows import CallRows, join_parts
 from clew.analysis.tables.arrays import Array, to_numpy, to_words
+from clew.api.description import FILTERS
 from clew.binary.vdso import VDSO_NAME
 from clew.protocol._constants import Injected
 from clew.protocol.words import CALL_WORDS
@@ -21,6 +22,7 @@ __all__ = ["CALL_COLUMNS", "CallColumns", "has_one_image"]
 
 CALL_COLUMNS: Final = (
     *("process_id", "tid", "time_ns", "duration_ns", "kind", "name", "library", "block_id", "error", "injected"),
+    "filter",
 )
 """What pieces have."""
 
@@ -42,6 +44,7 @@ class CallColumns:
         parts["name"].append(_number_names(piece["name"].combine_chunks(), self._names))
         parts["library"].append(_number_names(piece["library"].combine_chunks(), self._libraries))
         parts["error"].append(to_numpy(piece["error"].combine_chunks().indices) >= 0)
+        parts["filter"].append(_number_filters(piece["filter"].combine_chunks()))
         parts["injected"].append(_number_injected(piece["injected"].combine_chunks()))
 
     def numbers(self, name: str) -> Array:
@@ -66,6 +69,7 @@ class CallColumns:
             source=np.arange(len(time_ns)),
             libraries=list(self._libraries),
             library=_fit(self.numbers("library"), len(self._libraries)),
+            described=join_parts(self._parts["filter"], np.uint8),
             injected=join_parts(self._parts["injected"], np.uint8),
         )
 
@@ -87,6 +91,14 @@ def _number_injected(column: Any) -> Array:
     told = [str(text).split(",") for text in column.dictionary.to_pylist()]
     bits = [sum(one for one in Injected if one.name.lower() in words) for words in told]
     found: Array = np.array([*bits, 0], np.uint8)[to_numpy(column.indices.fill_null(len(told)))]
+    return found
+
+
+def _number_filters(column: Any) -> Array:
+    """Indices of FILTERS, and their number where the trace does not say, or says what is none of them."""
+    told = [str(word) for word in column.dictionary.to_pylist()]
+    numbers = [FILTERS.index(word) if word in FILTERS else len(FILTERS) for word in told]
+    found: Array = np.array([*numbers, len(FILTERS)], np.uint8)[to_numpy(column.indices.fill_null(len(told)))]
     return found
 
 

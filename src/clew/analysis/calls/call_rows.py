@@ -78,6 +78,7 @@ class CallRows:
 
     `processes` (process_ids) are those that made them, `process` is an index of these, `number` which call of its
     process each is, and `owners` has the process_id of each thread; of a single process the last three are not needed.
+    `described` (u8) has what they were recorded under, an index of FILTERS, or their number where that is not known;
     `injected` (u8) has what was done to each, as bits of Injected; None where nothing was done to any.
     `n_omitted` calls are not among them. `is_alone` (of all, or by call): one image has all functions of its process,
     libraries' inside.
@@ -101,6 +102,7 @@ class CallRows:
     process: Array | None = None
     number: Array | None = None
     owners: list[int] = field(default_factory=list)
+    described: Array | None = None
     injected: Array | None = None
 
     def __post_init__(self) -> None:
@@ -148,8 +150,10 @@ class CallRows:
 
     @cached_property
     def filter(self) -> Array:
-        """By call (u8, of FILTERS) what descriptions choose it by."""
-        return find_filters(
+        """By call (u8, of FILTERS) what descriptions choose it by: those that it was recorded with, else clew's own."""
+        if self.described is not None and bool((self.described < len(FILTERS)).all()):
+            return self.described
+        found = find_filters(
             self.names,
             self.libraries,
             kind=self.kind,
@@ -157,6 +161,10 @@ class CallRows:
             library=self.library,
             is_alone=np.broadcast_to(np.asarray(self.is_alone), len(self)),
         )
+        if self.described is None:
+            return found
+        known: Array = np.where(self.described < len(FILTERS), self.described, found)
+        return known
 
     @cached_property
     def whose(self) -> Array:
@@ -324,6 +332,7 @@ def sort_calls(rows: CallRows) -> CallRows:
         "duration_ns",
         "library",
         "process",
+        "described",
         "injected",
     )
     columns: dict[str, Any] = {name: getattr(rows, name) for name in names}
