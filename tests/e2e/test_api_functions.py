@@ -15,6 +15,9 @@ import pytest
 
 import clew
 from clew.api.reading import load_built_in
+from clew.server.call_answers import answer_call_summary
+from clew.server.query import Query
+from clew.server.served_trace import ServedTrace
 from clew.sessions.api_calls import ApiLog
 from clew.sessions.api_functions import FunctionChoice, parse_pattern
 from tests.e2e.api_runs import run_clew, told_lines
@@ -120,6 +123,10 @@ def test_a_new_api_is_one_file(words: list[str], description: Path, tmp_path: Pa
     calls = {row["call_id"]: row for row in read.read("calls").to_pylist()}
     assert len(calls) == lines.total()
     assert {row["library"] for row in calls.values()} == {words[1]}
+    # What the view of calls chooses by is what was said of them here.
+    query = Query({"trace": 0}, {}, [ServedTrace(trace, 0)])
+    told_filters = {one["filter"]: one["calls"] for one in answer_call_summary(query)["filters"]}
+    assert told_filters == {"Database": sum(described.values()), "Other": 2 * 4}
     (one,) = [row for row in read.read("entities").to_pylist() if row["name"] == "/shelf/one"]
     found = [row for row in read.read("references").to_pylist() if row["entity_id"] == one["entity_id"]]
     found.sort(key=lambda row: calls[row["call_id"]]["time_ns"])

@@ -3,12 +3,16 @@ tells of the same run, and by what the viewer's server says."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections import Counter, defaultdict
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 import clew
@@ -51,7 +55,8 @@ def executions(trace: clew.Trace) -> dict[tuple[int, int], Counter[int]]:
 
 @pytest.mark.parametrize("name", ["shell", "sockets", "threads", "structures", "handlers"])
 def test_calls_are_as_many_as_were_counted(name: str, tmp_path: Path) -> None:
-    """By thread and by block; who does not come back from a call may have made one that nobody tells of."""
+    """By thread and by block, and so says `verify`; who does not come back from a call may have made one that nobody
+    tells of."""
     folder = tmp_path / "it.clew"
     command = [*runs.CLEW, "api", "--trace", str(folder), "-o", str(tmp_path / "told"), "--", *words_of(name)]
     subprocess.run(command, env=runs.environment(), capture_output=True, check=False, timeout=120)
@@ -79,6 +84,48 @@ def test_calls_are_as_many_as_were_counted(name: str, tmp_path: Path) -> None:
         summary = ask_well(app, f"/api/traces/0/processes/{row['process_id']}/calls/summary").json()
         assert {one["name"]: one["calls"] for one in summary["names"]} == own
         assert summary["calls"] == own.total()
+
+
+def test_one_call_too_many_is_found(tmp_path: Path) -> None:
+    """In a recording with positions, where it is one more than ran, and where one is missing."""
+    folder = tmp_path / "it.clew"
+    command = [*runs.CLEW, "api", "--trace", str(folder), "--mode", "full", "-o", str(tmp_path / "told")]
+    command += ["--", *words_of("threads")]
+    subprocess.run(command, env=runs.environment(), capture_output=True, check=True, timeout=120)
+    trace = clew.Trace(folder)
+    assert not trace.verify()
+    calls = trace.read("calls")
+    made = list(zip(calls["tid"].to_pylist(), calls["block_id"].to_pylist(), strict=True))
+    n_made = Counter(made)
+    positions = calls["position"].to_pylist()
+    row = next(row for row, by in enumerate(made) if positions[row] is not None and n_made[by] > 1)
+    more = calls.slice(row, 1).set_column(0, calls.schema.field(0), pa.array([calls.num_rows + 1000]))
+    for changed in (pa.concat_tables([calls.slice(0, row + 1), more, calls.slice(row + 1)]), drop_row(calls, row)):
+        found = verify_with(trace, changed)
+        assert any(finding.startswith("a block makes as many calls as it ran") for finding in found), found
+
+
+def drop_row(table: pa.Table, row: int) -> pa.Table:
+    """A table without one row, and what was within that call without it."""
+    left = pa.concat_tables([table.slice(0, row), table.slice(row + 1)])
+    place = left.schema.get_field_index("parent_call_id")
+    gone = pc.equal(left["parent_call_id"], table["call_id"][row])
+    return left.set_column(place, left.schema.field(place), pc.if_else(gone, None, left["parent_call_id"]))
+
+
+def verify_with(trace: clew.Trace, calls: pa.Table) -> set[str]:
+    """What does not hold of a trace with other calls, and no references to them."""
+    part = next((trace.directory / "calls").glob("*.parquet"))
+    kept = part.read_bytes()
+    try:
+        pq.write_table(calls, part)
+        manifest = trace.directory / "manifest.json"
+        told = json.loads(manifest.read_text())
+        told["tables"]["calls"]["rows"] = calls.num_rows
+        manifest.write_text(json.dumps(told))
+        return {finding.invariant for finding in clew.Trace(trace.directory).verify()}
+    finally:
+        part.write_bytes(kept)
 
 
 @pytest.mark.parametrize("name", ["sockets", "threads", "handlers"])

@@ -13,7 +13,7 @@ __all__ = ["add_calls"]
 def add_calls(rows: Rows) -> Rows:
     """The small trace with five calls of its thread: a file is opened, read twice and closed, a library allocates.
 
-    `fopen` (call 0) opens it by a system call (call 1), which fails; block 0 calls, block 2 makes system calls.
+    `fopen` (call 0) opens it by a system call (call 1), which fails; block 0 calls, block 2 makes a system call.
     """
     whose = {"process_id": 0, "pid": 7}
     life = {"first_ns": 1000, "last_ns": 8000}
@@ -32,7 +32,7 @@ def add_calls(rows: Rows) -> Rows:
     calls: list[dict[str, Any]] = [
         call | library | {"time_ns": 2000, "duration_ns": 500, "name": "fopen", "arguments": json.dumps(arguments)},
         call | {"time_ns": 2100, "duration_ns": 300, "name": "openat", "number": 257, "parent_call_id": 0}
-        | {"result": -2, "error": "ENOENT", "arguments": json.dumps(arguments)},
+        | {"block_id": None, "result": -2, "error": "ENOENT", "arguments": json.dumps(arguments)},
         call | {"time_ns": 3000, "duration_ns": 10, "name": "read", "result": 100},
         call | {"time_ns": 4000, "duration_ns": None, "name": "read", "result": None, "block_id": None},
         call | library | {"time_ns": 5000, "duration_ns": 0, "name": "malloc", "result_text": "0xdead"},

@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from clew.store.columns import Array
 from clew.store.schema import SCHEMAS
 
 __all__ = ["FILES", "HOSTILE_FILE", "make_call_tables"]
@@ -43,12 +44,14 @@ def make_call_tables(
     whose: dict[str, int],
     tids: Sequence[int],
     children: Sequence[dict[str, Any]],
-    blocks: Sequence[int],
+    executions: Array,
     life: tuple[int, int],
     seed: int,
 ) -> dict[str, pa.Table]:
-    """Tables with `n_calls` calls by the threads `tids` in turn, each in one of `blocks`, and one of each child."""
+    """Tables with `n_calls` calls by the threads `tids` in turn, and one of each child. No thread makes more calls out
+    of a block than it executed it: [thread, block] `executions`."""
     chance = np.random.default_rng(seed)
+    makers = [iter(_choose_blocks(n_calls // len(tids) + 1, own, chance)) for own in executions]
     start_ns, end_ns = life
     entities = _make_entities(whose, tids, children, start_ns, end_ns)
     files = [row["entity_id"] for row in entities if row["kind"] == "file"]
@@ -73,7 +76,7 @@ def make_call_tables(
             | {"parent_call_id": None, "time_ns": start_ns + step * (number + 1) if is_own else start_ns + 1}
             | {"duration_ns": None if number % 11 == 10 else int(chance.integers(0, 1000)), "kind": kind, "name": name}
             | {"number": system_number, "library": None if kind == "system_call" else _LIBC}
-            | {"block_id": int(chance.choice(list(blocks))) if is_own else None, "position": None}
+            | {"block_id": next(makers[number % len(tids)]) if is_own else None, "position": None}
             | {"arguments": json.dumps(arguments), "result": -1 if failed else n_bytes or 3}
             | {"result_text": None, "error": "ENOENT" if failed else None}
             | {"injected": _INJECTED[number // 7 % len(_INJECTED)] if failed else None}
@@ -90,6 +93,18 @@ def make_call_tables(
         "calls": pa.Table.from_pylist(by_thread, SCHEMAS["calls"]),
         "references": pa.Table.from_pylist(references, SCHEMAS["references"]),
     }
+
+
+def _choose_blocks(n: int, executions: Array, chance: np.random.Generator) -> list[int]:
+    """As many blocks, each at most as often as it was executed, and as evenly as that goes."""
+    most = 1
+    while (total := int(np.minimum(executions, most).sum())) < n:
+        if most > executions.max(initial=0):
+            raise ValueError(f"blocks that were executed {total} times can't make {n} calls")
+        most *= 2
+    pool = np.repeat(np.arange(len(executions)), np.minimum(executions, most))
+    found: list[int] = chance.permutation(pool)[:n].tolist()
+    return found
 
 
 def _make_entities(

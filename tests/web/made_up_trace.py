@@ -82,7 +82,7 @@ def write_made_up_trace(
             whose={"process_id": 0, "pid": PID},
             tids=[PID + number for number in range(n_threads)],
             children=_list_children(n_children),
-            blocks=np.flatnonzero(np.isin(program.exit, [EXITS.index("call"), EXITS.index("syscall")])).tolist(),
+            executions=program.executions,
             life=(START_NS, program.end_ns),
             seed=seed,
         )

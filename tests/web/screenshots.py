@@ -64,14 +64,14 @@ class Shot:
     """A picture: its name, the trace, the words of the address, and a key that is pressed when all of it is there.
 
     `selects` adds to the words what is looked up in the trace: the hottest function, the hottest of those that call
-    some others, a block that jumps to many, a call that another one made, or the function that differs the most from
-    the other trace.
+    some others, a block that jumps to many, a call that another one made, what sort read of a pipe, or the function
+    that differs the most from the other trace.
     """
 
     name: str
     trace: str
     words: dict[str, object] = field(default_factory=dict)
-    selects: Literal["", "hottest", "connected", "dispatch", "call", "compared"] = ""
+    selects: Literal["", "hottest", "connected", "dispatch", "call", "sorter", "compared"] = ""
     theme: Literal["dark", "light"] = "dark"
     key: str = ""
 
@@ -92,6 +92,7 @@ SHOTS: Final = (
     Shot("sqlite3-dispatch", "sqlite3", {"view": "function"}, selects="dispatch"),
     Shot("sqlite3-replay", "sqlite3", {"mode": "recency"}),
     Shot("python3-api", "python3-api", {"view": "calls", "calls": "tree"}, selects="call"),
+    Shot("pipeline-calls", "pipeline", {"view": "calls", "calls_by": "process"}, selects="sorter"),
     Shot("sqlite3-calls", "sqlite3", {"view": "calls"}),
     Shot("sqlite3-export", "sqlite3", {"view": "calls"}, key="e"),
     *(
@@ -154,13 +155,36 @@ def _record(work: Path) -> dict[str, Path]:
         done = record_whole(command, traces[name], "--mode", "full", stdin=text)
         if done.status != 0:
             raise RuntimeError(f"{name} could not be recorded: {done.stderr.decode(errors='replace')}")
+    traces["pipeline"] = work / "pipeline.clew"
+    lines = work / "lines"
+    lines.write_bytes(text[:20000])
+    kinds = ("file", "process", "ipc")
+    pipeline = 'cat "$0" | sort -r | head -n 3; wc -l "$0"; gzip -kf "$0"'
+    _record_api(["sh", "-c", pipeline, lines], traces["pipeline"], *(f"--filter={kind}" for kind in kinds))
     traces["python3-api"] = work / "python3-api.clew"
-    options: list[str | Path] = [*(f"--filter={kind}" for kind in _API_KINDS), "--function", "libc*:dlopen"]
-    options += ["--trace", traces["python3-api"], "--mode", "full", "-o", work / "told"]
-    done = run(clew_command("api", *options, "--", "/usr/bin/python3", "-I", "-c", _API))
+    options = (*(f"--filter={kind}" for kind in _API_KINDS), "--function", "libc*:dlopen")
+    _record_api(["/usr/bin/python3", "-I", "-c", _API], traces["python3-api"], *options)
+    return traces
+
+
+def _record_api(command: list[str | Path], trace: Path, *options: str) -> None:
+    """A trace with calls, in mode full."""
+    given: list[str | Path] = [*options, "--trace", trace, "--mode", "full", "-o", trace.with_suffix(".told")]
+    done = run(clew_command("api", *given, "--", *command))
     if done.status != 0:
         raise RuntimeError(f"calls could not be recorded: {done.stderr.decode(errors='replace')}")
-    return traces
+
+
+def _find_sorter(directory: Path) -> dict[str, object]:
+    """The words for what sort reads, among the calls of all processes."""
+    trace = Trace(directory)
+    sorter = next(row["process_id"] for row in trace.processes.to_pylist() if row["command"][0] == "sort")
+    calls = [row for row in trace.calls.to_pylist() if row["process_id"] == sorter]
+    calls.sort(key=lambda row: row["time_ns"])
+    # The first are of the loader.
+    chosen = max(index for index, row in enumerate(calls) if row["name"] == "read" and row["result"] > 0)
+    at = f"{calls[chosen]['tid']}:{calls[chosen]['position']}"
+    return {"process": sorter, "call": chosen, "at": at, "calls_of": "all"}
 
 
 def _find_call(directory: Path) -> dict[str, object]:
@@ -187,6 +211,8 @@ def _take(browser: Browser, server: Server, shot: Shot, traces: dict[str, Path],
         words["select"] = f"b{_find_dispatch(traces[shot.trace])}"
     elif shot.selects == "call":
         words |= _find_call(traces[shot.trace])
+    elif shot.selects == "sorter":
+        words |= _find_sorter(traces[shot.trace])
     if shot.name.endswith("-replay"):
         tid, last = _find_longest_path(traces[shot.trace])
         words["at"] = f"{tid}:{last // 2}"

@@ -54,7 +54,7 @@ def _table(viewer: Viewer) -> Locator:
 
 @pytest.mark.glance
 def test_a_row_selects_the_block_that_called(viewer: Viewer) -> None:
-    page = viewer.open("calls", view="calls")
+    page = viewer.open("calls", view="calls", process=0)
     expect(_table(viewer)).to_have_attribute("aria-rowcount", str(len(_calls()) + 1))
     for number in (0, 3, 5):
         wanted = _calls()[number]
@@ -72,7 +72,7 @@ def test_a_row_selects_the_block_that_called(viewer: Viewer) -> None:
 
 
 def test_keys_go_through_the_rows(viewer: Viewer) -> None:
-    page = viewer.open("calls", view="calls")
+    page = viewer.open("calls", view="calls", process=0)
     _table(viewer).focus()
     for key in ("Home", "ArrowDown", "ArrowDown", "ArrowUp", "Enter"):
         page.keyboard.press(key)
@@ -89,7 +89,7 @@ def test_an_entity_lists_its_calls(viewer: Viewer) -> None:
     trace = Trace(find_trace("calls"))
     references = trace.references.to_pylist()
     own = {row["call_id"]: number for number, row in enumerate(_calls())}
-    page = viewer.open("calls", view="calls")
+    page = viewer.open("calls", view="calls", process=0)
     for name in (HOSTILE_FILE, "unix:/run/daemon"):
         (entity,) = (row["entity_id"] for row in trace.entities.to_pylist() if row["name"] == name)
         wanted = sorted(
@@ -107,7 +107,7 @@ def test_an_entity_lists_its_calls(viewer: Viewer) -> None:
 
 
 def test_who_did_what_leads_to_the_calls(viewer: Viewer) -> None:
-    page = viewer.open("calls", view="calls", calls="touches")
+    page = viewer.open("calls", view="calls", process=0, calls="touches")
     rows = page.locator("[data-touch-table] tbody tr")
     references = Trace(find_trace("calls")).references.to_pylist()
     pairs = {(row["process_id"], row["entity_id"]) for row in references}
@@ -167,12 +167,19 @@ def test_modes_say_what_they_know(viewer: Viewer, name: str) -> None:
             page.get_by_role("option", selected=True).locator("[data-place-block]").get_attribute("data-place-block")
         )
         assert counted[int(block or -1)] == max(counted.values())
+        # What they have to do with is known of those whose number is in their code.
+        choice = page.get_by_label("Filter of calls")
+        options = choice.locator("option").all_inner_texts()[1:]
+        told = {word: n.strip("()") for word, n in (option.split(" ") for option in options)}
+        assert sum(map(int, told.values())) == counted.total()
+        choice.select_option("File")
+        expect(page.locator("[data-places-calls]")).to_have_attribute("data-places-calls", told["File"])
     else:
         expect(_table(viewer)).to_have_attribute("aria-rowcount", str(counted.total() + 1))
 
 
 def test_a_stretch_of_time_is_chosen_in_the_chart(viewer: Viewer) -> None:
-    page = viewer.open("calls", view="calls")
+    page = viewer.open("calls", view="calls", process=0)
     chart = page.get_by_role("slider", name="Stretch of time of the calls")
     box = chart.bounding_box()
     assert box is not None
@@ -211,7 +218,7 @@ def test_calls_are_chosen_by_filter(viewer: Viewer) -> None:
     """In the address, the counts, the table, the chart, the tree, the places and the lanes."""
     filters = {"connect": "Network", "malloc": "Memory"}
     own = Counter(filters.get(row["name"], "File") for row in _calls())
-    page = viewer.open("calls", view="calls", calls_by="filter")
+    page = viewer.open("calls", view="calls", process=0, calls_by="filter")
     choice = page.get_by_label("Filter of calls")
     options = [f"{one} ({own[one]:,})" for one in ("File", "Network", "Memory")]
     expect(choice.locator("option")).to_have_text(["any filter", *options])
@@ -244,7 +251,7 @@ def test_calls_are_chosen_by_filter(viewer: Viewer) -> None:
 
 def test_what_was_done_to_calls_is_marked(viewer: Viewer) -> None:
     """In the table and the tree, by a word that has a name, and in full in the call that is opened."""
-    page = viewer.open("calls", view="calls")
+    page = viewer.open("calls", view="calls", process=0)
     number = next(index for index, row in enumerate(_calls()) if row["injected"] and row["injected"].count(",") == 3)
     marks = "(INJECTED) (DELAYED) (SIGNAL)"
     told = "a result, instead of making it; a delay before it; a delay behind it; a signal as it began"
@@ -258,16 +265,20 @@ def test_what_was_done_to_calls_is_marked(viewer: Viewer) -> None:
     tid = _calls()[number]["tid"]
     place = [index for index, row in enumerate(_calls()) if row["tid"] == tid].index(number)
     assert place < 40
-    viewer.go("calls", view="calls", calls="tree", threads=tid)
+    viewer.go("calls", view="calls", process=0, calls="tree", threads=tid)
     tree = page.get_by_role("treegrid", name="Tree of calls")
     tree.focus()
     for _ in range(place + 1):
         page.keyboard.press("ArrowDown")
     expect(page.locator(f"[data-tree-call='{number}']").get_by_role("img", name=name)).to_have_text(marks)
+    # Those of one name together have what was done to any of them.
+    page.get_by_label("Those of one name together").check()
+    like = page.locator("[data-depth='1']").filter(has_text=_calls()[number]["name"])
+    expect(like.get_by_role("img", name=name)).to_have_text(marks)
 
 
 def test_a_link_shows_the_same_calls(viewer: Viewer, open_viewer: OpenViewer) -> None:
-    page = viewer.open("calls", view="calls", calls_name="read", calls_sort="duration", calls_down="1")
+    page = viewer.open("calls", view="calls", process=0, calls_name="read", calls_sort="duration", calls_down="1")
     longest = max(
         (number for number, row in enumerate(_calls()) if row["name"] == "read"),
         key=lambda number: (_calls()[number]["duration_ns"] or -1, -number),

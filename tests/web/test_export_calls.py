@@ -45,7 +45,12 @@ def calls_of_trace() -> Rows:
         block = index[row["block_id"]]
         place = {"block": block, "function": graph.names[int(graph.function[block])]}
         said = {"arguments": ", ".join(told), "result": str(row["result"]), "filter": FILTERS[row["name"]]}
-        found.append({"call": number, "time_ns": row["time_ns"] - trace.manifest.start_ns} | kept | said | place)
+        found.append(
+            {"call": number, "process_id": 0, "pid": row["pid"], "time_ns": row["time_ns"] - trace.manifest.start_ns}
+            | kept
+            | said
+            | place
+        )
     return found
 
 
@@ -63,7 +68,7 @@ def touches_of_trace() -> Counter[tuple[int, int]]:
 
 def open_calls(viewer: Viewer, n_rows: int, **words: object) -> Page:
     """The view of calls with its chart, and so many calls in its table."""
-    page = viewer.open("calls", view="calls", **words)
+    page = viewer.open("calls", view="calls", process=0, **words)
     expect(page.get_by_role("grid", name="Calls")).to_have_attribute("aria-rowcount", str(n_rows + 1))
     expect(page.locator("[data-chart-calls]")).to_have_attribute("data-chart-calls", re.compile(r"^[1-9]"))
     return page
@@ -172,7 +177,7 @@ def test_who_did_what_as_svg(viewer: Viewer) -> None:
     trace = Trace(find_trace("calls"))
     entities = {row["entity_id"]: row for row in trace.entities.to_pylist()}
     touches = touches_of_trace()
-    page = viewer.open("calls", view="calls", calls="touches")
+    page = viewer.open("calls", view="calls", process=0, calls="touches")
     expect(page.locator("[data-touch-lines]")).to_have_attribute("data-touch-lines", str(len(touches)))
     expect(page.locator("[data-chart-calls]")).to_be_visible()
     dialog = open_dialog(page)

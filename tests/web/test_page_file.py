@@ -165,7 +165,7 @@ def test_code_and_places_in_time_are_in_it(open_file: OpenFile) -> None:
 def test_calls_are_in_it(open_file: OpenFile) -> None:
     """As the server tells them: a row leads to its block, an entity to its calls, and the chart adds up."""
     trace = Trace(find_trace("calls"))
-    viewer = open_file("calls", view="calls")
+    viewer = open_file("calls", view="calls", process=0)
     page = viewer.page
     table = page.get_by_role("grid", name="Calls")
     own = sorted((row for row in trace.calls.to_pylist() if row["process_id"] == 0), key=lambda row: row["time_ns"])
@@ -196,7 +196,7 @@ def test_calls_are_in_it(open_file: OpenFile) -> None:
 def test_the_tree_and_the_bars_of_calls_are_in_it(open_file: OpenFile) -> None:
     trace = Trace(find_trace("api-full"))
     calls = sorted((row for row in trace.calls.to_pylist() if row["process_id"] == 0), key=lambda row: row["time_ns"])
-    viewer = open_file("api-full", view="calls", calls="tree")
+    viewer = open_file("api-full", view="calls", process=0, calls="tree")
     page = viewer.page
     by_thread = Counter(row["tid"] for row in calls)
     expect(page.locator("[data-tree-thread]")).to_have_count(len(by_thread))
@@ -206,7 +206,7 @@ def test_the_tree_and_the_bars_of_calls_are_in_it(open_file: OpenFile) -> None:
     outer = next(row for row in calls if row["name"] == "fclose")
     within = [number for number, row in enumerate(calls) if row["parent_call_id"] == outer["call_id"]]
     assert within
-    viewer.go("api-full", view="calls", calls="tree", calls_name=calls[within[0]]["name"])
+    viewer.go("api-full", view="calls", process=0, calls="tree", calls_name=calls[within[0]]["name"])
     tree = page.get_by_role("treegrid", name="Tree of calls")
     page.locator(f"[data-tree-thread='{outer['tid']}'] .twist").click()
     index = calls.index(outer)
@@ -275,7 +275,7 @@ def test_its_tables_of_calls_are_those_of_the_server(open_file: OpenFile) -> Non
         tables = {of: _table_of_calls(served, of, words) for of in ("calls", "places")}
         tables |= {"entities": _table_of_calls(served, "entities", {"own": "1"})}
         tables |= {"touches": _table_of_calls(served, "touches", {})}
-        viewer = open_file(name, view="calls", **shown)
+        viewer = open_file(name, view="calls", process=0, **shown)
         n_calls = tables["calls"].count(b"\n")
         expect(viewer.page.get_by_role("grid", name="Calls")).to_have_attribute("aria-rowcount", str(n_calls))
         viewer.page.locator("[data-chart-calls]").wait_for()
@@ -292,9 +292,39 @@ def test_its_tables_of_calls_are_those_of_the_server(open_file: OpenFile) -> Non
         assert sum(int(bar.split("\n")[1].split(" call")[0]) for bar in bars) == n_calls - 1
 
 
-def _table_of_calls(served: ServedTrace, of: str, words: dict[str, str]) -> bytes:
+def test_calls_of_all_processes_are_those_of_the_server(open_file: OpenFile) -> None:
+    """In the table, the chart, the tree, and the life of what processes share; and a call leads to its process."""
+    served = ServedTrace(find_trace("api-full"), 0)
+    calls, entities = (_table_of_calls(served, of, {}, None) for of in ("calls", "entities"))
+    viewer = open_file("api-full", view="calls")
+    page = viewer.page
+    n_calls = served.trace.n_rows("calls")
+    expect(page.get_by_role("grid", name="Calls")).to_have_attribute("aria-rowcount", str(n_calls + 1))
+    expect(page.locator("[data-chart-calls]")).to_have_attribute("data-chart-calls", str(n_calls))
+    dialog = open_dialog(page)
+    for of, wanted in (("calls", calls), ("entities", entities)):
+        dialog.get_by_label("Rows").select_option(of)
+        assert content_of(take(page, dialog, "CSV")) == wanted
+    page.keyboard.press("Escape")
+    users: dict[int, set[int]] = {}
+    for row in served.trace.references.to_pylist():
+        users.setdefault(row["entity_id"], set()).add(row["process_id"])
+    shared = next(entity for entity, processes in users.items() if len(processes) == 2)
+    page.locator(f"[data-entity='{shared}']").click()
+    expect(page.locator("[data-shared-by]")).to_have_attribute("data-shared-by", "2")
+    event = page.locator("[data-life] li").last
+    event.get_by_role("button").click()
+    expect(page.locator("[data-open-call]")).to_be_visible()
+    process = page.locator("[data-call][aria-selected=true]").get_attribute("data-process")
+    viewer.wait_for_state(process=process)
+    page.get_by_role("button", name="Tree").click()
+    expect(page.locator("[data-tree-thread]").nth(1)).to_be_visible()
+
+
+def _table_of_calls(served: ServedTrace, of: str, words: dict[str, str], process: int | None = 0) -> bytes:
     """What the server would write."""
-    return make_table_file(Query({"trace": 0, "process": 0}, {"of": of, "as": "csv", **words}, [served])).content
+    path = {"trace": 0} | ({} if process is None else {"process": process})
+    return make_table_file(Query(path, {"of": of, "as": "csv", **words}, [served])).content
 
 
 def test_what_there_was_no_room_for_is_said(open_file: OpenFile) -> None:

@@ -83,7 +83,7 @@ def test_every_call_of_a_recording_is_there_once(recorded: Viewer, name: str) ->
 
 
 def test_a_call_that_is_chosen_is_gone_to_in_the_replay(recorded: Viewer) -> None:
-    page = recorded.open("api-full", view="calls")
+    page = recorded.open("api-full", view="calls", process=0)
     for number in (5, len(_calls()) // 2, len(_calls()) - 2):
         row = _calls()[number]
         show_row(page, number).click()
@@ -166,7 +166,7 @@ def test_a_bar_of_a_lane_is_a_call(recorded: Viewer) -> None:
 
 
 def test_the_tree_has_every_call_once(recorded: Viewer) -> None:
-    page = recorded.open("api-full", view="calls", calls="tree")
+    page = recorded.open("api-full", view="calls", process=0, calls="tree")
     tree = page.get_by_role("treegrid", name="Tree of calls")
     by_thread = Counter(row["tid"] for row in _calls())
     expect(page.locator("[data-tree-thread]")).to_have_count(len(by_thread))
@@ -174,11 +174,11 @@ def test_the_tree_has_every_call_once(recorded: Viewer) -> None:
         expect(page.locator(f"[data-tree-thread='{tid}'] [role=gridcell]").nth(1)).to_contain_text(f"{n}")
     # By keys, without a pointer: open the worker, then all that has something in it.
     own = [(index, row) for index, row in enumerate(_calls()) if row["tid"] == _worker()]
-    recorded.go("api-full", view="calls", calls="tree", threads=_worker(), calls_text="fopen")
+    recorded.go("api-full", view="calls", process=0, calls="tree", threads=_worker(), calls_text="fopen")
     outer = [index for index, row in own if row["name"] == "fopen"]
     expect(tree).to_have_attribute("data-rows", str(len(outer) + 1))
     assert len(outer) == 30
-    recorded.go("api-full", view="calls", calls="tree", threads=_worker(), calls_name="write")
+    recorded.go("api-full", view="calls", process=0, calls="tree", threads=_worker(), calls_name="write")
     writes = {index: row["parent_call_id"] for index, row in own if row["name"] == "write"}
     tree.focus()
     page.keyboard.press("Home")
@@ -202,7 +202,7 @@ def test_the_tree_has_every_call_once(recorded: Viewer) -> None:
 
 
 def test_calls_of_one_name_are_added_up(recorded: Viewer) -> None:
-    page = recorded.open("api-full", view="calls", calls="tree", tree_by="name", threads=_worker())
+    page = recorded.open("api-full", view="calls", process=0, calls="tree", tree_by="name", threads=_worker())
     own = [row for row in _calls() if row["tid"] == _worker()]
     outermost = Counter(row["name"] for row in own if row["parent_call_id"] is None)
     rows = page.locator("[data-depth='1']")
@@ -215,7 +215,7 @@ def test_calls_of_one_name_are_added_up(recorded: Viewer) -> None:
 
 
 def test_arguments_are_searched_for(recorded: Viewer) -> None:
-    page = recorded.open("api-full", view="calls")
+    page = recorded.open("api-full", view="calls", process=0)
 
     def find(text: str) -> Counter[str]:
         page.get_by_label("Search calls").fill(text)
@@ -246,7 +246,7 @@ def test_the_life_of_a_file(recorded: Viewer) -> None:
     trace = Trace(find_trace("api-full"))
     (entity,) = (row for row in trace.entities.to_pylist() if row["name"].endswith("/file-0"))
     about = {row["call_id"]: row for row in trace.references.to_pylist() if row["entity_id"] == entity["entity_id"]}
-    page = recorded.open("api-full", view="calls", entity=entity["entity_id"])
+    page = recorded.open("api-full", view="calls", process=0, entity=entity["entity_id"])
     chosen = page.locator("[data-chosen-entity]")
     expect(chosen).to_contain_text("file-0")
     opened = [index for index, row in enumerate(_calls()) if about.get(row["call_id"], {}).get("role") == "opened"]
@@ -260,7 +260,7 @@ def test_the_life_of_a_file(recorded: Viewer) -> None:
 
 
 def test_a_trace_without_order_has_calls_and_no_places(recorded: Viewer) -> None:
-    page = recorded.open("api-counts", view="calls")
+    page = recorded.open("api-counts", view="calls", process=0)
     show_row(page, 4).click()
     expect(page.locator("[data-open-call]")).to_contain_text("no place to go to")
     expect(page.get_by_role("button", name="API calls")).to_have_count(0)
@@ -271,7 +271,12 @@ def test_a_trace_without_order_has_calls_and_no_places(recorded: Viewer) -> None
 @pytest.mark.parametrize("part", ["calls", "tree"])
 def test_axe_finds_nothing_serious(recorded: Viewer, part: str) -> None:
     page = recorded.open(
-        "api-full", view="calls", calls=part, at=f"{_worker()}:{_in_order(_worker())[9][1]['position']}", call=9
+        "api-full",
+        view="calls",
+        process=0,
+        calls=part,
+        at=f"{_worker()}:{_in_order(_worker())[9][1]['position']}",
+        call=9,
     )
     page.get_by_role("button", name="API calls").click()
     expect(page.locator("[data-near-call]").first).to_be_visible()

@@ -28,6 +28,7 @@ _SHAPES: Final = _HERE / "programs/shapes.c"
 _COMPARED: Final = _HERE / "programs/compared.c"
 _LOSSES: Final = _HERE / "programs/losses.c"
 _CALLS: Final = _HERE / "programs/calls.c"
+_PIPELINE: Final = _HERE / "programs/pipeline.sh"
 _THINNED: Final = "branches_random.static"
 _RECORDER: Final = tuple(ROOT / "src/clew" / part for part in ("process", "protocol", "recording", "store", "_runtime"))
 _API: Final = (*_RECORDER, *(ROOT / "src/clew" / part for part in ("api", "sessions", "capture")), _CALLS)
@@ -127,12 +128,20 @@ def _record_calls(mode: str) -> Callable[[Path], None]:
         kinds = (word for kind in ("file", "process", "thread", "ipc", "memory") for word in ("--filter", kind))
         functions = (word for name in ("fopen", "fclose", "fputs") for word in ("--function", f"libc*:{name}"))
         told = trace.with_name("told")
-        command = clew_command("api", *kinds, *functions, "--trace", trace, "--mode", mode, "-o", told)
-        done = run([*command, "--", program, trace.parent])
-        if done.status != 0:
-            raise RuntimeError(f"calls could not be recorded: {done.stderr.decode(errors='replace')}")
+        _record_api([program, trace.parent], trace, mode, *kinds, *functions, "-o", told)
 
     return make
+
+
+def _record_pipeline(trace: Path) -> None:
+    """A shell with programs that work together, each a process."""
+    _record_api(["sh", _PIPELINE, trace.parent], trace, "full", "-o", trace.with_name("told"))
+
+
+def _record_api(command: list[str | Path], trace: Path, mode: str, *options: str | Path) -> None:
+    done = run([*clew_command("api", *options, "--trace", trace, "--mode", mode), "--", *command])
+    if done.status != 0:
+        raise RuntimeError(f"calls could not be recorded: {done.stderr.decode(errors='replace')}")
 
 
 def _compact_shapes(trace: Path) -> None:
@@ -182,6 +191,7 @@ _MAKERS: Final[dict[str, tuple[Callable[[Path], None], tuple[Path, ...]]]] = {
     "compared-built": (_record_compared("full", flags=("-DSECOND",)), (_COMPARED, *_RECORDER)),
     "api-full": (_record_calls("full"), _API),
     "api-counts": (_record_calls("counts"), _API),
+    "pipeline": (_record_pipeline, (*_API, _PIPELINE)),
     "gzip": (_record_gzip, _RECORDER),
     "small": (_make_up(10_000, 4), _MAKER),
     "large": (_make_up(100_000, 4), _MAKER),

@@ -1,18 +1,20 @@
-"""What the page asks of calls: a page of them, how many there are of what, over time, by place, and one of them.
+"""What the page asks of calls of a process, or of all: a page of them, how many there are of what, over time, by place,
+and one of them.
 
 Runs in the controller. docs/format/container.md lists the arrays. Times are nanoseconds since the recording began; a
-call is named by its index, in the order of time.
+call is named by its index among those of its process, in the order of time.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
 from clew.analysis.calls.call_rows import CallFilter, CallRows
-from clew.analysis.calls.system_calls import count_system_calls, sum_system_calls
+from clew.analysis.calls.system_calls import CallPlace, count_system_calls, sum_system_calls
 from clew.analysis.calls.told_calls import tell_arguments
 from clew.analysis.replay.timeline import find_edges
 from clew.api.call_filters import built_in_filters
@@ -54,8 +56,8 @@ _NO_ARGUMENTS: Final = (
 
 
 def answer_call_summary(query: Query) -> dict[str, Any]:
-    """What is listed of a process, and of the calls asked for how many there are: of each name and thread."""
-    with hold_calls(query.served, query.process_id) as calls:
+    """What is listed, and of the calls asked for how many there are: of each name, process and thread."""
+    with hold_calls(query.served, query.whose) as calls:
         rows = calls.rows
         told: dict[str, Any] = {
             "source": calls.source,
@@ -69,11 +71,14 @@ def answer_call_summary(query: Query) -> dict[str, Any]:
             "names": [],
             "names_omitted": 0,
             "filters": [],
+            "processes": [],
             "threads": [],
         }
-        if rows is None or not len(rows):
-            return told
         wanted = parse_filter(query)
+        if rows is None:
+            return told | {"filters": _count_filters(_find_counted(calls, replace(wanted, filter=None)))}
+        if not len(rows):
+            return told
         # By what else can be chosen, too, instead of what is.
         any_filter = calls.choose(rows, replace(wanted, filter=None))
         chosen = any_filter if wanted.filter is None else calls.choose(rows, wanted)
@@ -89,8 +94,23 @@ def answer_call_summary(query: Query) -> dict[str, Any]:
             ],
             "names_omitted": max(len(names) - MAX_NAMES, 0),
             "filters": [{"filter": word, "calls": n} for word, n in rows.count_filters(any_filter)],
+            "processes": [{"process": process, "calls": n} for process, n in rows.count_processes(chosen)],
             "threads": [{"tid": tid, "calls": n} for tid, n in rows.count_threads(chosen)],
         }
+
+
+def _count_filters(places: list[CallPlace]) -> list[dict[str, Any]]:
+    """How many system calls there are of what descriptions have them under; blocks, where calls were not counted."""
+    found: Counter[str] = Counter()
+    for place in places:
+        found[_filter_of(place.name)] += 1 if place.calls is None else place.calls
+    return [{"filter": word, "calls": found[word]} for word in FILTERS if found[word]]
+
+
+def _find_counted(calls: ProcessCalls, wanted: CallFilter) -> list[CallPlace]:
+    """The places of system calls that were counted, and of which nothing else is known."""
+    threads = None if wanted.threads is None else list(wanted.threads)
+    return [place for place in count_system_calls(calls.graph, threads) if _is_named(place.name, wanted)]
 
 
 def _count_untimed(calls: ProcessCalls, rows: CallRows | None) -> int:
@@ -108,25 +128,34 @@ def _tell_reason(calls: ProcessCalls) -> str | None:
 
 
 def answer_calls(query: Query) -> dict[str, Any]:
-    """Some of the calls asked for, sorted. `at` is the place of the call `call` among them, or null."""
+    """Some of the calls asked for, sorted. `at` is the place of the call `call` (of all processes' of `process`) among
+    them, or null."""
     offset, count = query.number("offset", 0), query.number("count", 100)
     if offset < 0 or not 0 <= count <= MAX_PAGE:
         raise UsageError(f"count: at most {MAX_PAGE}, and an offset of 0 at least")
     sort, descending = query.word("sort", "time"), query.flag("descending")
     wanted = parse_filter(query)
-    with hold_calls(query.served, query.process_id) as calls:
+    with hold_calls(query.served, query.whose) as calls:
         rows = calls.rows
         if rows is None:
             return {"total": 0, "at": None, "offset": offset, "rows": []}
         order = calls.order(rows, wanted, sort, descending=descending)
         at = None
         if "call" in query.words():
-            places = np.flatnonzero(order == _check_call(rows, query.number("call")))
+            places = np.flatnonzero(order == _find_call(query, rows))
             at = int(places[0]) if len(places) else None
             if at is not None and "offset" not in query.words():
                 offset = at - at % max(count, 1)
         page = order[offset : offset + count].tolist()
         return {"total": len(order), "at": at, "offset": offset, "rows": tell_calls(query, calls, rows, page)}
+
+
+def _find_call(query: Query, rows: CallRows) -> int:
+    whose = query.number("process") if query.whose is None else query.whose
+    found = rows.find(whose, query.number("call"))
+    if found is None:
+        raise UsageError(f"call: there are {len(rows)}")
+    return found
 
 
 def _check_call(rows: CallRows, call: int) -> int:
@@ -137,22 +166,22 @@ def _check_call(rows: CallRows, call: int) -> int:
 
 def tell_calls(query: Query, calls: ProcessCalls, rows: CallRows, page: list[int]) -> list[dict[str, Any]]:
     """What is told of the calls `page`, which are indices of `rows`, those that `calls` has."""
-    graph, start = calls.graph, query.served.start_ns
-    recorded = calls.recorded
+    start, recorded = query.served.start_ns, calls.recorded
     told = recorded.read(page) if recorded is not None else [{} for _ in page]
     found = []
     for call, more in zip(page, told, strict=True):
         block, thread, name = int(rows.block[call]), int(rows.thread[call]), int(rows.name[call])
         duration = -1 if rows.duration_ns is None else int(rows.duration_ns[call])
         row: dict[str, Any] = {
-            "call": call,
+            "call": call if rows.number is None else int(rows.number[call]),
+            "process": rows.processes[int(rows.whose[call])],
             "time": int(rows.time_ns[call]) - start,
             "duration": None if duration < 0 else duration,
             "tid": rows.tids[thread] if thread < len(rows.tids) else None,
             "kind": _name_kind(int(rows.kind[call])),
             "name": rows.names[name][:MAX_TEXT] if name < len(rows.names) else "",
             "block": block,
-            "function": int(graph.function[block]) if block >= 0 else -1,
+            "function": int(calls.graph.function[block]) if block >= 0 else -1,
             "filter": FILTERS[rows.filter[call]],
             "library": None,
             "arguments": [],
@@ -256,12 +285,7 @@ def find_places(query: Query) -> list[dict[str, Any]]:
         graph, rows = calls.graph, calls.rows
         places: list[tuple[int, str | None, int | None]]
         if rows is None:
-            threads = None if wanted.threads is None else list(wanted.threads)
-            places = [
-                (place.block, place.name, place.calls)
-                for place in count_system_calls(graph, threads)
-                if _is_named(place.name, wanted)
-            ]
+            places = [(place.block, place.name, place.calls) for place in _find_counted(calls, wanted)]
         else:
             places = [
                 (block, rows.names[name] if name < len(rows.names) else None, n)
@@ -273,23 +297,29 @@ def find_places(query: Query) -> list[dict[str, Any]]:
             "function": int(graph.function[block]) if block >= 0 else -1,
             "name": None if name is None else name[:MAX_TEXT],
             "calls": n,
+            # Of single calls each says its own.
+            "filter": _filter_of(name) if rows is None else None,
         }
         for block, name, n in places
     ]
 
 
+def _filter_of(name: str | None) -> str:
+    return built_in_filters().of_system_call(name or "")
+
+
 def _is_named(name: str | None, wanted: CallFilter) -> bool:
-    if wanted.filter is not None and built_in_filters().of_system_call(name or "") != wanted.filter:
+    if wanted.filter is not None and _filter_of(name) != wanted.filter:
         return False
     return (wanted.name is None or name == wanted.name) and wanted.text.lower() in (name or "").lower()
 
 
 def encode_call_chart(query: Query) -> bytes:
-    """How many of the calls asked for were made in which part of time, by name, kind, filter or thread."""
+    """How many of the calls asked for were made in which part of time, by name, kind, filter, process or thread."""
     by, n_bins, n_series = query.word("by", "name"), query.number("bins", 100), query.number("series", 8)
     wanted = parse_filter(query)
     zero = query.served.start_ns
-    with hold_calls(query.served, query.process_id) as calls:
+    with hold_calls(query.served, query.whose) as calls:
         rows = calls.rows
         if rows is None:
             raise UsageError("there are no calls with a time in this trace")
@@ -300,7 +330,7 @@ def encode_call_chart(query: Query) -> bytes:
             raise UsageError("a chart ends behind its start, and has bins")
         series = rows.series(calls.choose(rows, wanted), by, find_edges(start, end, min(n_bins, end - start)), n_series)
     meta = {
-        "process_id": query.process_id,
+        "process_id": query.whose,
         "from": start - zero,
         "to": end - zero,
         "by": by,

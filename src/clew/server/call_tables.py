@@ -36,11 +36,12 @@ def tabulate_calls(query: Query, of: str, most: int) -> pa.Table:
     """The table `of` one of CALL_TABLES, with the rows that are asked for by the words of the page's own questions, in
     the order of these. Times are nanoseconds since the recording began, texts are cut off at 400 letters.
 
-    Of calls: `call` (index), `time_ns`, `duration_ns`, `tid`, `kind`, `filter`, `name`, `library`, `arguments`,
-    `result`, `error`, `injected`, `block` (index) and `function` that made it. Of places: `block`, `function`, `name`
-    of the calls, `calls`. Of entities: `entity_id`, `kind`, `name`, `process_id`, `tid`, `parent_entity_id`,
-    `first_ns`, `last_ns`, `calls` (of the process), `all_calls`, `bytes` (that the process read and wrote), `details`.
-    Of touches: `process_id`, `pid`, `entity_id`, `kind`, `name`, `calls`, `roles`, `bytes_read`, `bytes_written`.
+    Of calls: `call` (index), `process_id`, `pid`, `time_ns`, `duration_ns`, `tid`, `kind`, `filter`, `name`, `library`,
+    `arguments`, `result`, `error`, `injected`, `block` (index) and `function` that made it, where one process is asked
+    about. Of places: `block`, `function`, `name` of the calls, `calls`. Of entities: `entity_id`, `kind`, `name`,
+    `process_id`, `tid`, `parent_entity_id`, `first_ns`, `last_ns`, `calls` (of the process, or of all), `all_calls`,
+    `bytes` (that were read and written there), `details`. Of touches: `process_id`, `pid`, `entity_id`, `kind`, `name`,
+    `calls`, `roles`, `bytes_read`, `bytes_written`.
 
     Raises UsageError where there are more than `most` rows.
     """
@@ -49,7 +50,8 @@ def tabulate_calls(query: Query, of: str, most: int) -> pa.Table:
 
 def _calls(query: Query, most: int) -> pa.Table:
     wanted, sort, descending = parse_filter(query), query.word("sort", "time"), query.flag("descending")
-    with hold_calls(query.served, query.process_id) as calls:
+    pids = _find_pids(query)
+    with hold_calls(query.served, query.whose) as calls:
         rows = calls.rows
         if rows is None:
             raise UsageError("there are no calls with a time in this trace")
@@ -59,18 +61,24 @@ def _calls(query: Query, most: int) -> pa.Table:
     stored = np.argsort(rows.source[order], kind="stable")
     parts = []
     for first in range(0, max(len(order), 1), _AT_ONCE):
-        with hold_calls(query.served, query.process_id) as calls:
+        with hold_calls(query.served, query.whose) as calls:
             told = tell_calls(query, calls, rows, order[stored[first : first + _AT_ONCE]].tolist())
-        parts.append(_tabulate_calls(calls.graph, told))
+        parts.append(_tabulate_calls(None if query.whose is None else calls.graph, told, pids))
     place = np.empty(len(stored), np.int64)
     place[stored] = np.arange(len(stored))
     return pa.concat_tables(parts).take(place)
 
 
-def _tabulate_calls(graph: ProcessGraph, rows: _Rows) -> pa.Table:
+def _find_pids(query: Query) -> dict[int, int]:
+    return {one["process_id"]: one["pid"] for one in query.served.summary["processes"]}
+
+
+def _tabulate_calls(graph: ProcessGraph | None, rows: _Rows, pids: dict[int, int]) -> pa.Table:
     return pa.table(
         {
             "call": _numbers(rows, "call", pa.uint32()),
+            "process_id": _numbers(rows, "process"),
+            "pid": optional_numbers([pids.get(row["process"]) for row in rows], pa.int64()),
             "time_ns": _numbers(rows, "time"),
             "duration_ns": _numbers(rows, "duration"),
             "tid": _numbers(rows, "tid"),
@@ -93,9 +101,9 @@ def _tell_argument(argument: dict[str, str]) -> str:
     return f"{argument['name']}={told}" if "name" in argument else told
 
 
-def _tabulate_place(graph: ProcessGraph, rows: _Rows) -> dict[str, pa.Array]:
+def _tabulate_place(graph: ProcessGraph | None, rows: _Rows) -> dict[str, pa.Array]:
     blocks = [row["block"] if row["block"] >= 0 else None for row in rows]
-    functions = [graph.names[row["function"]] if row["function"] >= 0 else None for row in rows]
+    functions = [graph.names[row["function"]] if graph and row["function"] >= 0 else None for row in rows]
     return {"block": optional_numbers(blocks, pa.uint32()), "function": texts(functions)}
 
 
@@ -130,10 +138,11 @@ def _entities(query: Query, most: int) -> pa.Table:
 
 def _touches(query: Query, most: int) -> pa.Table:
     # A process that there is not is told of.
-    query.served.graph(query.process_id)
+    if query.whose is not None:
+        query.served.graph(query.whose)
     rows, total = tell_touches(open_entities(query.served), None, None, most)
     _check(total, most, "pairs")
-    pids = {one["process_id"]: one["pid"] for one in query.served.summary["processes"]}
+    pids = _find_pids(query)
     return pa.table(
         {
             "process_id": _numbers(rows, "process"),

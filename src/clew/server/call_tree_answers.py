@@ -15,6 +15,7 @@ from clew.analysis.calls.call_paths import PATH_SORTS, CallPaths
 from clew.analysis.calls.call_rows import CallFilter, CallRows
 from clew.analysis.tables.arrays import Array
 from clew.errors import UsageError
+from clew.protocol._constants import Injected
 from clew.protocol.words import CALL_WORDS
 from clew.server.call_answers import MAX_TEXT, tell_calls
 from clew.server.process_calls import ProcessCalls, hold_calls, parse_filter
@@ -28,7 +29,8 @@ _GROUPS: Final = ("call", "name")
 
 def answer_call_tree(query: Query) -> dict[str, Any]:
     """One level of the calls asked for and those around them: within `parent`, else those of `thread` that are within
-    none, else the threads. `by` call: each call; by name: those together that have the same around them."""
+    none, else the threads, which is all that is told of all processes together. `by` call: each call; by name: those
+    together that have the same around them."""
     by, sort, descending = query.word("by", "call"), query.word("sort", "order"), query.flag("descending")
     offset, count = query.number("offset", 0), query.number("count", 100)
     if by not in _GROUPS or sort not in PATH_SORTS:
@@ -36,12 +38,14 @@ def answer_call_tree(query: Query) -> dict[str, Any]:
     if offset < 0 or not 0 <= count <= MAX_PAGE:
         raise UsageError(f"count: at most {MAX_PAGE}, and an offset of 0 at least")
     wanted, words = parse_filter(query), query.words()
-    with hold_calls(query.served, query.process_id) as calls:
+    with hold_calls(query.served, query.whose) as calls:
         rows = calls.rows
         if rows is None:
             raise UsageError("there are no calls with a time in this trace")
         if "parent" not in words and "thread" not in words:
             return _tell_threads(calls, rows, wanted, by=by)
+        if query.whose is None:
+            raise UsageError("a level of the tree is one of a process")
         page: list[dict[str, Any]]
         if by == "name":
             paths = calls.paths(wanted)
@@ -69,6 +73,7 @@ def _tell_threads(calls: ProcessCalls, rows: CallRows, wanted: CallFilter, *, by
         within = np.bincount(rows.thread[outermost], minlength=n)
     found = [
         {
+            "process": rows.owners[thread] if rows.owners else rows.processes[0],
             "tid": tid,
             "calls": int(n_calls[thread]),
             "failed": int(n_failed[thread]),
@@ -146,5 +151,6 @@ def _tell_path(rows: CallRows, paths: CallPaths, path: int) -> dict[str, Any]:
         "failed": int(paths.failed[path]),
         "total": int(paths.total[path]),
         "own": int(paths.own[path]),
+        "injected": [one.name.lower() for one in Injected if paths.injected[path] & one],
         "within": int(paths.n_within[path]),
     }

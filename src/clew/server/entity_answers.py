@@ -25,7 +25,7 @@ _MAX_TEXT: Final = 400
 
 
 def answer_entities(query: Query) -> dict[str, Any]:
-    """Some of the entities asked for, sorted, with how many calls of the process have to do with each."""
+    """Some of the entities asked for, sorted, with how many calls of the process, or of all, have to do with each."""
     offset, count = query.number("offset", 0), query.number("count", 100)
     if offset < 0 or not 0 <= count <= MAX_PAGE:
         raise UsageError(f"count: at most {MAX_PAGE}, and an offset of 0 at least")
@@ -34,9 +34,12 @@ def answer_entities(query: Query) -> dict[str, Any]:
 
 def tell_entities(query: Query, offset: int, count: int) -> dict[str, Any]:
     """What `answer_entities` tells, however many are asked for."""
-    process_id, table = query.process_id, open_entities(query.served)
+    process_id, table = query.whose, open_entities(query.served)
     # Also where nothing is read of it: a process that there is not is told of.
-    query.served.graph(process_id)
+    if process_id is not None:
+        query.served.graph(process_id)
+    elif not len(table):
+        raise UsageError("this trace has no API calls, which alone are about entities")
     if not len(table):
         return _tell_known(query, offset, count)
     wanted = EntityFilter(
@@ -56,8 +59,8 @@ def tell_entities(query: Query, offset: int, count: int) -> dict[str, Any]:
 
 def _tell_rows(query: Query, table: EntityTable, rows: list[int]) -> list[dict[str, Any]]:
     start = query.served.start_ns
-    calls, all_calls = table.count_calls(query.process_id), table.count_calls()
-    moved = table.count_bytes(query.process_id)
+    calls, all_calls = table.count_calls(query.whose), table.count_calls()
+    moved = table.count_bytes(query.whose)
     return [
         {
             "entity": one["entity_id"],
@@ -115,7 +118,8 @@ def _tell_known(query: Query, offset: int, count: int) -> dict[str, Any]:
 
 def answer_entity(query: Query) -> dict[str, Any]:
     """One entity, and what each process did with it."""
-    query.served.graph(query.process_id)
+    if query.whose is not None:
+        query.served.graph(query.whose)
     table = open_entities(query.served)
     row = table.find(int(query.path["entity"]))
     (told,) = _tell_rows(query, table, [row])
@@ -128,11 +132,11 @@ def answer_entity(query: Query) -> dict[str, Any]:
 
 
 def _tell_life(query: Query, entity_id: int) -> dict[str, Any]:
-    """Who opened, shared, used and closed it. `call`: of the process an index, where it is listed."""
+    """Who opened, shared, used and closed it. `call`: its index among those of its process, where it is listed."""
     events, total = read_life(query.served.trace, entity_id, MAX_LIFE)
-    with hold_calls(query.served, query.process_id) as calls:
+    with hold_calls(query.served, query.whose) as calls:
         ids = np.array([event.call_id for event in events], np.int64)
-        index = np.full(len(ids), -1) if calls.recorded is None else calls.recorded.index_of(ids)
+        index = np.full(len(ids), -1) if calls.recorded is None else calls.recorded.number_of(ids)
     return {
         "life_total": total,
         "life": [

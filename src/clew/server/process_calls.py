@@ -1,4 +1,5 @@
-"""The calls of one process as the server keeps them: recorded ones, or the system calls that every recording has.
+"""The calls of a process, or of all, as the server keeps them: recorded ones, or of one process the system calls that
+every recording has.
 
 Runs in the controller. What is read of the trace is read once, by the first who asks; whoever asks holds the lock.
 """
@@ -21,10 +22,13 @@ from clew.analysis.calls.call_order import CallOrder
 from clew.analysis.calls.call_paths import CallPaths
 from clew.analysis.calls.call_rows import CallFilter, CallRows
 from clew.analysis.calls.entities import EntityTable
+from clew.analysis.calls.every_call import EveryCall
 from clew.analysis.calls.recorded_calls import RecordedCalls
 from clew.analysis.calls.system_calls import read_path_calls, read_tag_calls
+from clew.analysis.graph.graph import ProcessGraph
 from clew.analysis.order.path_code import load_process_code
 from clew.analysis.tables.arrays import Array
+from clew.errors import UsageError
 from clew.server.query import Query
 from clew.server.served_trace import ServedTrace
 
@@ -34,18 +38,27 @@ _KEPT_SEARCHES: Final = 8
 
 
 class ProcessCalls:
-    """The calls of a process. `recorded` is None where the trace has none of it. Raises TraceDamagedError."""
+    """The calls of a process, or with None of all. `recorded` is None where the trace has none of it.
 
-    def __init__(self, served: ServedTrace, process_id: int) -> None:
+    Raises TraceDamagedError.
+    """
+
+    def __init__(self, served: ServedTrace, process_id: int | None) -> None:
         self._served = served
         self._trace = served.trace
-        self.graph = served.graph(process_id)
-        recorded = RecordedCalls(self.graph)
+        self._graph = None if process_id is None else served.graph(process_id)
+        recorded = EveryCall(served.trace) if self._graph is None else RecordedCalls(self._graph)
         self.recorded = recorded if recorded.n_all else None
         self.lock = threading.Lock()
         self._searches: OrderedDict[tuple[str, object], Array] = OrderedDict()
         self._kept: tuple[CallFilter, Array] | None = None
         self._paths_kept: tuple[CallFilter, CallPaths] | None = None
+
+    @property
+    def graph(self) -> ProcessGraph:
+        """The code of the process; calls of all processes have none."""
+        assert self._graph is not None
+        return self._graph
 
     @property
     def source(self) -> str:
@@ -138,10 +151,12 @@ class ProcessCalls:
         entities = open_entities(self._served)
         maker = entities.find_maker(entities.find(entity_id))
         found = self.recorded.find_entity(entity_id)
-        if maker is None or maker[0] != self.graph.process_id:
+        rows = self.recorded.rows
+        if maker is None or maker[0] not in rows.processes:
             return found
         tids = None if maker[1] is None else (maker[1],)
-        return np.union1d(found, np.flatnonzero(self.recorded.rows.choose(CallFilter(threads=tids))))
+        own = rows.choose(CallFilter(threads=tids)) & (rows.whose == rows.processes.index(maker[0]))
+        return np.union1d(found, np.flatnonzero(own))
 
 
 def open_entities(served: ServedTrace) -> EntityTable:
@@ -150,10 +165,14 @@ def open_entities(served: ServedTrace) -> EntityTable:
 
 
 @contextmanager
-def hold_calls(served: ServedTrace, process_id: int) -> Iterator[ProcessCalls]:
-    """The calls of a process, for one who asks at a time. Raises UsageError if there is no such process."""
+def hold_calls(served: ServedTrace, process_id: int | None) -> Iterator[ProcessCalls]:
+    """The calls of a process, or with None of all, for one who asks at a time. Raises UsageError if there is no such
+    process, and where not even one has recorded calls."""
     # Making it does little more than the graph does; what takes long is done under its own lock.
-    served.graph(process_id)
+    if process_id is not None:
+        served.graph(process_id)
+    elif not served.trace.n_rows("calls"):
+        raise UsageError("this trace has no API calls, which alone are told of all processes together")
     calls = served.once(("calls", process_id), lambda: ProcessCalls(served, process_id))
     with calls.lock:
         yield calls

@@ -1,4 +1,4 @@
-"""What a request asks of one process of one trace, checked: numbers, words, threads, ranges of functions.
+"""What a request asks of a trace, or one process of it, checked: numbers, words, threads, ranges of functions.
 
 Runs in the controller. Nothing is known here of answers.
 """
@@ -21,7 +21,7 @@ _MAX_NUMBER: Final = 1 << 53
 
 
 class Query:
-    """What is asked of one process of one trace: `path` has the parts of the path by name, `words` those of the query.
+    """What is asked of a trace, or a process of it: `path` has parts of the path by name, `words` those of the query.
 
     Methods raise UsageError for words that mean nothing.
     """
@@ -40,7 +40,14 @@ class Query:
 
     @property
     def process_id(self) -> int:
-        return int(self.path["process"])
+        if self.whose is None:
+            raise UsageError("this is told of single processes")
+        return self.whose
+
+    @property
+    def whose(self) -> int | None:
+        """The process that is asked about; None where all of the trace are."""
+        return int(self.path["process"]) if "process" in self.path else None
 
     @property
     def other(self) -> ServedTrace:

@@ -8,7 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from clew.server.served_trace import ServedTrace
+from clew.store.columns import to_numpy
+from clew.store.trace import Trace
 from clew.version import __version__
 
 __all__ = ["list_traces", "summarize"]
@@ -35,9 +39,10 @@ def summarize(served: ServedTrace) -> dict[str, Any]:
     """What `clew info --json` prints of a trace, and its name.
 
     Times are nanoseconds since 1970 as strings, which a page's numbers could not hold; `started`, `ended` and `since`
-    are the same as numbers of nanoseconds since the recording began.
+    are the same as numbers of nanoseconds since the recording began. `api_calls` says how many were recorded.
     """
     summary = served.summary
+    n_calls = _count_calls(served.trace)
     return {
         "name": served.name,
         **_with_times(summary, served.start_ns),
@@ -48,11 +53,18 @@ def summarize(served: ServedTrace) -> dict[str, Any]:
         "processes": [
             {
                 **_with_times(process, served.start_ns),
+                "api_calls": n_calls.get(process["process_id"], 0),
                 "threads": [_with_times(thread, served.start_ns) for thread in process["threads"]],
             }
             for process in summary["processes"]
         ],
     }
+
+
+def _count_calls(trace: Trace) -> dict[int, int]:
+    """By process how many recorded calls it has, if any."""
+    found, counts = np.unique(to_numpy(trace.read("calls", ["process_id"])["process_id"]), return_counts=True)
+    return dict(zip(found.tolist(), counts.tolist(), strict=True))
 
 
 def _with_times(row: dict[str, Any], start_ns: int) -> dict[str, Any]:

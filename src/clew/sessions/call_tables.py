@@ -121,6 +121,7 @@ class Filling:
             "result_text": None if call.result is None else told,
             "error": error,
             "injected": ",".join(injected_words(call.injected)) or None,
+            "filter": call.function.filter,
             "pc": call.pc,
             "end_ns": call.end_ns,
             "frame": call.frame,

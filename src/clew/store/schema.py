@@ -174,7 +174,8 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
     # Calls of functions of libraries and of the system, those of a thread in the order in which they were made. number:
     # of a system call; library: the image that has the function. block_id: the block that made the call. position:
     # where that is in the thread's order, as paths (mode full) or tags (region) count. parent_call_id: the call of the
-    # same thread that was open. duration_ns is null where a call did not return. arguments: a JSON array. result: as
+    # same thread that was open. duration_ns is null where a call did not return. filter: what descriptions have it
+    # under. arguments: a JSON array. result: as
     # the register had it.
     "calls": _schema(
         call_id=_I64,
@@ -195,6 +196,7 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
         result_text=(_TEXT, "null"),
         error=(_WORD, "null"),
         injected=(_WORD, "null"),
+        filter=(_WORD, "null"),
     ),
     # What a call did with an entity; the rows of a call follow one another. process_id and pid are those of the call.
     # argument: which one named the entity, from 0; null for the result. bytes: how many were read, written or mapped.
@@ -214,6 +216,6 @@ OPTIONAL_TABLES: Final = frozenset(
 )
 """Those that a trace may lack: they are empty then."""
 
-LATER_COLUMNS: Final = frozenset({("processes", "architecture"), ("calls", "injected")})
+LATER_COLUMNS: Final = frozenset({("processes", "architecture"), ("calls", "injected"), ("calls", "filter")})
 """Columns of text that came within this version, by table: the first traces lack them, and are read with one word for
 all rows that stands for it (`Trace`), or as null."""

@@ -13,9 +13,11 @@ from hypothesis import strategies as st
 
 from clew.analysis.calls.call_rows import CallFilter, CallRows, sort_calls
 from clew.analysis.calls.entities import EntityFilter, EntityTable, Touch
+from clew.analysis.calls.every_call import EveryCall
 from clew.analysis.calls.recorded_calls import RecordedCalls
 from clew.analysis.calls.told_calls import tell_arguments
 from clew.analysis.graph.graph import ProcessGraph
+from clew.api.description import FILTERS
 from clew.errors import UsageError
 from clew.store.trace import Trace
 from tests.unit.calls import add_calls
@@ -38,11 +40,21 @@ def test_calls_as_rows(recorded: RecordedCalls) -> None:
     graph_blocks = ProcessGraph(Trace(recorded._graph.trace.directory), 0).block_id.tolist()
     assert [rows.names[name] for name in rows.name.tolist()] == ["fopen", "openat", "read", "read", "malloc"]
     assert rows.time_ns.tolist() == [2000, 2100, 3000, 4000, 5000]
-    assert [graph_blocks[block] if block >= 0 else None for block in rows.block.tolist()] == [0, 2, 2, None, 0]
+    assert [graph_blocks[block] if block >= 0 else None for block in rows.block.tolist()] == [0, None, 2, None, 0]
     assert rows.failed.tolist() == [False, True, False, False, False]
     assert rows.duration_ns is not None
     assert rows.duration_ns.tolist() == [500, 300, 10, -1, 0]
     assert rows.n_omitted == 0
+
+
+def test_what_calls_were_recorded_under_is_what_they_are_chosen_by(rows: Rows, make_trace: MakeTrace) -> None:
+    """Where that is known; else it is what clew's own descriptions say."""
+    tables = add_calls(rows)
+    for call, word in zip(tables["calls"], ("Database", None, "no such", "Crypto"), strict=False):
+        call["filter"] = word
+    found = RecordedCalls(ProcessGraph(make_trace(tables), 0)).rows
+    assert [FILTERS[one] for one in found.filter.tolist()] == ["Database", "File", "File", "Crypto", "Memory"]
+    assert EveryCall(make_trace(tables, "every")).rows.filter.tolist() == found.filter.tolist()
 
 
 def test_filters(recorded: RecordedCalls) -> None:
@@ -74,7 +86,7 @@ def test_orders(recorded: RecordedCalls) -> None:
     assert order("time", descending=True) == [4, 3, 2, 1, 0]
     assert order("name") == [0, 4, 1, 2, 3]
     assert order("duration", descending=True) == [0, 1, 2, 4, 3]
-    assert order("block")[0] == 3
+    assert order("block")[:2] == [1, 3]
     with pytest.raises(UsageError, match="sort"):
         order("size")
 

@@ -250,6 +250,7 @@ def test_more_processes_than_a_byte_counts(make_trace: MakeTrace) -> None:
 
 
 CALLS = "calls are of threads and blocks of the trace"
+COUNTED = "a block makes as many calls as it ran"
 REFERENCES = "references are of calls and entities of the trace"
 CALL_DAMAGES = [
     (repeat("calls", 4), CALLS),
@@ -264,6 +265,7 @@ CALL_DAMAGES = [
     (change("calls", 4, parent_call_id=77), CALLS),
     (change("calls", 4, injected="result,luck"), CALLS),
     (change("calls", 4, parent_call_id=0), CALLS),
+    (change("calls", 1, block_id=2), COUNTED),
     (change("calls", 0, process_id=8), "every row belongs to a process of the trace"),
     (change("references", 0, process_id=8), "every row belongs to a process of the trace"),
     (change("references", 0, call_id=77), REFERENCES),
@@ -281,6 +283,38 @@ def test_good_calls(make_trace: MakeTrace, rows: Rows) -> None:
     tables = add_calls(rows)
     change("calls", 1, injected="result,signal")(tables)
     assert broken(make_trace, tables) == set()
+
+
+@pytest.mark.parametrize("n_more", [0, 1])
+def test_calls_are_no_more_than_executions(n_more: int, make_trace: MakeTrace, rows: Rows) -> None:
+    """The block of the system call ran once, that of the functions' calls five times; rings' operations don't count."""
+    tables = add_calls(rows)
+    call, read = tables["calls"][4], tables["calls"][2]
+    tables["calls"] += [call | {"call_id": 10 + number} for number in range(3 + n_more)]
+    tables["calls"] += [read | {"call_id": 20, "time_ns": 5000, "library": "io_uring"}]
+    found = check_invariants(make_trace(tables))
+    assert [finding.invariant.startswith(COUNTED) for finding in found] == [True] * n_more
+    assert all("1 calls more than it ran" in finding.examples[0] for finding in found)
+    # Of a thread that was read while it ran on nothing is asked.
+    tables["threads"][0]["end"] = "lost"
+    assert check_invariants(make_trace(tables, "lost")) == []
+
+
+def test_where_all_were_recorded_none_is_missing(make_trace: MakeTrace, rows: Rows) -> None:
+    """Positions are known where each execution of a block has its call."""
+    tables = add_calls(rows)
+    change("calls", 2, position=15)(tables)
+    assert check_invariants(make_trace(tables)) == []
+    # Two calls of a function by one that jumps on to the next are at one place.
+    change("calls", 0, position=0)(tables)
+    tables["calls"] += [tables["calls"][4] | {"call_id": 10 + number, "position": 0} for number in range(9)]
+    assert check_invariants(make_trace(tables, "jumps")) == []
+    for table, name in (("counts", "executions"), ("threads", "block_executions"), ("threads", "instructions")):
+        row = tables[table][2 if table == "counts" else 0]
+        row[name] += 2 if name == "instructions" else 1
+    found = {finding.invariant: finding.examples for finding in check_invariants(make_trace(tables, "missing"))}
+    (told,) = (examples for invariant, examples in found.items() if invariant.startswith(COUNTED))
+    assert "1 of its executions made no call" in told[0]
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,8 @@ def test_each_call_has_that_of_its_name_and_library(n_more: int) -> None:
         (len(CALL_WORDS), 0, 1, "Other"),
     ]
     kind, name, library = (np.array([row[column] for row in rows] * 2) for column in range(3))
-    found = find_filters(names, ["/lib/libc.so.6"], kind=kind, name=name, library=library, is_alone=False)
+    alone = np.zeros(len(kind), bool)
+    found = find_filters(names, ["/lib/libc.so.6"], kind=kind, name=name, library=library, is_alone=alone)
     assert [FILTERS[one] for one in found.tolist()] == [row[3] for row in rows] * 2
     assert found.dtype == np.uint8
 

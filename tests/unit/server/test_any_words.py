@@ -60,6 +60,14 @@ KNOWN: Final = {
     "seek": "position=30 what=syscall back=1 block=1 step=-3 time=5000",
     "path": "start=30 count=5",
     "frames": "start=30 stride=3 frames=4",
+    # Of all processes.
+    "/calls": "offset=3 count=5 sort=process descending=1 text=a failed=1 from=0 entity=5 call=1 process=0",
+    "/calls/summary": "text=o kind=library failed=0 from=0 to=900000000 entity=5 name=read",
+    "/calls/chart": "by=process bins=7 series=3 text=o from=0 to=900000000",
+    "/calls/tree": "by=name text=o entity=5",
+    "/entities": "offset=0 count=5 sort=bytes kind=file text=a",
+    "/entities/{entity:index}": "",
+    "/table": "of=calls as=csv sort=process text=m",
     f"{_COMPARED}": "",
     f"{_COMPARED}/functions": "",
     f"{_COMPARED}/blocks": "",
@@ -97,6 +105,8 @@ def fill(route: str, **places: object) -> str:
 
 def route_of(what: str) -> str:
     """What ANSWERS has behind a trace's number."""
+    if what.startswith("/"):
+        return what
     of_thread = what in ("calls-near", "next-call", "replay", "seek", "path", "frames")
     return f"/processes/{{process:index}}{'/threads/{tid:index}' * of_thread}/{what}" if what else ""
 
@@ -126,8 +136,8 @@ def said() -> Iterator[list[str]]:
 
 @pytest.mark.parametrize("what", KNOWN)
 def test_good_words_are_answered(every_mode: Starlette, what: str) -> None:
-    is_of_entity = what.startswith("entities/")
-    for trace in (3,) if is_of_entity else (1, 2, 3) if "call" in what and what != "next-call" else (1, 2):
+    is_of_recorded = what.startswith(("entities/", "/"))
+    for trace in (3,) if is_of_recorded else (1, 2, 3) if "call" in what and what != "next-call" else (1, 2):
         answer = ask_well(every_mode, f"{path_of(every_mode, trace, what)}?{KNOWN[what].replace(' ', '&')}")
         assert answer.status == 200, answer.content
 

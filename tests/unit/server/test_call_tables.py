@@ -73,8 +73,12 @@ def test_calls_are_those_of_the_pages(
     while len(told) < (page := ask(every_mode, trace, f"calls?offset={len(told)}&count=500&{words}"))["total"]:
         told += page["rows"]
     names = names_of(every_mode, trace)
+    processes = ask_well(every_mode, f"/api/traces/{trace}").json()["processes"]
+    pids = {one["process_id"]: one["pid"] for one in processes}
     wanted = [
         {
+            "process_id": row["process"],
+            "pid": pids[row["process"]],
             **{name: row[name] for name in ("call", "tid", "kind", "filter", "name", "library", "result", "error")},
             "injected": ",".join(row["injected"]) or None,
             "time_ns": row["time"],

@@ -117,6 +117,13 @@ def test_what_was_done_to_calls_is_told(every_mode: Starlette) -> None:
         ("result", "delay_enter", "delay_exit", "signal"),
     }
     assert ask(every_mode, FULL, "calls/0")["injected"] == []
+    # Rows of one name together have what was done to any of them.
+    for thread in ask(every_mode, CALLS, "calls/tree?by=name")["threads"]:
+        tid = thread["tid"]
+        own = [row for row in every_call(every_mode, CALLS) if row["tid"] == tid]
+        for path in ask(every_mode, CALLS, f"calls/tree?by=name&thread={tid}&count=500")["rows"]:
+            like = [row["injected"] for row in own if (row["name"], row["kind"]) == (path["name"], path["kind"])]
+            assert set(path["injected"]) == {word for words in like for word in words}
 
 
 def test_sorted_pages(every_mode: Starlette) -> None:
@@ -169,6 +176,11 @@ def test_without_times_there_are_places(every_mode: Starlette) -> None:
     assert places["calls"] == sum(row["calls"] for row in places["rows"])
     one, other = (ask(every_mode, 0, f"calls/places?threads={tid}")["calls"] for tid in ("1000", "1001,1002"))
     assert one + other == places["calls"]
+    told = {one["filter"]: one["calls"] for one in summary["filters"]}
+    assert sum(told.values()) == places["calls"]
+    for word, n in told.items():
+        assert ask(every_mode, 0, f"calls/places?filter={word}")["calls"] == n
+        assert ask(every_mode, 0, f"calls/summary?filter={word}")["filters"] == summary["filters"]
     assert ask_well(every_mode, "/api/traces/0/processes/0/calls/chart").status == 400
     assert ask_well(every_mode, "/api/traces/0/processes/0/calls/0").status == 400
 

@@ -1,5 +1,5 @@
 // What the server tells of calls and of what they are about: src/clew/server/call_answers.py and entity_answers.py. Times
-// are nanoseconds since the recording began; a call is named by its index, in the order of time.
+// are nanoseconds since the recording began; a call is named by its index among those of its process, in the order of time.
 import type { ApiClient, Parameters } from "./client.ts";
 
 /** `counts`: no single calls are known, only which blocks made how many. */
@@ -17,7 +17,7 @@ export interface CallSummary {
   source: CallSource;
   /** Why less is told than of recorded calls; null where they were recorded. */
   reason: string | null;
-  /** Calls of the process that are listed, and those that are not. */
+  /** Calls that are listed, and those that are not. */
   total: number;
   omitted: number;
   /** System calls that were counted where the order is not known; they are not listed either. */
@@ -29,8 +29,9 @@ export interface CallSummary {
   calls: number;
   names: { name: string; kind: string; calls: number; failed: number }[];
   names_omitted: number;
-  /** Of the calls that are asked for by whatever filter: by what they can be chosen. */
+  /** Of the calls that are asked for by whatever filter: by what they can be chosen. Where none were counted, of blocks. */
   filters: { filter: CallFilter; calls: number }[];
+  processes: { process: number; calls: number }[];
   threads: { tid: number; calls: number }[];
 }
 
@@ -43,12 +44,13 @@ export interface CallArgument {
 
 export interface CallRow {
   call: number;
+  process: number;
   time: number;
   duration: number | null;
   tid: number | null;
   kind: string;
   name: string;
-  /** The block that made it and its function; -1 where they are not known. */
+  /** The block that made it and its function; -1 where they are not known, and among the calls of all processes. */
   block: number;
   function: number;
   filter: CallFilter;
@@ -136,6 +138,7 @@ export interface PlainLanes {
 
 /** A thread at the root of the tree. */
 export interface TreeThread {
+  process: number;
   tid: number;
   calls: number;
   failed: number;
@@ -181,10 +184,19 @@ export interface OpenedEntity extends EntityRow {
   life_total: number;
 }
 
+export interface PlaceRow {
+  block: number;
+  function: number;
+  name: string | null;
+  calls: number | null;
+  /** Where no single calls are known. */
+  filter: CallFilter | null;
+}
+
 export interface CallPlaces {
   total: number;
   calls: number | null;
-  rows: { block: number; function: number; name: string | null; calls: number | null }[];
+  rows: PlaceRow[];
 }
 
 /** Calls by series and bin: those of series `s` in bin `b` are `counts[s * bins + b]`. */
@@ -235,48 +247,53 @@ export interface Touch {
   bytes_written: number;
 }
 
-const pathOf = (trace: number, process: number) => `traces/${trace}/processes/${process}`;
+/** A process of a trace; null for all of them together, which is asked of recorded calls and what they are about alone. */
+export interface Where<Process extends number | null = number | null> {
+  trace: number;
+  process: Process;
+}
 
-type Where = { trace: number; process: number };
+const pathOf = ({ trace, process }: Where) =>
+  process === null ? `traces/${trace}` : `traces/${trace}/processes/${process}`;
 
 export function fetchCallSummary(
   client: ApiClient,
-  { trace, process }: Where,
+  place: Where,
   wanted: Parameters,
   signal?: AbortSignal,
 ): Promise<CallSummary> {
-  return client.json(`${pathOf(trace, process)}/calls/summary`, wanted, signal);
+  return client.json(`${pathOf(place)}/calls/summary`, wanted, signal);
 }
 
 export function fetchCalls(
   client: ApiClient,
-  { trace, process }: Where,
+  place: Where,
   wanted: Parameters,
   signal?: AbortSignal,
 ): Promise<CallPage> {
-  return client.json(`${pathOf(trace, process)}/calls`, wanted, signal);
+  return client.json(`${pathOf(place)}/calls`, wanted, signal);
 }
 
-export function fetchCall(client: ApiClient, { trace, process }: Where, call: number): Promise<OpenedCall> {
-  return client.json(`${pathOf(trace, process)}/calls/${call}`);
+export function fetchCall(client: ApiClient, place: Where<number>, call: number): Promise<OpenedCall> {
+  return client.json(`${pathOf(place)}/calls/${call}`);
 }
 
 export function fetchCallPlaces(
   client: ApiClient,
-  { trace, process }: Where,
+  place: Where<number>,
   wanted: Parameters,
   signal?: AbortSignal,
 ): Promise<CallPlaces> {
-  return client.json(`${pathOf(trace, process)}/calls/places`, wanted, signal);
+  return client.json(`${pathOf(place)}/calls/places`, wanted, signal);
 }
 
 export async function fetchCallChart(
   client: ApiClient,
-  { trace, process }: Where,
+  place: Where,
   wanted: Parameters,
   signal?: AbortSignal,
 ): Promise<CallChart> {
-  const path = `${pathOf(trace, process)}/calls/chart`;
+  const path = `${pathOf(place)}/calls/chart`;
   if (client.isFile) {
     const plain = await client.json<Omit<CallChart, "counts"> & { counts: number[] }>(path, wanted, signal);
     return { ...plain, counts: Uint32Array.from(plain.counts) };
@@ -289,11 +306,11 @@ export async function fetchCallChart(
 
 export async function fetchCallLanes(
   client: ApiClient,
-  { trace, process }: Where,
+  place: Where<number>,
   wanted: Parameters,
   signal?: AbortSignal,
 ): Promise<CallLanes> {
-  const path = `${pathOf(trace, process)}/calls/lanes`;
+  const path = `${pathOf(place)}/calls/lanes`;
   if (client.isFile) {
     const plain = await client.json<PlainLanes>(path, wanted, signal);
     const numbers = (name: keyof PlainLanes["bars"][number]) => plain.bars.map((bar) => bar[name]);
@@ -327,56 +344,56 @@ export async function fetchCallLanes(
 
 export function fetchNearCalls(
   client: ApiClient,
-  { trace, process }: Where,
+  place: Where<number>,
   thread: number,
   wanted: { position: number; count: number },
   signal?: AbortSignal,
 ): Promise<NearCalls> {
-  return client.json(`${pathOf(trace, process)}/threads/${thread}/calls-near`, wanted, signal);
+  return client.json(`${pathOf(place)}/threads/${thread}/calls-near`, wanted, signal);
 }
 
 export function fetchTreeThreads(
   client: ApiClient,
-  { trace, process }: Where,
+  place: Where,
   wanted: Parameters,
   signal?: AbortSignal,
 ): Promise<{ threads: TreeThread[] }> {
-  return client.json(`${pathOf(trace, process)}/calls/tree`, wanted, signal);
+  return client.json(`${pathOf(place)}/calls/tree`, wanted, signal);
 }
 
 /** Some of what is within a call, a path or a thread: words `parent` or `thread`. */
 export function fetchTreeRows(
   client: ApiClient,
-  { trace, process }: Where,
+  place: Where<number>,
   wanted: Parameters,
   signal?: AbortSignal,
 ): Promise<{ total: number; offset: number; rows: TreeRow[] }> {
-  return client.json(`${pathOf(trace, process)}/calls/tree`, wanted, signal);
+  return client.json(`${pathOf(place)}/calls/tree`, wanted, signal);
 }
 
 export function fetchEntities(
   client: ApiClient,
-  { trace, process }: Where,
+  place: Where,
   wanted: Parameters,
   signal?: AbortSignal,
 ): Promise<EntityPage> {
-  return client.json(`${pathOf(trace, process)}/entities`, wanted, signal);
+  return client.json(`${pathOf(place)}/entities`, wanted, signal);
 }
 
 export function fetchEntity(
   client: ApiClient,
-  { trace, process }: Where,
+  place: Where,
   entity: number,
   signal?: AbortSignal,
 ): Promise<OpenedEntity> {
-  return client.json(`${pathOf(trace, process)}/entities/${entity}`, {}, signal);
+  return client.json(`${pathOf(place)}/entities/${entity}`, {}, signal);
 }
 
 export function fetchTouches(
   client: ApiClient,
-  { trace, process }: Where,
+  place: Where<number>,
   limit: number,
   signal?: AbortSignal,
 ): Promise<{ total: number; rows: Touch[] }> {
-  return client.json(`${pathOf(trace, process)}/touches`, { limit }, signal);
+  return client.json(`${pathOf(place)}/touches`, { limit }, signal);
 }

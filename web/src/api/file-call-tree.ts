@@ -14,6 +14,7 @@ interface Path {
   failed: number;
   total: number;
   own: number;
+  injected: Set<string>;
   within: number[];
 }
 
@@ -99,6 +100,7 @@ function threadsOf(taken: TakenCalls, kept: Kept, isByName: boolean): TreeThread
     const outermost = kept.outermost.filter((call) => call.tid === tid);
     const within = isByName ? paths.filter(({ parent, first }) => parent < 0 && first.tid === tid) : outermost;
     const thread = {
+      process: own.at(0)?.process ?? 0,
       tid,
       calls: own.length,
       failed: own.reduce((sum, call) => sum + hasFailed(call), 0),
@@ -152,7 +154,14 @@ function pathsOf(taken: TakenCalls, kept: Kept): Path[] {
     let path = byKey.get(key);
     if (!path) {
       const nothing = { calls: 0, failed: 0, total: 0, own: 0 };
-      path = { number: paths.length, parent: above?.number ?? -1, first: call, ...nothing, within: [] };
+      path = {
+        number: paths.length,
+        parent: above?.number ?? -1,
+        first: call,
+        ...nothing,
+        injected: new Set(),
+        within: [],
+      };
       paths.push(path);
       byKey.set(key, path);
       above?.within.push(path.number);
@@ -161,6 +170,7 @@ function pathsOf(taken: TakenCalls, kept: Kept): Path[] {
     path.failed += hasFailed(call);
     path.total += tookOf(call);
     path.own += ownOf(call);
+    call.injected.forEach((word) => path!.injected.add(word));
     pathOfCall.set(call.call, path);
   }
   kept.paths = paths;
@@ -206,7 +216,9 @@ function tellCall(kept: Kept, call: CallDetails): TreeRow {
   return { ...call, calls: 1, failed: hasFailed(call), total, own: ownOf(call), within };
 }
 
-function tellPath({ number, first, within, calls, failed, total, own }: Path): TreeRow {
+function tellPath({ number, first, within, injected, ...sums }: Path): TreeRow {
   const { call, name, kind } = first;
-  return { path: number, call, name, kind, calls, failed, total, own, within: within.length };
+  const { calls, failed, total, own } = sums;
+  const told = { injected: [...injected], within: within.length };
+  return { path: number, call, name, kind, calls, failed, total, own, ...told };
 }

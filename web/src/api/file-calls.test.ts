@@ -21,7 +21,7 @@ function entity(number: number, name: string, own: boolean): TakenCalls["entitie
 const TAKEN: TakenCalls = {
   summary: {
     ...{ source: "recorded", reason: null, total: 4, omitted: 0, untimed: 0, from: 0, to: 30 },
-    ...{ calls: 4, names: [], names_omitted: 0, filters: [], threads: [] },
+    ...{ calls: 4, names: [], names_omitted: 0, filters: [], processes: [], threads: [] },
   },
   places: { total: 0, calls: 0, rows: [] },
   calls: CALLS,

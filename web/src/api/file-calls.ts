@@ -13,6 +13,7 @@ import {
   type EntityPage,
   type LifeEvent,
   type OpenedCall,
+  type PlaceRow,
   type OpenedEntity,
 } from "./calls.ts";
 import { ApiError } from "./client.ts";
@@ -30,7 +31,7 @@ const MOST_AROUND = 32;
 const MOST_WITHIN = 20;
 /** Roles of which there may be any number: of an entity's life the first is told. */
 const USES = new Set(["read", "written", "subject", "changed", "locked", "unlocked", "waited"]);
-const MOST_LIFE = 200;
+export const MOST_LIFE = 200;
 
 /** What is asked for behind the path of a process: `calls/summary`, `entities/3`. Throws an ApiError for what there is not. */
 export function answerFromCalls(taken: TakenCalls, path: string, words: URLSearchParams): unknown {
@@ -39,15 +40,17 @@ export function answerFromCalls(taken: TakenCalls, path: string, words: URLSearc
     return { total: taken.touches.length, rows: taken.touches.slice(0, Number(words.get("limit") ?? 100)) };
   }
   if (what === "entities") {
-    return which === undefined ? pageOfEntities(taken, words) : oneEntity(taken, Number(which));
+    return which === undefined ? pageOfEntities(taken.entities, words) : oneEntity(taken, Number(which));
   }
   switch (which) {
     case undefined:
-      return pageOfCalls(taken, words);
+      return pageOf(choose(taken, words), words, ({ call }) => call === Number(words.get("call")));
     case "summary":
-      return summaryOf(taken, words);
+      return taken.summary.source === "counts"
+        ? { ...taken.summary, filters: filtersOf(countedPlaces(taken, without(words, "filter"))) }
+        : sumUp(taken.summary, choose(taken, words), choose(taken, without(words, "filter")));
     case "chart":
-      return chartOf(taken, words);
+      return chartOf(taken.summary, words, (inside) => choose(taken, inside));
     case "places":
       return placesOf(taken, words);
     case "tree":
@@ -59,11 +62,20 @@ export function answerFromCalls(taken: TakenCalls, path: string, words: URLSearc
   }
 }
 
-function summaryOf(taken: TakenCalls, words: URLSearchParams): CallSummary {
-  const chosen = choose(taken, words);
+/** What of a summary does not depend on which calls are asked for. */
+export type Summed = Omit<CallSummary, "calls" | "names" | "names_omitted" | "filters" | "processes" | "threads">;
+
+/** What is told of calls that are asked for, and `ofAnyFilter` of those that are by whatever filter. */
+export function sumUp(
+  { source, reason, total, omitted, untimed, from, to }: Summed,
+  chosen: readonly CallDetails[],
+  ofAnyFilter: readonly CallDetails[],
+): CallSummary {
   const names = new Map<string, CallSummary["names"][number]>();
   const threads = new Map<number, number>();
-  for (const { name, kind, tid, error } of chosen) {
+  const processes = new Map<number, number>();
+  for (const { name, kind, process, tid, error } of chosen) {
+    processes.set(process, (processes.get(process) ?? 0) + 1);
     const key = `${kind} ${name}`;
     const known = names.get(key) ?? { name, kind, calls: 0, failed: 0 };
     names.set(key, { ...known, calls: known.calls + 1, failed: known.failed + (error === null ? 0 : 1) });
@@ -72,57 +84,79 @@ function summaryOf(taken: TakenCalls, words: URLSearchParams): CallSummary {
     }
   }
   const filters = new Map<CallFilter, number>();
-  for (const { filter } of choose(taken, without(words, "filter"))) {
+  for (const { filter } of ofAnyFilter) {
     filters.set(filter, (filters.get(filter) ?? 0) + 1);
   }
   return {
-    ...taken.summary,
+    ...{ source, reason, total, omitted, untimed, from, to },
     filters: CALL_FILTERS.flatMap((filter) => (filters.has(filter) ? [{ filter, calls: filters.get(filter)! }] : [])),
     calls: chosen.length,
     names: [...names.values()].sort((a, b) => b.calls - a.calls || compare(a.name, b.name)),
     names_omitted: 0,
+    processes: [...processes].sort(([a], [b]) => a - b).map(([process, calls]) => ({ process, calls })),
     threads: [...threads].sort(([a], [b]) => a - b).map(([tid, calls]) => ({ tid, calls })),
   };
 }
 
 /** By what calls are sorted; of what is not known there is one that is none of the others. */
 const SORT_KEYS: Record<string, ((call: CallDetails) => number | string) | undefined> = {
-  thread: ({ tid }) => tid ?? Infinity,
+  process: ({ process }) => process,
+  thread: ({ process, tid }) => process * 2 ** 32 + (tid ?? 2 ** 32 - 1),
   name: ({ name }) => name,
   duration: ({ duration }) => duration ?? -1,
   block: ({ block }) => block,
 };
 
-function pageOfCalls(taken: TakenCalls, words: URLSearchParams): CallPage {
-  const chosen = choose(taken, words);
+/** A page of the calls `chosen`, which are in the order of time; `isNamed`: the one that is to be on it. */
+export function pageOf(
+  chosen: CallDetails[],
+  words: URLSearchParams,
+  isNamed: (call: CallDetails) => boolean,
+): CallPage {
   const sortKey = SORT_KEYS[words.get("sort") ?? "time"];
   const sign = words.has("descending") ? -1 : 1;
   if (sortKey) {
-    chosen.sort((a, b) => sign * compare(sortKey(a), sortKey(b)) || a.call - b.call);
+    chosen.sort((a, b) => sign * compare(sortKey(a), sortKey(b)));
   } else if (sign < 0) {
     chosen.reverse();
   }
   const count = Number(words.get("count") ?? 100);
-  const found = words.has("call") ? chosen.findIndex(({ call }) => call === Number(words.get("call"))) : -1;
+  const found = words.has("call") ? chosen.findIndex(isNamed) : -1;
   const at = found < 0 ? null : found;
   const offset = words.has("offset") || at === null ? Number(words.get("offset") ?? 0) : at - (at % Math.max(count, 1));
   return { total: chosen.length, at, offset, rows: chosen.slice(offset, offset + count) };
 }
 
+/** Places of calls of which nothing else is known. */
+function countedPlaces({ places }: TakenCalls, words: URLSearchParams): PlaceRow[] {
+  const [name, filter, text] = [words.get("name"), words.get("filter"), (words.get("text") ?? "").toLowerCase()];
+  return places.rows.filter(
+    (row) =>
+      (name === null || row.name === name) &&
+      (filter === null || row.filter === filter) &&
+      (row.name ?? "").toLowerCase().includes(text),
+  );
+}
+
+/** How many calls there are of which filter; blocks, where calls were not counted. */
+function filtersOf(rows: readonly PlaceRow[]): CallSummary["filters"] {
+  return CALL_FILTERS.flatMap((filter) => {
+    const own = rows.filter((row) => row.filter === filter);
+    return own.length > 0 ? [{ filter, calls: own.reduce((sum, { calls }) => sum + (calls ?? 1), 0) }] : [];
+  });
+}
+
 function placesOf(taken: TakenCalls, words: URLSearchParams): CallPlaces {
-  const [name, text] = [words.get("name"), (words.get("text") ?? "").toLowerCase()];
   const source: CallSource = taken.summary.source;
   let rows: CallPlaces["rows"];
   if (source === "counts") {
-    rows = taken.places.rows.filter(
-      (row) => (name === null || row.name === name) && (row.name ?? "").toLowerCase().includes(text),
-    );
+    rows = countedPlaces(taken, words);
   } else {
     const places = new Map<string, CallPlaces["rows"][number]>();
     for (const { block, function: of, name: called } of choose(taken, words)) {
       const key = `${block} ${called}`;
       const known = places.get(key);
-      places.set(key, { block, function: of, name: called, calls: (known?.calls ?? 0) + 1 });
+      places.set(key, { block, function: of, name: called, calls: (known?.calls ?? 0) + 1, filter: null });
     }
     rows = [...places.values()].sort(
       (a, b) => (b.calls ?? 0) - (a.calls ?? 0) || a.block - b.block || compare(a.name ?? "", b.name ?? ""),
@@ -132,20 +166,24 @@ function placesOf(taken: TakenCalls, words: URLSearchParams): CallPlaces {
   return { total: rows.length, calls: isCounted ? rows.reduce((sum, { calls }) => sum + calls!, 0) : null, rows };
 }
 
-function chartOf(taken: TakenCalls, words: URLSearchParams): PlainChart {
-  const { summary } = taken;
+/** `chooses` gives the calls that words ask for. */
+export function chartOf(
+  summary: Pick<Summed, "from" | "to">,
+  words: URLSearchParams,
+  chooses: (inside: URLSearchParams) => CallDetails[],
+): PlainChart {
   const from = words.has("from") ? Number(words.get("from")) : (summary.from ?? 0);
   const to = words.has("to") ? Number(words.get("to")) : Math.max(summary.to ?? 0, from + 1);
   const bins = Math.min(Number(words.get("bins") ?? 100), to - from);
   const most = Number(words.get("series") ?? 8);
   const by = words.get("by") ?? "name";
-  const wordOf = ({ name, kind, filter, tid }: CallDetails) =>
-    by === "name" ? name : by === "kind" ? kind : by === "filter" ? filter : String(tid ?? "unknown");
+  const wordOf = ({ tid, ...call }: CallDetails) =>
+    by === "thread" ? String(tid ?? "unknown") : String(call[by as "name" | "kind" | "filter" | "process"]);
   // What was at the last edge is in the last bin.
   const inside = new URLSearchParams(words);
   inside.set("from", String(from));
   inside.set("to", words.has("to") ? String(to) : String(to + 1));
-  const chosen = choose(taken, inside);
+  const chosen = chooses(inside);
   const totals = new Map<string, number>();
   for (const call of chosen) {
     totals.set(wordOf(call), (totals.get(wordOf(call)) ?? 0) + 1);
@@ -181,7 +219,7 @@ function oneCall(taken: TakenCalls, number: number): OpenedCall {
   return { ...found, references, around, within: within.slice(0, MOST_WITHIN), n_within: within.length };
 }
 
-function pageOfEntities({ entities }: TakenCalls, words: URLSearchParams): EntityPage {
+export function pageOfEntities(entities: TakenCalls["entities"], words: URLSearchParams): EntityPage {
   const [kind, text] = [words.get("kind"), (words.get("text") ?? "").toLowerCase()];
   const found = entities.rows.filter(
     (row) => (row.own || !words.has("own")) && (text === "" || row.name.toLowerCase().includes(text)),
@@ -212,8 +250,8 @@ function oneEntity({ entities, touches, calls }: TakenCalls, entity: number): Op
   };
 }
 
-/** What calls of the process did with an entity, by time. */
-function lifeOf(calls: readonly CallDetails[], entity: number, process: number): LifeEvent[] {
+/** What calls of a process did with an entity, by time. */
+export function lifeOf(calls: readonly CallDetails[], entity: number, process: number): LifeEvent[] {
   const events: LifeEvent[] = [];
   const first = new Map<string, LifeEvent>();
   for (const { call, tid, time, name, references } of calls) {

@@ -6,6 +6,8 @@ import { type Answer, type AnswerSource, ApiError } from "./client.ts";
 import type { TakenCalls } from "./file-call-choice.ts";
 import { nearCallsOf } from "./file-call-lanes.ts";
 import { answerFromCalls } from "./file-calls.ts";
+import { answerFromAll } from "./file-every-call.ts";
+import type { TraceSummary } from "./traces.ts";
 import type { EventRow, ReplayState } from "./timeline.ts";
 
 interface Index {
@@ -43,11 +45,14 @@ export class FileSource implements AnswerSource {
   async ask(path: string, words: URLSearchParams, signal?: AbortSignal): Promise<Answer> {
     const name = path.slice(path.lastIndexOf("/") + 1);
     const process = /^(.*\/processes\/\d+)\/((calls|entities|touches)\b.*)$/.exec(path);
+    const trace = /^(traces\/\d+)\/((calls|entities)\b.*)$/.exec(path);
     const near = /^(.*\/processes\/\d+)\/threads\/(\d+)\/calls-near$/.exec(path);
     const thread = /^(.*\/threads\/\d+)\/(replay|seek|frames)$/.exec(path);
     let found: unknown;
     if (process) {
       found = await this.calls(process[1], process[2], words);
+    } else if (trace) {
+      found = await this.everyCall(trace[1], trace[2], words);
     } else if (near) {
       const taken = (await this.find(`${near[1]}/calls/all`)) as TakenCalls;
       found = nearCallsOf(taken, Number(near[2]), words);
@@ -129,6 +134,26 @@ export class FileSource implements AnswerSource {
     const found = answerFromCalls((await this.find(`${process}/calls/all`)) as TakenCalls, what, words);
     // Where its thread was is of use where the file has places in the order of that.
     return /^calls\/\d+$/.test(what) ? this.placed(process, found as CallDetails) : found;
+  }
+
+  /** Of all processes whose calls are in the file. */
+  private async everyCall(trace: string, what: string, words: URLSearchParams): Promise<unknown> {
+    const { processes } = (await this.find(trace)) as TraceSummary;
+    const callers = processes.filter((one) => one.api_calls > 0);
+    const { chunkOf } = await this.open();
+    const keyOf = (process: number) => `${trace}/processes/${process}/calls/all`;
+    const there = callers.filter((one) => chunkOf.has(keyOf(one.process_id)));
+    if (there.length === 0) {
+      throw new ApiError(404, "no calls are in this file; `clew view` of the trace shows them");
+    }
+    const of = await Promise.all(
+      there.map(async ({ process_id: process }) => ({
+        process,
+        taken: (await this.find(keyOf(process))) as TakenCalls,
+      })),
+    );
+    const missing = callers.reduce((sum, one) => sum + (there.includes(one) ? 0 : one.api_calls), 0);
+    return answerFromAll(of, missing, what, words);
   }
 
   private async placed(process: string, call: CallDetails): Promise<CallDetails> {

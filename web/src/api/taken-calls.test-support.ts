@@ -6,6 +6,7 @@ import type { TakenCalls } from "./file-call-choice.ts";
 export function makeCall(number: number, change: Partial<CallDetails>): CallDetails {
   return {
     call: number,
+    process: 0,
     time: 10 * number,
     duration: null,
     tid: 7,
@@ -35,7 +36,7 @@ export function takeCalls(calls: CallDetails[]): TakenCalls {
     summary: {
       ...{ source: "recorded", reason: null, total: calls.length, omitted: 0, untimed: 0 },
       ...{ from: calls.at(0)?.time ?? null, to: calls.at(-1)?.time ?? null, calls: calls.length },
-      ...{ names: [], names_omitted: 0, filters: [] },
+      ...{ names: [], names_omitted: 0, filters: [], processes: [] },
       threads: tids.map((tid) => ({ tid, calls: calls.filter((call) => call.tid === tid).length })),
     },
     places: { total: 0, calls: 0, rows: [] },

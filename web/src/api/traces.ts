@@ -48,6 +48,8 @@ export interface ProcessSummary extends Times {
   command: string[];
   exit: { code?: number | null; signal?: number };
   went_on_unfollowed: boolean;
+  /** Recorded calls. */
+  api_calls: number;
   threads: ThreadSummary[];
   images: ImageSummary[];
 }

@@ -56,6 +56,7 @@ const states: fc.Arbitrary<ViewState> = fc.record({
     cursor: cursors,
   }),
   calls: fc.record({
+    isOfAll: fc.boolean(),
     part: fc.constantFrom(...CALL_PARTS),
     by: fc.constantFrom(...CHART_GROUPS),
     sort: fc.constantFrom(...CALL_SORTS),

@@ -60,7 +60,7 @@ export function formatFragment(token: string, state: ViewState, isLive = false):
   add("compare-beside", compared.isBeside ? "1" : null);
   add("compare-select", formatSelection(compared.selection));
   add("compare-at", formatCursor(compared.cursor));
-  words.push(...formatCalls(state.calls));
+  words.push(...formatCalls(state.calls, state.process !== INITIAL_STATE.process));
   return words
     .map(([name, value]) => `${name}=${encodeURIComponent(value).replace(/%2C/g, ",").replace(/%3A/g, ":")}`)
     .join("&");

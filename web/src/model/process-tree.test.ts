@@ -30,6 +30,7 @@ function process(id: number, pid: number, parent: number, change: Partial<Proces
     command: [],
     exit: { code: 0 },
     went_on_unfollowed: false,
+    api_calls: 0,
     threads: [thread(pid)],
     images: [],
     started: id,

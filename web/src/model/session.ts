@@ -243,7 +243,7 @@ function keepAddress(): void {
 /** Whether going from one to the other is a step that the way back should undo: another thing looked at, not another angle. */
 function isOtherPlace(from: ViewState, to: ViewState): boolean {
   const whatOf = ({ trace, process, part, selection }: Compare) => [trace, process, part, selection];
-  const callsOf = ({ part, name, entity, call }: Calls) => [part, name, entity, call];
+  const callsOf = ({ part, name, entity, call, isOfAll }: Calls) => [part, name, entity, call, isOfAll];
   const place = (state: ViewState) =>
     JSON.stringify([
       [state.trace, state.process, state.view, state.layout, state.selection],
@@ -267,8 +267,15 @@ export function currentLink(): string {
   return `${location.href.split("#")[0]}#${formatFragment(token, viewState.value, isLive.value)}`;
 }
 
-/** Look at a process of the trace. What was selected in another one means nothing in it. */
+/** Look at a process of the trace, and at its calls alone. What was selected in another one means nothing in it. */
 export function showProcess(id: number): void {
-  const calls = { ...viewState.peek().calls, call: null };
-  update({ process: id, threads: null, selection: null, cursor: null, camera: null, range: null, calls });
+  const calls = { ...viewState.peek().calls, call: null, isOfAll: false };
+  update({ process: id, ...NOTHING_SELECTED, range: null, calls });
 }
+
+/** Look at the process of a call among those of all, which go on being looked at. */
+export function showCallOf(id: number, call: number): void {
+  update({ process: id, ...NOTHING_SELECTED, calls: { ...viewState.peek().calls, call } });
+}
+
+const NOTHING_SELECTED = { threads: null, selection: null, cursor: null, camera: null };

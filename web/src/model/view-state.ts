@@ -10,10 +10,10 @@ export const COMPARE_PARTS = ["summary", "graph", "function", "listing", "order"
 export const COMPARE_SHOWN = ["all", "only-a", "only-b", "changed"] as const;
 
 export const CALL_PARTS = ["calls", "tree", "places", "touches"] as const;
-export const CALL_SORTS = ["time", "thread", "name", "duration", "block"] as const;
+export const CALL_SORTS = ["time", "process", "thread", "name", "duration", "block"] as const;
 export const TREE_SORTS = ["order", "total", "own", "calls", "name"] as const;
 export const TREE_GROUPS = ["call", "name"] as const;
-export const CHART_GROUPS = ["name", "kind", "filter", "thread"] as const;
+export const CHART_GROUPS = ["name", "kind", "filter", "process", "thread"] as const;
 
 export type View = (typeof VIEWS)[number];
 export type Layout = (typeof LAYOUTS)[number];
@@ -56,6 +56,8 @@ export type ChartGroup = (typeof CHART_GROUPS)[number];
 
 /** Which calls are looked at, and how. Threads and the stretch of time are those of all views. */
 export interface Calls {
+  /** Whether those of all processes are, where several have recorded ones; else those of the process. */
+  isOfAll: boolean;
   part: CallPart;
   /** What the chart tells apart. */
   by: ChartGroup;
@@ -76,7 +78,7 @@ export interface Calls {
   isTreeDescending: boolean;
   /** The entity that they have to do with; null for any. */
   entity: number | null;
-  /** The one that was opened, by its index. */
+  /** The one that was opened, by its index among those of the process. */
   call: number | null;
 }
 
@@ -139,6 +141,7 @@ export const INITIAL_COMPARE: Compare = {
 };
 
 export const INITIAL_CALLS: Calls = {
+  isOfAll: true,
   part: "calls",
   by: "name",
   sort: "time",

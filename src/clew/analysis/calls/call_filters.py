@@ -27,13 +27,14 @@ def find_filters(
     kind: Array,
     name: Array,
     library: Array | None,
-    is_alone: bool,
+    is_alone: Array,
 ) -> Array:
-    """Indices of FILTERS (u8). `kind`, `name` and `library` are those of CallRows."""
+    """Indices of FILTERS (u8). `kind`, `name`, `library` and `is_alone` (bool) are those of CallRows, by call."""
     of_library = np.full(len(name), len(libraries)) if library is None else library
     n_names, n_libraries = len(names) + 1, len(libraries) + 1
-    keys = (kind.astype(np.int64) * n_libraries + of_library) * n_names + name
-    n_keys = (len(CALL_WORDS) + 1) * n_libraries * n_names
+    n_kinds = len(CALL_WORDS) + 1
+    keys = ((is_alone * np.int64(n_kinds) + kind) * n_libraries + of_library) * n_names + name
+    n_keys = 2 * n_kinds * n_libraries * n_names
     different: Array
     which: Array
     if n_keys <= _SMALL:
@@ -47,10 +48,11 @@ def find_filters(
     words = []
     for key in different.tolist():
         place, own = divmod(key, n_names)
-        own_kind, own_library = divmod(place, n_libraries)
+        place, own_library = divmod(place, n_libraries)
+        alone, own_kind = divmod(place, n_kinds)
         own_name = names[own] if own < len(names) else ""
         path = libraries[own_library] if own_library < len(libraries) else None
-        words.append(_find(built_in_filters(), own_kind, own_name, path, is_alone=is_alone))
+        words.append(_find(built_in_filters(), own_kind, own_name, path, is_alone=bool(alone)))
     found: Array = np.array([FILTERS.index(word) for word in words], np.uint8)[which]
     return found
 

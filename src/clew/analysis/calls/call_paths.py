@@ -22,8 +22,8 @@ _WORD_BITS: Final = 34
 
 class CallPaths:
     """By path, an index: `parent` (i64, -1 for those of a thread itself), `thread`, `kind` and `name` as CallRows have
-    them, `calls`, `failed`, `total` and `own` (i64, ns), `first` (the index of its first call), and `n_within`: how
-    many paths it is the parent of."""
+    them, `calls`, `failed`, `total` and `own` (i64, ns), `injected` (u8, bits of what was done to any of its calls),
+    `first` (the index of its first call), and `n_within`: how many paths it is the parent of."""
 
     def __init__(self, nesting: CallNesting, kept: Array) -> None:
         """Of the calls `kept` (bool), which has all that are around one of them."""
@@ -54,6 +54,9 @@ class CallPaths:
             np.bincount(of, weights=column[chosen], minlength=n).astype(np.int64)
             for column in (nesting.took, nesting.own)
         )
+        self.injected = np.zeros(n, np.uint8)
+        if rows.injected is not None:
+            np.bitwise_or.at(self.injected, of, rows.injected[chosen])
         self.n_within = np.bincount(self.parent[self.parent >= 0], minlength=n)
 
     def __len__(self) -> int:

@@ -1,4 +1,5 @@
-"""The calls of one process as arrays: chosen by what is asked for, put in order, a page at a time, and added up.
+"""The calls of a process, or of all of a trace, as arrays: chosen by what is asked for, put in order, a
+page at a time, and added up.
 
 Runs in the controller. Knows neither where calls come from (`system_calls` and `recorded_calls` beside it) nor what
 their arguments are. What is kept of a call takes some twenty bytes, so that ten million of them fit.
@@ -31,8 +32,8 @@ __all__ = [
     "sort_calls",
 ]
 
-SORTS: Final = ("time", "thread", "name", "duration", "block")
-GROUPS: Final = ("name", "kind", "filter", "thread")
+SORTS: Final = ("time", "process", "thread", "name", "duration", "block")
+GROUPS: Final = ("name", "kind", "filter", "process", "thread")
 MOST_CALLS: Final = 1 << 24
 """So many of a process are listed, the first of them; the others are a number."""
 MAX_BINS: Final = 1 << 12
@@ -75,7 +76,12 @@ class CallRows:
     where it is not known) or None for none, and `source`: where more of it is told.
     `library` is an index of `libraries` (behind the last one: of none), or None where no call is of any.
 
-    `n_omitted` calls are not among them. `is_alone`: one image has all functions, libraries' inside.
+    `processes` (process_ids) are those that made them, `process` is an index of these, `number` which call of its
+    process each is, and `owners` has the process_id of each thread; of a single process the last three are not needed.
+    `described` (u8) has what they were recorded under, an index of FILTERS, or their number where that is not known;
+    `injected` (u8) has what was done to each, as bits of Injected; None where nothing was done to any.
+    `n_omitted` calls are not among them. `is_alone` (of all, or by call): one image has all functions of its process,
+    libraries' inside.
     """
 
     names: list[str]
@@ -91,7 +97,13 @@ class CallRows:
     n_omitted: int = 0
     libraries: list[str] = field(default_factory=list)
     library: Array | None = None
-    is_alone: bool = False
+    is_alone: bool | Array = False
+    processes: list[int] = field(default_factory=list)
+    process: Array | None = None
+    number: Array | None = None
+    owners: list[int] = field(default_factory=list)
+    described: Array | None = None
+    injected: Array | None = None
 
     def __post_init__(self) -> None:
         self._orders: OrderedDict[tuple[object, ...], Array] = OrderedDict()
@@ -138,10 +150,35 @@ class CallRows:
 
     @cached_property
     def filter(self) -> Array:
-        """By call (u8, of FILTERS) what descriptions choose it by."""
-        return find_filters(
-            self.names, self.libraries, kind=self.kind, name=self.name, library=self.library, is_alone=self.is_alone
+        """By call (u8, of FILTERS) what descriptions choose it by: those that it was recorded with, else clew's own."""
+        if self.described is not None and bool((self.described < len(FILTERS)).all()):
+            return self.described
+        found = find_filters(
+            self.names,
+            self.libraries,
+            kind=self.kind,
+            name=self.name,
+            library=self.library,
+            is_alone=np.broadcast_to(np.asarray(self.is_alone), len(self)),
         )
+        if self.described is None:
+            return found
+        known: Array = np.where(self.described < len(FILTERS), self.described, found)
+        return known
+
+    @cached_property
+    def whose(self) -> Array:
+        """By call an index of `processes`."""
+        return np.zeros(len(self), np.uint8) if self.process is None else self.process
+
+    def find(self, process_id: int, number: int) -> int | None:
+        """The index of a call of a process that it has that number of."""
+        if self.process is None or self.number is None:
+            return number if 0 <= number < len(self) else None
+        if process_id not in self.processes:
+            return None
+        found = np.flatnonzero((self.process == self.processes.index(process_id)) & (self.number == number))
+        return int(found[0]) if len(found) else None
 
     def _named(self, is_wanted: Callable[[str], bool]) -> Array:
         found: Array = np.array([*(is_wanted(name) for name in self.names), False])[self.name]
@@ -185,7 +222,9 @@ class CallRows:
         if sort == "duration":
             none = np.full(len(self), -1, np.int64)
             return none if self.duration_ns is None else self.duration_ns
-        return self.thread.astype(np.int64) if sort == "thread" else self.block.astype(np.int64)
+        by = {"process": self.whose, "thread": self.thread, "block": self.block}[sort]
+        found: Array = by.astype(np.int64)
+        return found
 
     @cached_property
     def _name_rank(self) -> Array:
@@ -202,14 +241,7 @@ class CallRows:
         if not 1 <= n_series <= 64 or not 1 <= len(edges) - 1 <= MAX_BINS:
             raise UsageError(f"a chart has 1 to 64 series and 1 to {MAX_BINS} bins")
         n_bins = len(edges) - 1
-        words_of: dict[str, Sequence[str]] = {
-            "name": self.names,
-            "kind": CALL_WORDS,
-            "filter": FILTERS,
-            "thread": [str(tid) for tid in self.tids],
-        }
-        words = words_of[by]
-        index: Array = getattr(self, by)
+        words, index = self._words_by(by)
         # Times rise, so that bins are ranges; what was at the last edge is in the last bin.
         borders = np.searchsorted(self.time_ns, edges)
         borders[-1] = np.searchsorted(self.time_ns, edges[-1], "right")
@@ -226,6 +258,19 @@ class CallRows:
         key = place[index[kept]] * n_bins + np.minimum(bins, n_bins - 1)
         counts = np.bincount(key, minlength=n_rows * n_bins)[: n_rows * n_bins].reshape(n_rows, n_bins)
         return CallSeries([words[one] for one in shown] + (["others"] if others else []), counts, others)
+
+    def _words_by(self, by: str) -> tuple[Sequence[str], Array]:
+        """What calls are told apart by, and by call an index of that; behind the last for none."""
+        if by == "thread":
+            # Programs that one process executed have threads of one number.
+            tids, place = np.unique(np.array(self.tids, np.int64), return_inverse=True)
+            index: Array = np.append(place, len(tids))[self.thread]
+            return [str(tid) for tid in tids.tolist()], index
+        if by == "process":
+            return [str(process_id) for process_id in self.processes], self.whose
+        words: dict[str, Sequence[str]] = {"name": self.names, "kind": CALL_WORDS, "filter": FILTERS}
+        of_call: Array = getattr(self, by)
+        return words[by], of_call
 
     def count_names(self, chosen: Array) -> list[tuple[str, int, int, int]]:
         """Names of the calls `chosen` (bool), those made most often first: kind, how many, how many of them failed."""
@@ -251,6 +296,11 @@ class CallRows:
         counts = np.bincount(self.thread[chosen], minlength=len(self.tids)).tolist()
         return [(tid, count) for tid, count in zip(self.tids, counts, strict=False) if count]
 
+    def count_processes(self, chosen: Array) -> list[tuple[int, int]]:
+        """Processes of the calls `chosen` (bool) and how many each made, in the order of `processes`."""
+        counts = np.bincount(self.whose[chosen], minlength=len(self.processes)).tolist()
+        return [(process_id, count) for process_id, count in zip(self.processes, counts, strict=False) if count]
+
     def count_places(self, chosen: Array) -> list[tuple[int, int, int]]:
         """Blocks (-1: not known) that made the calls `chosen` (bool), an index of `names`, and how many; the most
         first; of as many those of the first block, by name."""
@@ -271,7 +321,20 @@ def sort_calls(rows: CallRows) -> CallRows:
     order = np.argsort(rows.time_ns, kind="stable")
     if bool((order[1:] > order[:-1]).all()):
         return rows
-    names = ("time_ns", "name", "thread", "block", "kind", "failed", "source", "duration_ns", "library")
+    names = (
+        "time_ns",
+        "name",
+        "thread",
+        "block",
+        "kind",
+        "failed",
+        "source",
+        "duration_ns",
+        "library",
+        "process",
+        "described",
+        "injected",
+    )
     columns: dict[str, Any] = {name: getattr(rows, name) for name in names}
     columns = {name: None if column is None else column[order] for name, column in columns.items()}
     return replace(rows, **columns)

@@ -203,9 +203,9 @@ class EntityTable:
             chosen &= (self.count_calls(wanted.process_id) > 0) | (self._process == wanted.process_id)
         return np.flatnonzero(chosen)
 
-    def sort(self, rows: Array, sort: str, process_id: int) -> Array:
-        """Rows sorted: by calls or bytes of a process, the most first, by name, or by when they were first met.
-        Raises UsageError."""
+    def sort(self, rows: Array, sort: str, process_id: int | None) -> Array:
+        """Rows sorted: by calls or bytes of a process, or of all, the most first, by name, or by when they were first
+        met. Raises UsageError."""
         if sort not in ENTITY_SORTS:
             raise UsageError(f"sort: {sort[:40]!r} is none of {', '.join(ENTITY_SORTS)}")
         if sort == "name":

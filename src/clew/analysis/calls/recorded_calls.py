@@ -1,27 +1,27 @@
-"""The recorded calls of a process (table `calls`), as arrays, and what is told of single ones.
+"""The recorded calls of a process, or of all (table `calls`), as arrays, and what is told of single ones.
 
 Runs in the controller. Texts stay in the file until somebody looks at the calls that have them.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
 
+from clew.analysis.calls.call_columns import CALL_COLUMNS, CallColumns, has_one_image
 from clew.analysis.calls.call_nesting import CallNesting
 from clew.analysis.calls.call_rows import MOST_CALLS, CallRows, join_parts, sort_calls
 from clew.analysis.calls.told_calls import ToldCalls
 from clew.analysis.graph.graph import ProcessGraph
-from clew.analysis.tables.arrays import Array, find_rows, to_numpy, to_words
-from clew.binary.vdso import VDSO_NAME
-from clew.protocol.words import CALL_WORDS
+from clew.analysis.tables.arrays import Array, find_rows, to_numpy
 from clew.store.excerpt import excerpt_of_process
+from clew.store.trace import Trace
 
 __all__ = ["RecordedCalls"]
 
-_COLUMNS: Final = ("call_id", "tid", "time_ns", "duration_ns", "kind", "name", "library", "block_id", "error")
 _TOLD: Final = (
     *("call_id", "parent_call_id", "kind", "number", "library", "position", "arguments", "result", "result_text"),
     *("error", "injected"),
@@ -36,65 +36,44 @@ class RecordedCalls:
 
     def __init__(self, graph: ProcessGraph) -> None:
         self._graph = graph
-        self._excerpt = excerpt_of_process(graph.trace, graph.process_id)
-        self.n_all = self._excerpt.n_rows("calls")
+        self._open(excerpt_of_process(graph.trace, graph.process_id))
+
+    def _open(self, excerpt: Trace) -> None:
+        self._excerpt = excerpt
+        self.n_all = excerpt.n_rows("calls")
         """How many there are, listed or not."""
-        self.n_references = self._excerpt.n_rows("references")
+        self.n_references = excerpt.n_rows("references")
 
     @cached_property
     def rows(self) -> CallRows:
         """All that are listed, in the order of time."""
-        tids = self._graph.threads.tolist()
-        names: dict[str, int] = {}
-        libraries: dict[str, int] = {}
-        parts: dict[str, list[Array]] = {name: [] for name in (*_COLUMNS, "failed")}
-        left = MOST_CALLS
-        for piece in self._excerpt.iter_pieces("calls", _COLUMNS):
-            piece = piece.slice(0, left)
-            left -= piece.num_rows
-            for name in ("time_ns", "duration_ns", "block_id"):
-                parts[name].append(to_numpy(piece[name]))
-            parts["tid"].append(find_rows(np.array(tids, np.int64), to_numpy(piece["tid"]).astype(np.int64)))
-            parts["kind"].append(to_words(piece["kind"], CALL_WORDS))
-            parts["name"].append(_number_names(piece["name"].combine_chunks(), names))
-            parts["library"].append(_number_names(piece["library"].combine_chunks(), libraries))
-            parts["failed"].append(to_numpy(piece["error"].combine_chunks().indices) >= 0)
+        columns, left = CallColumns(), MOST_CALLS
+        for piece in self._excerpt.iter_pieces("calls", CALL_COLUMNS):
+            columns.add(piece.slice(0, left))
+            left -= min(piece.num_rows, left)
             if not left:
                 break
-        time_ns = join_parts(parts["time_ns"], np.int64)
-        return sort_calls(
-            CallRows(
-                names=list(names),
-                tids=tids,
-                time_ns=time_ns,
-                # What there is not is behind the last.
-                name=_fit(join_parts(parts["name"], np.int64), len(names)),
-                thread=_fit(join_parts(parts["tid"], np.int64), len(tids)),
-                block=find_rows(self._graph.block_id, join_parts(parts["block_id"], np.int64)).astype(np.int32),
-                kind=_fit(join_parts(parts["kind"], np.int64), len(CALL_WORDS)),
-                failed=join_parts(parts["failed"], np.bool_),
-                duration_ns=join_parts(parts["duration_ns"], np.int64),
-                source=np.arange(len(time_ns)),
-                n_omitted=self.n_all - len(time_ns),
-                libraries=list(libraries),
-                library=_fit(join_parts(parts["library"], np.int64), len(libraries)),
-                is_alone=self._has_one_image(),
-            )
+        tids = self._graph.threads.tolist()
+        rows = columns.finish(
+            tids,
+            find_rows(np.array(tids, np.int64), columns.numbers("tid")),
+            find_rows(self._graph.block_id, columns.numbers("block_id")),
         )
-
-    def _has_one_image(self) -> bool:
-        """Whether the program has its libraries inside: nothing else was loaded."""
-        paths = self._excerpt.read("images", ["path"])["path"].to_pylist()
-        return len({path for path in paths if path != VDSO_NAME}) == 1
+        return replace(
+            sort_calls(rows),
+            n_omitted=self.n_all - len(rows),
+            is_alone=has_one_image(self._excerpt.read("images", ["path"])["path"].to_pylist()),
+            processes=[self._graph.process_id],
+        )
 
     @cached_property
     def _call_id(self) -> Array:
-        """By row of the process' calls."""
+        """By row of the calls."""
         return to_numpy(self._excerpt.read("calls", ["call_id"])["call_id"])
 
     @cached_property
     def _index(self) -> Array:
-        """By row of the process' calls, and behind the last for none, the index of the call; -1 if it is not listed."""
+        """By row of the calls, and behind the last for none, the index of the call; -1 if it is not listed."""
         found = np.full(max(self.n_all, len(self.rows)) + 1, -1)
         found[self.rows.source] = np.arange(len(self.rows))
         return found
@@ -120,9 +99,12 @@ class RecordedCalls:
         index = np.unique(self._index[find_rows(self._call_id, call_ids)])
         return index[index >= 0]
 
-    def index_of(self, call_ids: Array) -> Array:
-        """By number the index of the call (i64); -1 where it is not listed."""
-        found: Array = self._index[find_rows(self._call_id, call_ids)]
+    def number_of(self, call_ids: Array) -> Array:
+        """By its id which call of its process each is (i64); -1 where it is not listed."""
+        index = self._index[find_rows(self._call_id, call_ids)]
+        if self.rows.number is None:
+            return index
+        found: Array = np.append(self.rows.number.astype(np.int64), -1)[index]
         return found
 
     def find_text(self, text: str) -> Array:
@@ -154,15 +136,3 @@ class RecordedCalls:
                 rows = np.flatnonzero(named == call_id)[: limit - len(told)].tolist()
                 told += [{name: piece[name][row].as_py() for name in piece.column_names} for row in rows]
         return [found[call_id] for call_id in call_ids]
-
-
-def _number_names(column: Any, names: dict[str, int]) -> Array:
-    """Indices of names among all so far; -1 for null."""
-    known = column.dictionary.to_pylist()
-    lookup = np.array([*(names.setdefault(str(name), len(names)) for name in known), -1], np.int64)
-    return lookup[to_numpy(column.indices)]
-
-
-def _fit(values: Array, n: int) -> Array:
-    """Numbers below `n`, and `n` for those that are not, in as few bytes as they need."""
-    return np.where((values >= 0) & (values < n), values, n).astype(np.min_scalar_type(n))

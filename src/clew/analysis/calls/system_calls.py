@@ -19,7 +19,6 @@ from clew.analysis.order.path_code import ProcessCode
 from clew.analysis.order.thread_path import ThreadPath
 from clew.analysis.replay.thread_times import convert_tsc
 from clew.analysis.tables.arrays import Array, find_rows, to_numpy, to_words
-from clew.binary.architectures.architecture import Architecture
 from clew.protocol._generated import PathEventKind
 from clew.protocol.words import TAG_WORDS
 from clew.store.excerpt import excerpt_of_process
@@ -63,7 +62,7 @@ class _Gathered:
         for name, column in zip(self.columns, columns, strict=True):
             self.columns[name].append(column[:taken])
 
-    def finish(self, tids: list[int], architecture: Architecture) -> CallRows:
+    def finish(self, graph: ProcessGraph, tids: list[int]) -> CallRows:
         ns, thread, block, source = (
             join_parts(self.columns[name], kind)
             for name, kind in (("ns", np.int64), ("thread", np.uint32), ("block", np.int32), ("source", np.int64))
@@ -71,7 +70,7 @@ class _Gathered:
         numbers, name = np.unique(join_parts(self.columns["number"], np.int32), return_inverse=True)
         nothing = np.broadcast_to(np.zeros(1, bool), len(ns))
         rows = CallRows(
-            names=[architecture.name_system_call(number) for number in numbers.tolist()],
+            names=[graph.architecture.name_system_call(number) for number in numbers.tolist()],
             tids=tids,
             time_ns=ns,
             name=name.astype(np.min_scalar_type(max(len(numbers), 1))),
@@ -82,6 +81,7 @@ class _Gathered:
             duration_ns=None,
             source=source,
             n_omitted=self.n_omitted,
+            processes=[graph.process_id],
         )
         return sort_calls(rows)
 
@@ -110,7 +110,7 @@ def read_path_calls(graph: ProcessGraph, code: ProcessCode, paths: Iterable[dict
                 gathered.add(tids.index(row["tid"]), ns, notes["value"].astype(np.int64), block, source)
         finally:
             stretches.file.close()
-    return gathered.finish(tids, graph.architecture)
+    return gathered.finish(graph, tids)
 
 
 class _CallersByEnd:
@@ -168,7 +168,7 @@ def read_tag_calls(graph: ProcessGraph) -> CallRows:
                 gathered.add(tids.index(thread), ns[mine], value[mine], block[own], source)
         if len(tid):
             before = int(tid[-1]), int(kind[-1]), int(block_id[-1])
-    return gathered.finish(tids, graph.architecture)
+    return gathered.finish(graph, tids)
 
 
 def _follow_to_callers(graph: ProcessGraph) -> Array:

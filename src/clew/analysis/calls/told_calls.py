@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from clew.analysis.tables.arrays import Array, to_numpy
 from clew.analysis.tables.told_json import MAX_TEXT, read_json, tell_value
-from clew.store.excerpt import Excerpt
+from clew.store.trace import Trace
 
 __all__ = ["ToldCalls", "put_in_words", "tell_arguments"]
 
@@ -55,7 +55,7 @@ def tell_arguments(text: str) -> list[dict[str, str]]:
 class ToldCalls:
     """The calls of an excerpt, by row. Raises TraceDamagedError when they are read."""
 
-    def __init__(self, excerpt: Excerpt) -> None:
+    def __init__(self, excerpt: Trace) -> None:
         self._excerpt = excerpt
         self._kept: list[pa.Array] | None = None
 

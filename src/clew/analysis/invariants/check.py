@@ -2,9 +2,10 @@
 
 Runs in the controller. Proves structure (ids lead somewhere, edges start and end where blocks do), flow (what comes
 into a block goes out of it, by thread), that ordered paths lead through the blocks as often as was counted, that tags
-tell of each execution once, that recorded calls are of what there is, and that totals agree between tables. Not whether
-the program really ran so: that takes another tracer. A trace is checked process by process, so memory is bounded by the
-largest of them; paths are walked stretch by stretch, and tags are looked through some at a time.
+tell of each execution once, that recorded calls are of what there is and as many as was counted, and that totals agree
+between tables. Not whether the program really ran so: that takes another tracer. A trace is checked process by process,
+so memory is bounded by the largest of them; paths are walked stretch by stretch, and tags are looked through some at a
+time.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from clew.analysis.invariants.call_counts import CALL_COUNT_INVARIANTS
 from clew.analysis.invariants.calls import CALL_INVARIANTS, check_entities
 from clew.analysis.invariants.flow import FLOW_INVARIANTS
 from clew.analysis.invariants.paths import PATH_INVARIANTS
@@ -57,7 +59,8 @@ _OF_WHOLE: Final[dict[str, Callable[[Trace], list[str]]]] = {
 
 def list_invariants() -> list[Invariant]:
     """Every invariant, in the order in which they are checked."""
-    every = [*STRUCTURE_INVARIANTS, *FLOW_INVARIANTS, *PATH_INVARIANTS, *TAG_INVARIANTS, *CALL_INVARIANTS]
+    of_calls = (*CALL_INVARIANTS, *CALL_COUNT_INVARIANTS)
+    every = [*STRUCTURE_INVARIANTS, *FLOW_INVARIANTS, *PATH_INVARIANTS, *TAG_INVARIANTS, *of_calls]
     return [Invariant(name, check, _OF_WHOLE.get(name)) for name, check in every]
 
 

@@ -18,7 +18,7 @@ from clew.analysis.tables.arrays import Array, TraceArrays
 from clew.analysis.tables.broken_places import Key, Places
 from clew.analysis.tables.thread_sums import ThreadSums
 
-__all__ = ["FLOW_INVARIANTS"]
+__all__ = ["FLOW_INVARIANTS", "find_inexact"]
 
 Check = Callable[[TraceArrays], Iterator[Places]]
 
@@ -62,7 +62,7 @@ def _is_changed(arrays: TraceArrays) -> Array:
     return changed
 
 
-def _is_inexact(arrays: TraceArrays) -> Array:
+def find_inexact(arrays: TraceArrays) -> Array:
     """By thread of the counts: whether nothing is asked of what comes and goes."""
     inexact: Array = _is_cut_off(arrays) | _is_changed(arrays)
     return inexact
@@ -79,7 +79,7 @@ def check_inflow(arrays: TraceArrays) -> Iterator[Places]:
     sums.add(thread[blocks], arrays.count_block[blocks], -executions[blocks])
     sums.add(thread[edges[before]], arrays.edge_source[edge[before]], -executions[edges[before]])
     thread, row, excess = sums.find()
-    recorded = arrays.is_recorded[row] & ~_is_inexact(arrays)[thread]
+    recorded = arrays.is_recorded[row] & ~find_inexact(arrays)[thread]
     if arrays.trace.manifest.include or arrays.trace.manifest.exclude:
         # Where no code is known, a filter may have hidden it, and with it how the thread came there.
         recorded &= arrays.n_instructions[row] > 0
@@ -111,7 +111,7 @@ def check_outflow(arrays: TraceArrays) -> Iterator[Places]:
     is_syscall = arrays.ends_with("syscall")[row]
     last_calls = Counter(arrays.thread_key.tolist())
     found = []
-    is_exact = ~_is_inexact(arrays)[thread]
+    is_exact = ~find_inexact(arrays)[thread]
     for index in np.flatnonzero(~may_keep & arrays.is_recorded[row] & is_exact).tolist():
         tid = int(arrays.tids[thread[index]])
         if is_syscall[index] and 0 < excess[index] <= last_calls[tid]:
@@ -137,7 +137,7 @@ def check_returns(arrays: TraceArrays) -> Iterator[Places]:
     total = np.zeros(len(arrays.tids), np.int64)
     np.add.at(total, arrays.count_thread[blocks[run]], arrays.count_executions[blocks[run]])
     np.subtract.at(total, arrays.count_thread[edges[arrive]], arrays.count_executions[edges[arrive]])
-    stopped, inexact = _stopped_threads(arrays), _is_inexact(arrays)
+    stopped, inexact = _stopped_threads(arrays), find_inexact(arrays)
     yield Places.of(
         [
             (

@@ -22,8 +22,8 @@ export function watchCallLanes(): () => void {
     const [from, to] = span.value;
     const bins = Math.min(Math.max(Math.round(binsWanted.value), 1), MOST_BINS);
     const threads = chosenThreads.value?.join(",") ?? null;
-    const words = viewState.value.view === "calls" ? charted.value : { threads };
-    return { ...words, from: Math.floor(from), to: Math.ceil(to) + 1, bins };
+    const words = viewState.value.view === "calls" ? charted.value : {};
+    return { ...words, threads, from: Math.floor(from), to: Math.ceil(to) + 1, bins };
   };
   return followWhere(wanted, fetchCallLanes, callLanes);
 }

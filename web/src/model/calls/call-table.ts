@@ -1,8 +1,8 @@
 // The rows of the table of calls: a page at a time, as they come into sight, whichever of a million that is.
 import { computed, effect, signal } from "@preact/signals";
-import { type CallRow, fetchCalls } from "../../api/calls.ts";
+import { type CallRow, fetchCalls, type Where } from "../../api/calls.ts";
 import type { Parameters } from "../../api/client.ts";
-import { client, failure } from "../session.ts";
+import { client, failure, processId } from "../session.ts";
 import { calls } from "../view-state.ts";
 
 export const PAGE_ROWS = 200;
@@ -12,11 +12,6 @@ const MOST_PAGES = 60;
 export interface CallTableRows {
   wanted: string;
   total: number;
-}
-
-interface Place {
-  trace: number;
-  process: number;
 }
 
 export const callTable = signal<CallTableRows | null>(null);
@@ -38,10 +33,10 @@ export function callAt(row: number): CallRow | null {
   return page?.[row % PAGE_ROWS] ?? null;
 }
 
-/** Where a call is among the rows that are loaded; -1 if it is not. */
-export function rowOfCall(call: number): number {
+/** Where a call of a process is among the rows that are loaded; -1 if it is not. */
+export function rowOfCall(process: number, call: number): number {
   for (const [number, page] of pages) {
-    const at = page?.findIndex((row) => row.call === call) ?? -1;
+    const at = page?.findIndex((row) => row.call === call && row.process === process) ?? -1;
     if (at >= 0) {
       return number * PAGE_ROWS + at;
     }
@@ -77,11 +72,11 @@ function load(number: number): void {
 }
 
 /** Have the table of the calls that `words` choose and sort as long as the view is there; null for none. */
-export function watchCallTable(read: () => { place: Place; words: Parameters } | null): () => void {
+export function watchCallTable(read: () => { place: Where; words: Parameters } | null): () => void {
   let running: AbortController | null = null;
   const key = computed(() => JSON.stringify(read()));
   const stopTable = effect(() => {
-    const wanted = JSON.parse(key.value) as { place: Place; words: Parameters } | null;
+    const wanted = JSON.parse(key.value) as { place: Where; words: Parameters } | null;
     running?.abort();
     pages = new Map();
     if (!wanted) {
@@ -93,7 +88,7 @@ export function watchCallTable(read: () => { place: Place; words: Parameters } |
     ask = (words) => fetchCalls(client(), wanted.place, { ...wanted.words, ...words }, current.signal);
     // The page with the call that is looked at, or the first.
     const call = calls.peek().call;
-    ask({ count: PAGE_ROWS, call, offset: call === null ? 0 : null }).then(
+    ask({ count: PAGE_ROWS, ...wordsOf(call), offset: call === null ? 0 : null }).then(
       ({ total, offset, at, rows }) => {
         if (!current.signal.aborted) {
           keep(Math.floor(offset / PAGE_ROWS), rows);
@@ -106,19 +101,19 @@ export function watchCallTable(read: () => { place: Place; words: Parameters } |
     );
   });
   const stopShown = effect(() => {
-    const { call } = calls.value;
+    const [{ call }, process] = [calls.value, processId.value];
     if (call === null || !ask) {
       return;
     }
-    const known = rowOfCall(call);
+    const known = rowOfCall(process, call);
     if (known >= 0) {
       shownRow.value = known;
       return;
     }
     const all = pages;
-    ask({ call, count: PAGE_ROWS }).then(
+    ask({ ...wordsOf(call), count: PAGE_ROWS }).then(
       ({ offset, at, rows }) => {
-        if (all === pages && at !== null && calls.peek().call === call) {
+        if (all === pages && at !== null && calls.peek().call === call && processId.peek() === process) {
           keep(Math.floor(offset / PAGE_ROWS), rows);
           shownRow.value = at;
           rowsLoaded.value++;
@@ -133,6 +128,11 @@ export function watchCallTable(read: () => { place: Place; words: Parameters } |
     running?.abort();
     ask = null;
   };
+}
+
+/** Words that name a call of the process that is looked at. */
+function wordsOf(call: number | null): Parameters {
+  return call === null ? {} : { call, process: processId.peek() };
 }
 
 function fail(error: unknown): void {

@@ -1,11 +1,11 @@
 // The tree of calls: threads, what they called, and what that did within, read as far as it is open and in sight.
 import { computed, effect, signal } from "@preact/signals";
-import { fetchTreeRows, fetchTreeThreads } from "../../api/calls.ts";
+import { fetchTreeRows, fetchTreeThreads, type Where } from "../../api/calls.ts";
 import type { Parameters } from "../../api/client.ts";
 import { client, failure } from "../session.ts";
 import { calls } from "../view-state.ts";
 import { chosen } from "./calls.ts";
-import { type Where, where } from "./following.ts";
+import { callsPlace } from "./call-processes.ts";
 import { type ListedRow, makeNode, rowOfTree, type Tree, TREE_PAGE, type TreeNode } from "./tree-rows.ts";
 
 /** null until its threads are known. */
@@ -13,14 +13,14 @@ export const callTree = signal<Tree | null>(null);
 /** Changes whenever rows have come, or were opened. */
 export const treeChanged = signal(0);
 
-let ask: ((words: Parameters) => ReturnType<typeof fetchTreeRows>) | null = null;
+let ask: ((process: number, words: Parameters) => ReturnType<typeof fetchTreeRows>) | null = null;
 
 /** Load the tree of the calls that are chosen, until the function returned is called. */
 export function watchCallTree(): () => void {
   let running: AbortController | null = null;
   const key = computed(() => {
     const { treeBy: by, treeSort: sort, isTreeDescending: descending } = calls.value;
-    return JSON.stringify([where.value, { ...chosen.value, by, sort, descending }]);
+    return JSON.stringify([callsPlace.value, { ...chosen.value, by, sort, descending }]);
   });
   const stop = effect(() => {
     const [place, words] = JSON.parse(key.value) as [Where | null, Parameters];
@@ -31,7 +31,8 @@ export function watchCallTree(): () => void {
       return;
     }
     const current = (running = new AbortController());
-    ask = (more) => fetchTreeRows(client(), place, { ...words, ...more }, current.signal);
+    const { trace } = place;
+    ask = (process, more) => fetchTreeRows(client(), { trace, process }, { ...words, ...more }, current.signal);
     fetchTreeThreads(client(), place, words, current.signal).then(
       ({ threads }) => {
         if (!current.signal.aborted) {
@@ -40,7 +41,7 @@ export function watchCallTree(): () => void {
           callTree.value = {
             threads: threads.map((thread) => ({
               thread,
-              node: isOne ? makeNode({ thread: thread.tid }, 1) : null,
+              node: isOne ? makeNode(thread.process, { thread: thread.tid }, 1) : null,
             })),
           };
         }
@@ -71,12 +72,13 @@ export function toggleRow(row: ListedRow): void {
   if (row.kind === "thread") {
     const entry = callTree.peek()?.threads.find(({ thread }) => thread === row.thread);
     if (entry) {
-      entry.node = entry.node ? null : makeNode({ thread: row.thread.tid }, 1);
+      entry.node = entry.node ? null : makeNode(row.thread.process, { thread: row.thread.tid }, 1);
     }
   } else if (row.node) {
     row.parent.open.delete(row.place);
   } else if (row.row && row.row.within > 0) {
-    row.parent.open.set(row.place, makeNode({ parent: row.row.path ?? row.row.call }, row.depth + 1));
+    const words = { parent: row.row.path ?? row.row.call };
+    row.parent.open.set(row.place, makeNode(row.parent.process, words, row.depth + 1));
   }
   treeChanged.value++;
 }
@@ -87,7 +89,7 @@ function load(node: TreeNode, page: number): void {
   }
   node.pages.set(page, null);
   const asked = ask;
-  asked({ ...node.words, offset: page * TREE_PAGE, count: TREE_PAGE }).then(
+  asked(node.process, { ...node.words, offset: page * TREE_PAGE, count: TREE_PAGE }).then(
     ({ total, rows }) => {
       if (asked === ask) {
         node.total = total;

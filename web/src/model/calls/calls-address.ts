@@ -12,9 +12,10 @@ import {
 
 const KINDS = ["system_call", "library"];
 
-/** Pairs of a word and what it says. */
-export function formatCalls(calls: Calls): [string, string][] {
+/** Pairs of a word and what it says. An address that names a process is of its calls, unless it says otherwise. */
+export function formatCalls(calls: Calls, hasProcess: boolean): [string, string][] {
   const words: [string, string | null][] = [
+    ["calls-of", calls.isOfAll === !hasProcess ? null : calls.isOfAll ? "all" : "process"],
     ["calls", calls.part === INITIAL_CALLS.part ? null : calls.part],
     ["calls-by", calls.by === INITIAL_CALLS.by ? null : calls.by],
     ["calls-sort", calls.sort === INITIAL_CALLS.sort ? null : calls.sort],
@@ -42,6 +43,7 @@ export function parseCalls(words: URLSearchParams): Calls {
     return text !== null && /^\d{1,15}$/.test(text) ? Number(text) : null;
   };
   return {
+    isOfAll: words.get("calls-of") === "all" || (words.get("calls-of") !== "process" && !words.has("process")),
     part: oneOf(CALL_PARTS, "calls", INITIAL_CALLS.part),
     by: oneOf(CHART_GROUPS, "calls-by", INITIAL_CALLS.by),
     sort: oneOf(CALL_SORTS, "calls-sort", INITIAL_CALLS.sort),

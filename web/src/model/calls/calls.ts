@@ -18,12 +18,13 @@ import {
   type Touch,
 } from "../../api/calls.ts";
 import type { Parameters } from "../../api/client.ts";
-import { chosenThreads, client, failure, processId, showProcess } from "../session.ts";
+import { chosenThreads, client, failure, processId, showCallOf, showProcess } from "../session.ts";
 import { tell } from "../shell-state.ts";
 import { visibleSpan } from "../timeline.ts";
 import { calls, range, update, updateCalls } from "../view-state.ts";
+import { callsPlace, isOfAll, processName } from "./call-processes.ts";
 import { callTable, watchCallTable } from "./call-table.ts";
-import { followWhere, noCalls, onChange, where } from "./following.ts";
+import { follow, followWhere, noCalls, onChange, where } from "./following.ts";
 
 const CHART_BINS = 120;
 const CHART_SERIES = 8;
@@ -56,7 +57,8 @@ export const chosen = computed<Parameters>(() => {
     filter,
     failed: isFailed,
     entity,
-    threads: chosenThreads.value?.join(",") ?? null,
+    // Threads are those of a process.
+    threads: isOfAll.value ? null : (chosenThreads.value?.join(",") ?? null),
     from: stretch?.[0],
     to: stretch?.[1],
   };
@@ -65,28 +67,45 @@ export const chosen = computed<Parameters>(() => {
 /** The same without the stretch of time, which the chart and the lanes show around it. */
 export const charted = computed<Parameters>(() => ({ ...chosen.value, from: null, to: null }));
 
+/** What the chart tells apart: processes, where there are several. */
+export const chartBy = computed(() => (calls.value.by === "process" && !isOfAll.value ? "name" : calls.value.by));
+
+/** The chart with names as they are read: of processes the answer has their numbers. */
+export const shownChart = computed<CallChart | null>(() => {
+  const [chart, nameOf] = [callChart.value, processName.value];
+  if (!chart || chartBy.value !== "process") {
+    return chart;
+  }
+  const n = chart.names.length - Number(chart.others > 0);
+  return { ...chart, names: chart.names.map((name, index) => (index < n ? nameOf(Number(name)) : name)) };
+});
+
 /** Whether single calls are known, with their times. */
 export const hasCalls = computed(() => callSummary.value !== null && callSummary.value.source !== "counts");
 
 /** Load what is wanted as long as the view is there; what is returned ends that. */
 export function watchCalls(): () => void {
   const stops = [
-    followWhere(() => chosen.value, fetchCallSummary, callSummary),
-    watchCallTable(() => (hasCalls.value && where.value ? { place: where.value, words: sortedWords() } : null)),
-    followWhere(() => (hasCalls.value ? chartWords() : null), fetchCallChart, callChart),
+    follow(callsPlace, () => chosen.value, fetchCallSummary, callSummary),
+    watchCallTable(() =>
+      hasCalls.value && callsPlace.value ? { place: callsPlace.value, words: sortedWords() } : null,
+    ),
+    follow(callsPlace, () => (hasCalls.value ? chartWords() : null), fetchCallChart, callChart),
     followWhere(
-      () => (calls.value.part === "places" || !hasCalls.value ? chosen.value : null),
+      () => (!isOfAll.value && (calls.value.part === "places" || !hasCalls.value) ? chosen.value : null),
       fetchCallPlaces,
       callPlaces,
     ),
     // Calls first: of half a million entities it takes seconds to count what was done with them.
-    followWhere(
+    follow(
+      callsPlace,
       () =>
         callTable.value || callSummary.value?.source === "counts" ? { ...entityWords(), count: MOST_ENTITIES } : null,
       fetchEntities,
       entityPage,
     ),
-    followWhere(
+    follow(
+      callsPlace,
       () => (calls.value.entity === null ? null : { entity: calls.value.entity }),
       (of, place, { entity }, signal) => fetchEntity(of, place, Number(entity), signal),
       chosenEntity,
@@ -97,7 +116,7 @@ export function watchCalls(): () => void {
       touches,
     ),
     onChange(
-      () => [where.value],
+      () => [callsPlace.value],
       () => {
         openCall.value = null;
         noCalls.value = null;
@@ -122,17 +141,22 @@ function sortedWords(): Parameters {
 }
 
 function chartWords(): Parameters {
-  const span = visibleSpan.value;
+  // What is in view of the timeline is time of one process.
+  const span = isOfAll.value ? null : visibleSpan.value;
   const part = span && { from: Math.floor(span[0]), to: Math.ceil(span[1]) };
-  return { ...charted.value, ...part, by: calls.value.by, bins: CHART_BINS, series: CHART_SERIES };
+  return { ...charted.value, ...part, by: chartBy.value, bins: CHART_BINS, series: CHART_SERIES };
 }
 
 function entityWords(): Parameters {
   return { text: entityText.value || null, kind: entityKind.value, own: !showsAllEntities.value };
 }
 
-/** Select the block that made a call, and put the cursor where its thread was then. */
-export function showCall(row: { call: number; block: number }): void {
+/** Select the block that made a call, and put the cursor where its thread was then; of another process look at that. */
+export function showCall(row: { call: number; process: number; block: number }): void {
+  if (isOfAll.peek()) {
+    void goToCall(row.call, row.process);
+    return;
+  }
   batch(() => {
     updateCalls({ call: row.call });
     showBlock(row.block);
@@ -140,14 +164,23 @@ export function showCall(row: { call: number; block: number }): void {
   void readCall(row.call, true);
 }
 
-/** The same of a call of which only the number is known. */
-export async function goToCall(call: number): Promise<void> {
-  updateCalls({ call });
-  await readCall(call, true);
-  const found = openCall.peek();
-  if (found?.call === call && found.block >= 0) {
-    update({ selection: { kind: "block", index: found.block } });
+/** The same of a call of which only the number is known; without a process of the one that is looked at. */
+export async function goToCall(call: number, process = processId.peek()): Promise<void> {
+  if (process === processId.peek()) {
+    updateCalls({ call });
+  } else {
+    showCallOf(process, call);
   }
+  await readCall(call, true);
+  if (isOpen(process, call) && openCall.peek()!.block >= 0) {
+    update({ selection: { kind: "block", index: openCall.peek()!.block } });
+  }
+}
+
+/** Whether a call is the one that was opened last. */
+export function isOpen(process: number, call: number): boolean {
+  const open = openCall.peek();
+  return open?.process === process && open.call === call;
 }
 
 /** Read what is told of a call; `goes`: and go where its thread was. */

@@ -1,5 +1,6 @@
-// What is loaded of a process whenever what is wanted of it changes.
+// What is loaded of a process, or of all, whenever what is wanted of it changes.
 import { computed, effect, type ReadonlySignal, type Signal, signal } from "@preact/signals";
+import type { Where } from "../../api/calls.ts";
 import { type ApiClient, ApiError, type Parameters } from "../../api/client.ts";
 import { client, failure, isFile, processId } from "../session.ts";
 import { viewState } from "../view-state.ts";
@@ -9,31 +10,38 @@ const DELAY_MS = 90;
 /** Why nothing is told of calls, where the page is a file that has none of the process; null if there is no reason. */
 export const noCalls = signal<string | null>(null);
 
-export interface Where {
-  trace: number;
-  process: number;
-}
-
 const trace = computed(() => viewState.value.trace);
 
 /** Changes only when another process is looked at. */
-export const where = computed<Where | null>(() => {
+export const where = computed<Where<number> | null>(() => {
   const process = processId.value;
   return process < 0 ? null : { trace: trace.value, process };
 });
 
-/** Ask for what is wanted whenever that changes; null asks for nothing. Of a process that was left nothing stays. */
+type Ask<Place, T> = (of: ApiClient, place: Place, words: Parameters, signal: AbortSignal) => Promise<T>;
+
+/** Ask the process that is looked at for what is wanted, as `follow` does. */
 export function followWhere<T>(
   wanted: () => Parameters | null,
-  ask: (of: ApiClient, place: Where, words: Parameters, signal: AbortSignal) => Promise<T>,
+  ask: Ask<Where<number>, T>,
+  found: Signal<T | null>,
+): () => void {
+  return follow(where, wanted, ask, found);
+}
+
+/** Ask for what is wanted whenever that changes; null asks for nothing. Of a place that was left nothing stays. */
+export function follow<Place extends Where, T>(
+  at: ReadonlySignal<Place | null>,
+  wanted: () => Parameters | null,
+  ask: Ask<Place, T>,
   found: Signal<T | null>,
 ): () => void {
   let timer = 0;
   let running: AbortController | null = null;
-  let before: Where | null = null;
-  const key = computed(() => JSON.stringify([where.value, wanted()]));
+  let before: Place | null = null;
+  const key = computed(() => JSON.stringify([at.value, wanted()]));
   const stop = effect(() => {
-    const [place, words] = JSON.parse(key.value) as [Where | null, Parameters | null];
+    const [place, words] = JSON.parse(key.value) as [Place | null, Parameters | null];
     clearTimeout(timer);
     running?.abort();
     const isSame = place !== null && before?.trace === place.trace && before.process === place.process;

@@ -17,7 +17,7 @@ const row = (call: number): TreeRow => ({
 /** A node with `total` rows, and others at some of its places, as often as `shape` says. */
 function build(shape: readonly number[], depth: number, next: () => number): TreeNode {
   const [total, ...inner] = shape;
-  const node = makeNode({ parent: 0 }, depth);
+  const node = makeNode(0, { parent: 0 }, depth);
   node.total = total;
   for (let place = 0; place < total; place++) {
     const page = Math.floor(place / TREE_PAGE);
@@ -50,7 +50,7 @@ test("rows of the list are the tree from above, whatever is open", () => {
       let number = 0;
       const tree: Tree = {
         threads: wanted.map((shape, tid) => ({
-          thread: { tid, calls: 1, failed: 0, total: 1, within: 1 },
+          thread: { process: 0, tid, calls: 1, failed: 0, total: 1, within: 1 },
           node: tid % 2 === 0 ? build(shape, 1, () => number++) : null,
         })),
       };
@@ -77,7 +77,9 @@ test("rows of the list are the tree from above, whatever is open", () => {
 
 test("what is not loaded has one row", () => {
   const tree: Tree = {
-    threads: [{ thread: { tid: 7, calls: 1, failed: 0, total: 1, within: 1 }, node: makeNode({ thread: 7 }, 1) }],
+    threads: [
+      { thread: { process: 3, tid: 7, calls: 1, failed: 0, total: 1, within: 1 }, node: makeNode(3, { thread: 7 }, 1) },
+    ],
   };
   expect(countTree(tree)).toBe(2);
   expect(rowOfTree(tree, 1)).toMatchObject({ kind: "call", row: null, depth: 1 });

@@ -5,7 +5,8 @@ export const TREE_PAGE = 100;
 
 /** A thread, a call or a path whose rows are listed: `total` of them, null until that is known. */
 export interface TreeNode {
-  /** What its rows are asked for by. */
+  /** The process that is asked for its rows, and by which words. */
+  process: number;
   words: { thread: number } | { parent: number };
   depth: number;
   total: number | null;
@@ -19,8 +20,8 @@ export type ListedRow =
   | { kind: "thread"; thread: TreeThread; node: TreeNode | null; depth: 0 }
   | { kind: "call"; parent: TreeNode; place: number; row: TreeRow | null; node: TreeNode | null; depth: number };
 
-export function makeNode(words: TreeNode["words"], depth: number): TreeNode {
-  return { words, depth, total: null, pages: new Map(), open: new Map() };
+export function makeNode(process: number, words: TreeNode["words"], depth: number): TreeNode {
+  return { process, words, depth, total: null, pages: new Map(), open: new Map() };
 }
 
 /** How many rows of the list are below a node: one while it is not known how many. */

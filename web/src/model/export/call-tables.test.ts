@@ -7,6 +7,7 @@ const NAMES = ["main", '=cmd|"x"'];
 
 const CALL: CallRow = {
   call: 0,
+  process: 2,
   time: 10,
   duration: null,
   tid: 7,
@@ -25,17 +26,17 @@ const CALL: CallRow = {
 test("calls: nothing where nothing is known, and no formula", () => {
   const unknown = { tid: null, block: -1, function: -1, arguments: [], result: null, error: null, injected: [] };
   const nowhere: CallRow = { ...CALL, call: 1, filter: "Other", ...unknown };
-  expect(formatCsv(callColumns([CALL, nowhere], NAMES))).toBe(
-    `"call","time_ns","duration_ns","tid","kind","filter","name","library","arguments","result","error","injected","block","function"\n` +
-      `0,10,,7,"system_call","File","read",,"fd=3, to=a\\x0ab, ?","'-1","ENOENT","result,delay_enter",5,"'=cmd|""x"""\n` +
-      `1,10,,,"system_call","Other","read",,"",,,,,\n`,
+  expect(formatCsv(callColumns([CALL, nowhere], NAMES, new Map([[2, 77]])))).toBe(
+    `"call","process_id","pid","time_ns","duration_ns","tid","kind","filter","name","library","arguments","result","error","injected","block","function"\n` +
+      `0,2,77,10,,7,"system_call","File","read",,"fd=3, to=a\\x0ab, ?","'-1","ENOENT","result,delay_enter",5,"'=cmd|""x"""\n` +
+      `1,2,77,10,,,"system_call","Other","read",,"",,,,,\n`,
   );
 });
 
 test("places of calls", () => {
   const rows = [
-    { block: 0, function: 0, name: null, calls: 3 },
-    { block: -1, function: -1, name: "read", calls: null },
+    { block: 0, function: 0, name: null, calls: 3, filter: "Other" as const },
+    { block: -1, function: -1, name: "read", calls: null, filter: null },
   ];
   expect(formatCsv(placeColumns(rows, NAMES))).toBe(`"block","function","name","calls"\n0,"main",,3\n,,"read",\n`);
 });

@@ -12,6 +12,7 @@ import {
 } from "../../api/calls.ts";
 import type { Column } from "../../base/csv.ts";
 import { tellArguments } from "../calls/call-text.ts";
+import { callsPlace } from "../calls/call-processes.ts";
 import { type CallTable, wordsOfTable } from "../calls/calls.ts";
 import { client, functions, processId, summary } from "../session.ts";
 import { viewState } from "../view-state.ts";
@@ -22,11 +23,13 @@ const ALL = Number.MAX_SAFE_INTEGER;
 
 /** The table as a file. Rejects with an Error that says why it can't be had. */
 export function makeCallTable(of: CallTable, kind: TableKind): Promise<Blob> {
-  return tableFile(of, kind, wordsOfTable(of), () => columnsHere(of));
+  const process = callsPlace.peek()?.process ?? null;
+  return tableFile(of, kind, wordsOfTable(of), process, () => columnsHere(of));
 }
 
 async function columnsHere(of: CallTable): Promise<Column[]> {
   const where = { trace: viewState.peek().trace, process: processId.peek() };
+  const place = callsPlace.peek() ?? where;
   const words = { ...wordsOfTable(of), count: ALL };
   const names = functions.peek()?.names;
   if (!names) {
@@ -34,16 +37,19 @@ async function columnsHere(of: CallTable): Promise<Column[]> {
   }
   switch (of) {
     case "calls":
-      return callColumns((await fetchCalls(client(), where, words)).rows, names);
+      return callColumns((await fetchCalls(client(), place, words)).rows, names, findPids());
     case "places":
       return placeColumns((await fetchCallPlaces(client(), where, words)).rows, names);
     case "entities":
-      return entityColumns((await fetchEntities(client(), where, words)).rows);
-    case "touches": {
-      const pids = new Map(summary.peek()?.processes.map(({ process_id, pid }) => [process_id, pid]));
-      return touchColumns((await fetchTouches(client(), where, ALL)).rows, pids);
-    }
+      return entityColumns((await fetchEntities(client(), place, words)).rows);
+    case "touches":
+      return touchColumns((await fetchTouches(client(), where, ALL)).rows, findPids());
   }
+}
+
+/** Ids of processes by their numbers in the trace. */
+function findPids(): Map<number, number> {
+  return new Map(summary.peek()?.processes.map(({ process_id, pid }) => [process_id, pid]));
 }
 
 type Cell = string | number | null;
@@ -60,9 +66,16 @@ function placeCells(names: readonly string[]): Record<string, (row: { block: num
   };
 }
 
-export function callColumns(rows: readonly CallRow[], names: readonly string[]): Column[] {
+/** `pids` by the number of a process in the trace. */
+export function callColumns(
+  rows: readonly CallRow[],
+  names: readonly string[],
+  pids: ReadonlyMap<number, number>,
+): Column[] {
   return columnsOf(rows, {
     call: (row) => row.call,
+    process_id: (row) => row.process,
+    pid: (row) => pids.get(row.process) ?? null,
     time_ns: (row) => row.time,
     duration_ns: (row) => row.duration,
     tid: (row) => row.tid,

@@ -4,7 +4,7 @@ import type { Column } from "../../base/csv.ts";
 import { EDGE_KIND, EXIT_KIND } from "../../protocol/generated.ts";
 import { isShown } from "../functions-table.ts";
 import { functionOfBlock, selectedBlock, selectedFunction } from "../selected.ts";
-import { blocks, chosenThreads, counts, functions } from "../session.ts";
+import { blocks, chosenThreads, counts, functions, processId } from "../session.ts";
 import { type Filter, filter } from "../view-state.ts";
 import { type TableKind, tableFile } from "./table-file.ts";
 
@@ -24,7 +24,7 @@ export function makeTable(of: TableName, scope: TableScope, kind: TableKind): Pr
       ? {}
       : { text: text || null, hide_stubs: hideStubs, hide_images: hiddenImages.join(",") || null };
   const words = { threads: chosenThreads.peek()?.join(","), ...chosen, ...listed };
-  return tableFile(of, kind, words, () => columnsHere(of, scope));
+  return tableFile(of, kind, words, processId.peek(), () => columnsHere(of, scope));
 }
 
 function columnsHere(of: TableName, scope: TableScope): Column[] {

@@ -2,7 +2,7 @@
 // itself.
 import type { Parameters } from "../../api/client.ts";
 import { type Column, formatCsv } from "../../base/csv.ts";
-import { client, isFile, processId } from "../session.ts";
+import { client, isFile } from "../session.ts";
 import { viewState } from "../view-state.ts";
 
 export type TableKind = "csv" | "arrow";
@@ -13,18 +13,20 @@ const MEDIA_TYPES: Record<TableKind, string> = {
 };
 
 /**
- * The table `of` that name, of what `words` choose; `columnsHere` has the same where there is no server. Rejects with an
+ * The table `of` that name, of what `words` choose in a process, or of all (null); `columnsHere` has the same where there is no server. Rejects with an
  * Error that says why it can't be had.
  */
 export async function tableFile(
   of: string,
   kind: TableKind,
   words: Parameters,
+  process: number | null,
   columnsHere: () => Column[] | Promise<Column[]>,
 ): Promise<Blob> {
   const type = MEDIA_TYPES[kind];
   if (!isFile.peek()) {
-    const path = `traces/${viewState.peek().trace}/processes/${processId.peek()}/table`;
+    const whose = process === null ? "" : `/processes/${process}`;
+    const path = `traces/${viewState.peek().trace}${whose}/table`;
     return new Blob([await client().bytes(path, { ...words, of, as: kind })], { type });
   }
   if (kind !== "csv") {

@@ -234,6 +234,7 @@ function summarize(meta: LiveMeta): TraceSummary {
       command: [one.command],
       exit: {},
       went_on_unfollowed: false,
+      api_calls: 0,
       threads: one.number === meta.process ? graph.threads.map((thread) => summarizeThread(thread, times)) : [],
       images: [],
     })),

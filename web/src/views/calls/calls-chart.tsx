@@ -3,19 +3,13 @@ import { useMemo, useRef, useState } from "preact/hooks";
 import type { CallChart, CallFilter } from "../../api/calls.ts";
 import { formatDuration, formatInteger, formatShare } from "../../base/format.ts";
 import { binsOf, binStart, stackBars, stretchOf } from "../../model/calls/stacked-bars.ts";
+import { isOfAll } from "../../model/calls/call-processes.ts";
+import { callChart, chartBy } from "../../model/calls/calls.ts";
 import { bindKeys } from "../../model/keys.ts";
-import {
-  type Calls,
-  type ChartGroup,
-  calls,
-  CHART_GROUPS,
-  range,
-  update,
-  updateCalls,
-} from "../../model/view-state.ts";
+import { showProcess } from "../../model/session.ts";
+import { type ChartGroup, calls, CHART_GROUPS, range, update, updateCalls } from "../../model/view-state.ts";
 
 const MOST_ROWS = 200;
-const GROUP_NAMES: Record<ChartGroup, string> = { name: "name", kind: "kind", filter: "filter", thread: "thread" };
 
 interface Stretch {
   isBegun: boolean;
@@ -39,14 +33,15 @@ const pressKey = bindKeys<Stretch>(
   { ignoresModifiers: true },
 );
 
-/** Whether what the chart tells apart is not what its legend chooses calls by. */
-const isPlain = ({ by }: Calls) => by !== "name" && by !== "filter";
-
-const isChosen = (word: string) => (calls.value.by === "filter" ? calls.value.filter : calls.value.name) === word;
-
-function choose(word: string | null): void {
-  updateCalls(calls.peek().by === "filter" ? { filter: word as CallFilter | null } : { name: word });
-}
+/** What the legend chooses calls by; of threads, and of kinds, it chooses none. */
+const CHOOSERS: Partial<Record<ChartGroup, { chosen: () => string | null; choose: (word: string | null) => void }>> = {
+  name: { chosen: () => calls.value.name, choose: (name) => updateCalls({ name }) },
+  filter: {
+    chosen: () => calls.value.filter,
+    choose: (word) => updateCalls({ filter: word as CallFilter | null }),
+  },
+  process: { chosen: () => null, choose: (id) => showProcess(Number(id)) },
+};
 
 export function CallsChart({ chart }: { chart: CallChart }) {
   const bars = useMemo(() => stackBars(chart), [chart]);
@@ -54,6 +49,7 @@ export function CallsChart({ chart }: { chart: CallChart }) {
   /** The bins that are being chosen: from the first to the second, whichever comes first. */
   const [drag, setDrag] = useState<[number, number] | null>(null);
   const isDragging = useRef(false);
+  const chooser = CHOOSERS[chartBy.value];
   const stretch = range.value;
   const chosen = stretch && binsOf(chart, stretch);
   const marked = drag ?? chosen;
@@ -82,30 +78,35 @@ export function CallsChart({ chart }: { chart: CallChart }) {
           Calls over time by{" "}
           <select
             aria-label="What the chart tells apart"
-            value={calls.value.by}
+            value={chartBy.value}
             onChange={(event) => updateCalls({ by: event.currentTarget.value as ChartGroup })}
           >
-            {CHART_GROUPS.map((one) => (
+            {CHART_GROUPS.filter((one) => one !== "process" || isOfAll.value).map((one) => (
               <option key={one} value={one}>
-                {GROUP_NAMES[one]}
+                {one}
               </option>
             ))}
           </select>
         </label>
         <ul aria-label="Legend of the chart">
-          {bars.series.map((series) => (
-            <li key={series.name}>
-              <span class="swatch" style={{ background: series.color }} aria-hidden="true" />
-              <button
-                type="button"
-                disabled={isPlain(calls.value) || series.isOthers}
-                aria-pressed={isChosen(series.name)}
-                onClick={() => choose(isChosen(series.name) ? null : series.name)}
-              >
-                <bdi>{series.label}</bdi> {formatInteger(series.calls)}
-              </button>
-            </li>
-          ))}
+          {bars.series.map((series, index) => {
+            // Of a process it is its number that is chosen by.
+            const word = callChart.value?.names[index] ?? series.name;
+            const isChosen = chooser?.chosen() === word;
+            return (
+              <li key={word}>
+                <span class="swatch" style={{ background: series.color }} aria-hidden="true" />
+                <button
+                  type="button"
+                  disabled={!chooser || series.isOthers}
+                  aria-pressed={isChosen}
+                  onClick={() => chooser?.choose(isChosen ? null : word)}
+                >
+                  <bdi>{series.label}</bdi> {formatInteger(series.calls)}
+                </button>
+              </li>
+            );
+          })}
         </ul>
       </div>
       <div
@@ -154,7 +155,7 @@ export function CallsChart({ chart }: { chart: CallChart }) {
             />
           )}
           {bars.series.map((series) => (
-            <path key={series.name} d={series.path} fill={series.color} />
+            <path key={series.color} d={series.path} fill={series.color} />
           ))}
         </svg>
       </div>

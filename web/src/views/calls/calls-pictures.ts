@@ -1,7 +1,7 @@
 // What makes files of the view of calls: painted larger, and as SVG.
 import { effect } from "@preact/signals";
 import { paintShapes, shapesToSvg } from "../../base/shapes.ts";
-import { callChart } from "../../model/calls/calls.ts";
+import { chartBy, shownChart } from "../../model/calls/calls.ts";
 import { type CallsPicture, type CallsTheme, drawCalls } from "../../model/calls/calls-picture.ts";
 import { touchGraph } from "../../model/calls/shown-touches.ts";
 import { type ShownPicture, shownPicture, svgDocument } from "../../model/export/shown-picture.ts";
@@ -22,7 +22,7 @@ export function showCallsPicture(view: HTMLElement): () => void {
     follow: null,
   };
   const stop = effect(() => {
-    shownPicture.value = callChart.value || hasTouches() ? shown : null;
+    shownPicture.value = shownChart.value || hasTouches() ? shown : null;
   });
   return () => {
     stop();
@@ -38,10 +38,10 @@ function drawSeen(view: HTMLElement): CallsPicture {
   const { width, height } = (view.querySelector(".calls-bars") ?? view).getBoundingClientRect();
   const letters = document.createElement("canvas").getContext("2d")!;
   letters.font = "12px sans-serif";
-  const { by, entity } = calls.peek();
+  const { entity } = calls.peek();
   const seen = {
-    chart: callChart.peek(),
-    by,
+    chart: shownChart.peek(),
+    by: chartBy.peek(),
     range: range.peek(),
     touches: hasTouches() ? touchGraph.peek() : null,
     entity,

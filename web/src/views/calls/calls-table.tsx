@@ -5,10 +5,11 @@ import type { CallRow } from "../../api/calls.ts";
 import { formatDuration, formatInteger } from "../../base/format.ts";
 import { callAt, callTable, rowsLoaded, shownRow } from "../../model/calls/call-table.ts";
 import { formatArguments, formatCallTime, formatResult } from "../../model/calls/call-text.ts";
+import { isOfAll, processName, processTitle } from "../../model/calls/call-processes.ts";
 import { showCall } from "../../model/calls/calls.ts";
 import { hereCall } from "../../model/calls/near-calls.ts";
 import { bindKeys } from "../../model/keys.ts";
-import { functions } from "../../model/session.ts";
+import { functions, processId } from "../../model/session.ts";
 import { type CallSort, calls, updateCalls } from "../../model/view-state.ts";
 import { rowKeys, type Rows } from "../shell/row-keys.ts";
 import { CallsGrid, type Column, GridRow, type GridScroll, useGridScroll } from "./calls-grid.tsx";
@@ -26,6 +27,13 @@ const COLUMNS: readonly Column<CallSort>[] = [
   // Who looks for how long calls took looks for long ones.
   { sort: "duration", name: "Took", title: "Sort by how long it took", isNumber: true, isLargestFirst: true },
   { sort: "block", name: "Made in", title: "Sort by the place in the code" },
+];
+
+/** Of all processes: which one it is, and not the place in the code, which is told of the process that is looked at. */
+const COLUMNS_OF_ALL: readonly Column<CallSort>[] = [
+  COLUMNS[0],
+  { sort: "process", name: "Process", title: "Sort by process" },
+  ...COLUMNS.slice(1, -1),
 ];
 
 const pressKey = bindKeys<Rows & { row: CallRow | null }>(
@@ -74,8 +82,8 @@ export function CallsTable() {
       scroll={scroll}
       role="grid"
       label="Calls"
-      class="calls-table"
-      columns={COLUMNS}
+      class={`calls-table${isOfAll.value ? " of-all" : ""}`}
+      columns={isOfAll.value ? COLUMNS_OF_ALL : COLUMNS}
       sorted={calls.value}
       onSort={updateCalls}
       at={at}
@@ -98,14 +106,16 @@ function Row({ row, index, scroll }: { row: CallRow | null; index: number; scrol
       </GridRow>
     );
   }
+  const isLookedAt = row.process === processId.value;
   const name = row.function >= 0 ? functions.value?.names[row.function] : undefined;
   return (
     <GridRow
       {...place}
       hasFailed={row.error !== null}
-      isHere={hereCall.value === row.call}
-      aria-selected={calls.value.call === row.call}
+      isHere={isLookedAt && hereCall.value === row.call}
+      aria-selected={isLookedAt && calls.value.call === row.call}
       data-call={row.call}
+      data-process={row.process}
       data-block={row.block}
       onClick={() => {
         current.value = index;
@@ -115,6 +125,11 @@ function Row({ row, index, scroll }: { row: CallRow | null; index: number; scrol
       <span role="gridcell" class="number" title={`${formatInteger(row.time)} ns`}>
         {formatCallTime(row.time)}
       </span>
+      {isOfAll.value && (
+        <span role="gridcell" class="process" title={processTitle.value(row.process)}>
+          <bdi>{processName.value(row.process)}</bdi>
+        </span>
+      )}
       <span role="gridcell" class="number">
         {row.tid ?? "?"}
       </span>
@@ -131,9 +146,11 @@ function Row({ row, index, scroll }: { row: CallRow | null; index: number; scrol
       <span role="gridcell" class="number">
         {row.duration === null ? "" : formatDuration(row.duration)}
       </span>
-      <span role="gridcell" class="mono">
-        <bdi>{name ?? (row.block >= 0 ? "…" : "")}</bdi>
-      </span>
+      {!isOfAll.value && (
+        <span role="gridcell" class="mono">
+          <bdi>{name ?? (row.block >= 0 ? "…" : "")}</bdi>
+        </span>
+      )}
     </GridRow>
   );
 }

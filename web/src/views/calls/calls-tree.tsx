@@ -5,10 +5,11 @@ import { useEffect } from "preact/hooks";
 import { formatDuration, formatInteger, formatShare } from "../../base/format.ts";
 import { callTree, listedRow, toggleRow, treeChanged, watchCallTree } from "../../model/calls/call-tree.ts";
 import { formatArguments, formatResult } from "../../model/calls/call-text.ts";
+import { isOfAll, processName, processTitle } from "../../model/calls/call-processes.ts";
 import { goToCall } from "../../model/calls/calls.ts";
 import { aboveOf, countTree, type ListedRow } from "../../model/calls/tree-rows.ts";
 import { bindKeys } from "../../model/keys.ts";
-import { process } from "../../model/session.ts";
+import { processId, summary } from "../../model/session.ts";
 import { calls, type TREE_SORTS, updateCalls } from "../../model/view-state.ts";
 import { rowKeys, type Rows } from "../shell/row-keys.ts";
 import { CallsGrid, type Column, GridRow, type GridScroll, useGridScroll } from "./calls-grid.tsx";
@@ -61,7 +62,7 @@ const pressKey = bindKeys<On>(
 
 function open(row: ListedRow): void {
   if (row.kind === "call" && row.row && row.row.path === undefined) {
-    void goToCall(row.row.call);
+    void goToCall(row.row.call, row.parent.process);
   } else {
     toggleRow(row);
   }
@@ -124,6 +125,8 @@ export function CallsTree() {
   );
 }
 
+const processOf = (row: ListedRow) => (row.kind === "thread" ? row.thread.process : row.parent.process);
+
 interface RowProperties {
   row: ListedRow;
   index: number;
@@ -147,8 +150,9 @@ function Row({ row, index, scroll, isCurrent, whole }: RowProperties) {
       hasFailed={row.kind === "call" && row.row !== null && row.row.calls === 1 && row.row.failed > 0}
       aria-level={row.depth + 1}
       aria-expanded={hasMore ? isOpen : undefined}
-      aria-selected={call !== undefined && calls.value.call === call}
+      aria-selected={call !== undefined && calls.value.call === call && processOf(row) === processId.value}
       data-tree-call={call}
+      data-process={processOf(row)}
       data-tree-thread={row.kind === "thread" ? row.thread.tid : undefined}
       data-depth={row.depth}
       onClick={() => {
@@ -197,10 +201,16 @@ function Row({ row, index, scroll, isCurrent, whole }: RowProperties) {
 
 function Told({ row }: { row: ListedRow }) {
   if (row.kind === "thread") {
-    const name = process.value?.threads.find(({ tid }) => tid === row.thread.tid)?.name;
+    const { process: id, tid } = row.thread;
+    const threads = summary.value?.processes.find((one) => one.process_id === id)?.threads;
     return (
-      <b>
-        <bdi>{name ?? "thread"}</bdi> {row.thread.tid}
+      <b title={isOfAll.value ? processTitle.value(id) : undefined}>
+        {isOfAll.value && (
+          <>
+            <bdi>{processName.value(id)}</bdi> ›{" "}
+          </>
+        )}
+        <bdi>{threads?.find((one) => one.tid === tid)?.name ?? "thread"}</bdi> {tid}
       </b>
     );
   }

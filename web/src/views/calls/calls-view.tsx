@@ -3,9 +3,18 @@
 import { useEffect, useRef } from "preact/hooks";
 import type { CallFilter, CallSummary } from "../../api/calls.ts";
 import { formatInteger } from "../../base/format.ts";
-import { callChart, callSummary, chosenEntity, openCall, readCall, watchCalls } from "../../model/calls/calls.ts";
+import { callers, isOfAll, processName } from "../../model/calls/call-processes.ts";
+import {
+  callSummary,
+  chosenEntity,
+  isOpen,
+  openCall,
+  readCall,
+  shownChart,
+  watchCalls,
+} from "../../model/calls/calls.ts";
 import { noCalls } from "../../model/calls/following.ts";
-import { chosenThreads, isLive, process, processId } from "../../model/session.ts";
+import { chosenThreads, isLive, process, processId, showProcess } from "../../model/session.ts";
 import { type CallPart, calls, range, update, updateCalls } from "../../model/view-state.ts";
 import { CallDetailsBox } from "./call-details.tsx";
 import { CallsChart } from "./calls-chart.tsx";
@@ -23,6 +32,7 @@ const PARTS: Record<CallPart, [string, string]> = {
 };
 
 const MOST_THREADS = 500;
+const MOST_PROCESSES = 500;
 
 export function CallsView() {
   if (isLive.value) {
@@ -45,7 +55,7 @@ function Calls() {
   useEffect(() => {
     if (call === null) {
       openCall.value = null;
-    } else if (openCall.peek()?.call !== call && id >= 0) {
+    } else if (!isOpen(id, call) && id >= 0) {
       // Of a link: where its thread was is in the address as well.
       void readCall(call, false);
     }
@@ -65,7 +75,12 @@ function Calls() {
   const wanted = calls.value.part;
   const part = hasPart(known, wanted) ? wanted : known.source === "counts" ? "places" : "calls";
   return (
-    <div class="view calls-view" data-calls-source={known.source} data-calls-total={known.calls}>
+    <div
+      class="view calls-view"
+      data-calls-source={known.source}
+      data-calls-total={known.calls}
+      data-calls-of={isOfAll.value ? "all" : id}
+    >
       <div class="calls-main" ref={main}>
         <CallsBar />
         {known.reason && (
@@ -73,7 +88,7 @@ function Calls() {
             {known.reason}.
           </p>
         )}
-        {callChart.value && <CallsChart chart={callChart.value} />}
+        {shownChart.value && <CallsChart chart={shownChart.value} />}
         <div class="calls-tabs" role="group" aria-label="What of the calls">
           {(Object.keys(PARTS) as CallPart[])
             .filter((name) => hasPart(known, name))
@@ -107,8 +122,11 @@ function Calls() {
   );
 }
 
-/** Without times there are no single calls, and only what was recorded is within something. */
+/** Without times there are no single calls, and only what was recorded is within something; places are a process'. */
 function hasPart({ source }: CallSummary, part: CallPart): boolean {
+  if (part === "places" && isOfAll.value) {
+    return false;
+  }
   if (part === "tree") {
     return source === "recorded";
   }
@@ -127,11 +145,44 @@ function tellNumber({ calls: chosen, total, omitted, untimed }: CallSummary): st
   return told.join("; ");
 }
 
+/** All processes together, or one, which is then what all views look at. */
+function ProcessChoice() {
+  const known = callers.value;
+  if (known.length < 2) {
+    return null;
+  }
+  const n = new Map(callSummary.value?.processes.map((one) => [one.process, one.calls]));
+  const own = processId.value;
+  const shown = known.slice(0, MOST_PROCESSES).map((one) => one.process_id);
+  return (
+    <select
+      aria-label="Process of calls"
+      value={isOfAll.value ? "" : String(own)}
+      onChange={(event) => {
+        const word = event.currentTarget.value;
+        if (word === "") {
+          updateCalls({ isOfAll: true });
+        } else {
+          showProcess(Number(word));
+        }
+      }}
+    >
+      <option value="">all {formatInteger(known.length)} processes</option>
+      {(isOfAll.value || shown.includes(own) ? shown : [own, ...shown]).map((id) => (
+        <option key={id} value={id}>
+          {processName.value(id).slice(0, 60)}
+          {isOfAll.value && ` (${formatInteger(n.get(id) ?? 0)})`}
+        </option>
+      ))}
+    </select>
+  );
+}
+
 /** One thread of several; it is what all views look at. */
 function ThreadChoice() {
   const own = process.value?.threads ?? [];
   const chosen = chosenThreads.value;
-  if (own.length < 2 || own.length > MOST_THREADS) {
+  if (isOfAll.value || own.length < 2 || own.length > MOST_THREADS) {
     return null;
   }
   const several = chosen && chosen.length !== 1 ? "several" : "";
@@ -224,6 +275,7 @@ function CallsBar() {
         </select>
       )}
       <FilterChoice known={known.filters} />
+      <ProcessChoice />
       <ThreadChoice />
       {known.source === "recorded" && (
         <label>

@@ -1,6 +1,7 @@
 // What calls are about, by kind: processes, threads, files, sockets. One that is chosen lists its calls.
 import type { EntityRow, OpenedEntity, Touch } from "../../api/calls.ts";
 import { formatDuration, formatInteger } from "../../base/format.ts";
+import { isOfAll, processName } from "../../model/calls/call-processes.ts";
 import { formatCallTime } from "../../model/calls/call-text.ts";
 import { headingOf, listEntities, sortKinds } from "../../model/calls/entity-rows.ts";
 import {
@@ -12,12 +13,12 @@ import {
   showEntity,
   showsAllEntities,
 } from "../../model/calls/calls.ts";
-import { processName } from "../../model/calls/shown-touches.ts";
-import { processId } from "../../model/session.ts";
+import { processId, showProcess, summary } from "../../model/session.ts";
 import { calls, threads } from "../../model/view-state.ts";
 import { VirtualList } from "../shell/virtual-list.tsx";
 
 const ROW_HEIGHT = 22;
+const MOST_SHARING = 12;
 
 export function EntitiesPanel() {
   const page = entityPage.value;
@@ -49,14 +50,16 @@ export function EntitiesPanel() {
             </button>
           ))}
       </div>
-      <label class="entity-all">
-        <input
-          type="checkbox"
-          checked={showsAllEntities.value}
-          onChange={(event) => (showsAllEntities.value = event.currentTarget.checked)}
-        />{" "}
-        Also of other processes
-      </label>
+      {!isOfAll.value && (
+        <label class="entity-all">
+          <input
+            type="checkbox"
+            checked={showsAllEntities.value}
+            onChange={(event) => (showsAllEntities.value = event.currentTarget.checked)}
+          />{" "}
+          Also of other processes
+        </label>
+      )}
       {!page ? (
         <p class="waiting">Looking for entities …</p>
       ) : (
@@ -105,15 +108,21 @@ function Entity({ row }: { row: EntityRow }) {
     <span class="entity" data-entity={row.entity} title={row.name.slice(0, 300)}>
       <span class="name">
         <bdi>{row.name}</bdi>
+        {row.entity !== null && row.kind === "process" && row.process !== null && (
+          <span class="quiet"> {pidOf(row.process)}</span>
+        )}
       </span>
       {row.calls !== null && (
-        <span class="count" title={`${formatInteger(row.calls)} calls of this process`}>
+        <span class="count" title={`${formatInteger(row.calls)} calls${isOfAll.value ? "" : " of this process"}`}>
           {formatInteger(row.calls)}
         </span>
       )}
     </span>
   );
 }
+
+/** Several processes may have run one program. */
+const pidOf = (process: number) => summary.value?.processes.find((one) => one.process_id === process)?.pid ?? "";
 
 /** What is known of the entity whose calls are listed. */
 function ChosenEntity() {
@@ -131,8 +140,10 @@ function ChosenEntity() {
         <dd>{chosen.kind}</dd>
         <dt>Calls</dt>
         <dd>
-          {formatInteger(chosen.calls ?? 0)} of this process, {formatInteger(chosen.all_calls ?? 0)} in all
+          {!isOfAll.value && `${formatInteger(chosen.calls ?? 0)} of this process, `}
+          {formatInteger(chosen.all_calls ?? 0)} in all
         </dd>
+        {chosen.touches.length > 1 && <By touches={chosen.touches} />}
         {chosen.parent !== null && (
           <>
             <dt>Of</dt>
@@ -172,11 +183,31 @@ function ChosenEntity() {
   );
 }
 
+/** What each of the processes that share it did with it. */
+function By({ touches }: { touches: readonly Touch[] }) {
+  return (
+    <>
+      <dt>By</dt>
+      <dd data-shared-by={touches.length}>
+        {touches.slice(0, MOST_SHARING).map(({ process, roles }) => (
+          <div key={process}>
+            <button type="button" class="plain" onClick={() => showProcess(process)} title="Its calls">
+              <bdi>{processName.value(process)}</bdi>
+            </button>
+            : {roles.map(([role, n]) => `${role} ${formatInteger(n)}`).join(", ")}
+          </div>
+        ))}
+        {touches.length > MOST_SHARING && `and ${formatInteger(touches.length - MOST_SHARING)} more`}
+      </dd>
+    </>
+  );
+}
+
 function sum(touches: readonly Touch[], of: "bytes_read" | "bytes_written"): number {
   return touches.reduce((all, touch) => all + touch[of], 0);
 }
 
-/** Who opened, shared, used and closed it, by time; a call of the process that is looked at can be gone to. */
+/** Who opened, shared, used and closed it, by time; a call of a process that is looked at can be gone to. */
 function Life({ chosen }: { chosen: OpenedEntity }) {
   if (chosen.life.length === 0) {
     return null;
@@ -192,7 +223,7 @@ function Life({ chosen }: { chosen: OpenedEntity }) {
             {event.call === null ? (
               <bdi>{event.name}</bdi>
             ) : (
-              <button type="button" class="plain" onClick={() => void goToCall(event.call!)}>
+              <button type="button" class="plain" onClick={() => void goToCall(event.call!, event.process)}>
                 <bdi>{event.name}</bdi>
               </button>
             )}

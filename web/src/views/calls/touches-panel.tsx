@@ -1,7 +1,8 @@
 // Who did what with what: a picture of processes and entities with a line for each pair, and the same as a table.
 import { formatBytes, formatInteger } from "../../base/format.ts";
 import { showEntity, touches } from "../../model/calls/calls.ts";
-import { processName, touchGraph } from "../../model/calls/shown-touches.ts";
+import { processName } from "../../model/calls/call-processes.ts";
+import { touchGraph } from "../../model/calls/shown-touches.ts";
 import { TOUCH_PLACES, type TouchNode, touchPath } from "../../model/calls/touch-graph.ts";
 import { showProcess } from "../../model/session.ts";
 import { calls } from "../../model/view-state.ts";

@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import type { CallSummary } from "../../api/calls.ts";
 import { formatInteger } from "../../base/format.ts";
+import { isOfAll } from "../../model/calls/call-processes.ts";
 import { CALL_TABLES, type CallTable, callSummary, hasCalls } from "../../model/calls/calls.ts";
 import { makeCallTable } from "../../model/export/call-tables.ts";
 import { makeTable, type TableName, type TableScope, TABLES } from "../../model/export/selected-table.ts";
@@ -36,8 +37,10 @@ export function ExportTable({ isBusy, run, save }: ExportPart) {
   const isSelected = selectedFunction.value >= 0;
   const scope = asked === "selected" && !isSelected ? "listed" : asked;
   const name = all && isSelected ? all.names[selectedFunction.value] : "";
-  const callTables = CALL_TABLES.filter((one) => one !== "calls" || hasCalls.value);
-  const ofThese = callTables.includes(ofCalls) ? ofCalls : "places";
+  const callTables = CALL_TABLES.filter(
+    (one) => (one !== "calls" || hasCalls.value) && (one !== "places" || !isOfAll.value),
+  );
+  const ofThese = callTables.includes(ofCalls) ? ofCalls : callTables[0];
   const isOfCalls = scope === "calls";
   const [rows, known]: [TableName | CallTable, readonly (TableName | CallTable)[]] = isOfCalls
     ? [ofThese, callTables]
