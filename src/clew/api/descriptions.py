@@ -39,11 +39,14 @@ class Descriptions:
         self.redaction: Redaction | None = None
         self._cases: dict[int, tuple[Variants, dict[int, Case]]] = {}
         """By the identity of variants: these, and their cases by the numbers that choose them, maybe hundreds."""
+        self._calls_by_name: dict[str, Function] = {}
+        self._functions_by_name: dict[str, list[tuple[str, Function]]] = {}
+        """With the patterns of their libraries, what was added last first; both are made when somebody asks."""
 
     def add(self, description: Description, architecture: str) -> None:
         """Put a description over those that are here. System calls without a number for `architecture` are left out,
         and one that is known here by name goes where it is said to be now."""
-        self._cases.clear()
+        self._forget()
         for table in description.flag_tables:
             self.flag_tables[table.name] = table
         for struct in description.structs:
@@ -66,6 +69,11 @@ class Descriptions:
                 self.functions.pop((library.name, function.name), None)
                 self.functions[library.name, function.name] = function
 
+    def _forget(self) -> None:
+        """There are others now than what was worked out is about."""
+        self._cases.clear()
+        self._calls_by_name, self._functions_by_name = {}, {}
+
     def add_table(self, table: FlagTable) -> None:
         """Put a table over that of its name."""
         self.flag_tables[table.name] = table
@@ -78,7 +86,7 @@ class Descriptions:
         """Hide from now on what is to be hidden, of all that was added."""
         self.redaction = redaction
         if redaction.changes_descriptions:
-            self._cases.clear()
+            self._forget()
             self.system_calls = {number: redaction.function(one) for number, one in self.system_calls.items()}
             self.ring_operations = {code: redaction.function(one) for code, one in self.ring_operations.items()}
             self.functions = {key: redaction.function(one) for key, one in self.functions.items()}
@@ -118,15 +126,20 @@ class Descriptions:
 
     def find_system_call(self, name: str) -> Function | None:
         """The system call of that name."""
-        return next((call for call in self.system_calls.values() if call.name == name), None)
+        if not self._calls_by_name:
+            self._calls_by_name = {call.name: call for call in reversed(self.system_calls.values())}
+        return self._calls_by_name.get(name)
+
+    def _functions_named(self, name: str) -> list[tuple[str, Function]]:
+        # A library has thousands, and each is asked for.
+        if not self._functions_by_name:
+            for (pattern, own_name), function in reversed(self.functions.items()):
+                self._functions_by_name.setdefault(own_name, []).append((pattern, function))
+        return self._functions_by_name.get(name, [])
 
     def find_function(self, library: str, name: str) -> Function | None:
         """The function `name` of the library whose file is called `library`; of several, that which was added last."""
-        found = (
-            function
-            for (pattern, own_name), function in reversed(self.functions.items())
-            if own_name == name and fnmatchcase(library, pattern)
-        )
+        found = (function for pattern, function in self._functions_named(name) if fnmatchcase(library, pattern))
         one = next(found, None)
         return self._standing_for_call(library, name) if one is None else self._as_call(one)
 
@@ -140,7 +153,7 @@ class Descriptions:
 
     def find_anywhere(self, name: str) -> Function | None:
         """The function `name` of whatever library has one, the one that was added last."""
-        found = next((found for (_, own), found in reversed(self.functions.items()) if own == name), None)
+        found = next((function for _, function in self._functions_named(name)), None)
         return None if found is None else self._as_call(found)
 
     def _as_call(self, function: Function) -> Function:

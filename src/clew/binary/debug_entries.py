@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from clew.binary.debug_names import Attribute
 from clew.binary.dwarf_reader import DwarfReader
@@ -77,8 +77,7 @@ class Budget:
         return BinaryError(self.path, f"its debugging information makes no sense: {why}")
 
 
-@dataclass(frozen=True)
-class Value:
+class Value(NamedTuple):
     """The value of an attribute as it is stored: `form` says how (DW_FORM_*)."""
 
     form: int
@@ -95,16 +94,14 @@ class Value:
         return self.form in (0x06, 0x07, 0x17, 0x22, 0x23)
 
 
-@dataclass(frozen=True)
-class _Abbreviation:
+class _Abbreviation(NamedTuple):
     tag: int
     has_children: bool
     attributes: tuple[tuple[int, int, int], ...]
     """Name, form, and of an implicit constant its value."""
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """An entry of `unit`, at `offset` of its section and up to `end`; `attributes` by their numbers (DW_AT_*)."""
 
     unit: DebugUnit
@@ -337,6 +334,9 @@ class DebugUnit:
 
     def _abbreviation(self, code: int) -> _Abbreviation:
         """The kind of entries of that code; of the table no more is read than is asked for. Raises IndexError."""
+        known = self._abbreviations.get(code)
+        if known is not None:
+            return known
         content = self.sections.read("abbrev")
         at = self.abbreviations_at if self._abbreviations_end < 0 else self._abbreviations_end
         reader = DwarfReader(content, at, len(content))

@@ -424,7 +424,8 @@ def test_looking_for_a_function_is_fast() -> None:
         fresh = Prototypes()
         assert fresh.find("libz.so.1", "deflate") and fresh.find_anywhere("uv_run")
         spent.append(time.process_time() - begin)
-    assert min(spent) < 0.06
+    # Alone it takes a tenth of that.
+    assert min(spent) < 0.3
 
 
 def test_nothing_is_read_when_the_module_is_imported() -> None:
