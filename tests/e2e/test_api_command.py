@@ -155,7 +155,7 @@ NEWER = [
     'inner_map_fd=0, map_name="the_map"}, 44)',
     "ptrace(PTRACE_PEEKSIGINFO, -1, {off=7, flags=0x1, nr=3}, ADDRESS)",
     "ptrace(PTRACE_SETOPTIONS, -1, NULL, PTRACE_O_TRACESYSGOOD|PTRACE_O_EXITKILL)",
-    'quotactl(USRQUOTA|Q_SETQUOTA, "/dev/nothing", 5, {dqb_bhardlimit=1, dqb_bsoftlimit=2, dqb_curspace=3, '
+    'quotactl(QCMD(Q_SETQUOTA, USRQUOTA), "/dev/nothing", 5, {dqb_bhardlimit=1, dqb_bsoftlimit=2, dqb_curspace=3, '
     "dqb_ihardlimit=4, dqb_isoftlimit=5, dqb_curinodes=6})",
     "keyctl(KEYCTL_UPDATE, KEY_SPEC_SESSION_KEYRING, [redacted], 11)",
     'keyctl(KEYCTL_SEARCH, KEY_SPEC_SESSION_KEYRING, "user", "no such key", 0)',

@@ -338,6 +338,18 @@ def test_debugging_information_describes_what_no_header_does(tmp_path: Path) -> 
     assert b"without a description" not in done.stderr
 
 
+def test_functions_are_counted_as_they_are_told(words: list[str], tmp_path: Path) -> None:
+    told, counted = tmp_path / "told", tmp_path / "counted"
+    options = ("--function", "libshelf*:*", "--function", "libc*:mem*", "--filter", "file")
+    run_clew(*options, "--json", "-o", told, "--", *words)
+    run_clew(*options, "-c", "-o", counted, "--", *words)
+    rows = [json.loads(line) for line in told.read_text().splitlines()]
+    expected = Counter(row["name"].rpartition("!")[2] for row in rows)
+    found = {line.split()[-1]: int(line.split()[1]) for line in counted.read_text().splitlines()[1:]}
+    assert found.pop("total") == len(rows)
+    assert found == expected
+
+
 def test_what_no_image_has_tells_nothing(tmp_path: Path) -> None:
     run_clew("--function", "libnone*:*", "-o", tmp_path / "told", "--", "true")
     assert (tmp_path / "told").read_text() == ""

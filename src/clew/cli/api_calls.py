@@ -20,10 +20,11 @@ from clew.cli.api_remarks import say_of_functions, say_of_injections, say_unseen
 from clew.cli.light_numpy import prepare_numpy_core
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from clew.api.descriptions import Descriptions
-    from clew.cli.api_teller import Teller
-    from clew.sessions.api_calls import ApiLog
-    from clew.sessions.api_counts import ApiCounts
+    from clew.sessions.api_calls import ApiCall, ApiLog
+    from clew.sessions.api_counts import ApiCounts, CallSums
     from clew.sessions.call_tables import CallTables
     from clew.sessions.call_world import LiveWorld
     from clew.sessions.session import Session
@@ -178,8 +179,15 @@ def command(
         injected = [session.inject(text, descriptions=descriptions) for text in injections]
         tables = None if trace is None else _open_tables(session, descriptions)
         end = None if duration is None else time.monotonic() + duration
-        # Added up in the program itself, without a word of single calls.
-        counted = _count(session, descriptions, filters) if counts and trace is None else None
+        counted, sums = None, None
+        if counts and trace is None:
+            from clew.sessions.api_counts import ApiCounts, CallSums
+
+            # System calls are added up in the program itself, without a word of single ones.
+            if choice is None:
+                counted = ApiCounts(session, descriptions, filters)
+            else:
+                sums = CallSums()
         log = stacks = None
         if counted is None:
             # Functions alone, unless kinds of system calls are asked for besides.
@@ -201,7 +209,8 @@ def command(
             teller = Teller(out, descriptions, telling, world, stacks)
         if pid is None:
             session.resume()
-        status = _tell_all(session, log, teller, end, is_left=pid is not None)
+        take = sums.add if sums is not None else None if teller is None else teller.tell
+        status = _tell_all(session, log, take, end, is_left=pid is not None)
         if teller is not None:
             teller.finish()
         if tables is not None and log is not None:
@@ -209,7 +218,7 @@ def command(
             tables.write(session.trace, log.batches)
         raw = {} if log is None else log.raw
         if counts:
-            raw |= _print_counts(out, counted, session, failed=failed)
+            raw |= _print_counts(out, counted or sums, session, failed=failed)
         say_of_injections(injected)
         say_unseen(session.statistics)
     say_what_is_raw(raw)
@@ -259,13 +268,9 @@ def _open_world(session: Session, descriptions: Descriptions) -> LiveWorld:
     return LiveWorld(session, descriptions)
 
 
-def _count(session: Session, descriptions: Descriptions, filters: tuple[str, ...]) -> ApiCounts:
-    from clew.sessions.api_counts import ApiCounts
-
-    return ApiCounts(session, descriptions, filters)
-
-
-def _print_counts(out: TextIO, counted: ApiCounts | None, session: Session, *, failed: bool) -> dict[str, int]:
+def _print_counts(
+    out: TextIO, counted: ApiCounts | CallSums | None, session: Session, *, failed: bool
+) -> dict[str, int]:
     """How many of the calls were of functions of which nobody knows the parameters, by their names."""
     from clew.cli.calls_text import print_counts
     from clew.sessions.api_counts import count_calls
@@ -275,13 +280,20 @@ def _print_counts(out: TextIO, counted: ApiCounts | None, session: Session, *, f
     return {one.name: one.calls for one in counts if one.is_raw}
 
 
-def _tell_all(session: Session, log: ApiLog | None, teller: Teller | None, end: float | None, *, is_left: bool) -> int:
-    """Tell all calls until the program has ended, or until `end` or Ctrl-C where it is left; the exit status."""
+def _tell_all(
+    session: Session,
+    log: ApiLog | None,
+    take: Callable[[list[ApiCall]], None] | None,
+    end: float | None,
+    *,
+    is_left: bool,
+) -> int:
+    """Have all calls taken until the program has ended, or until `end` or Ctrl-C where it is left; the exit status."""
 
     def tell(*, is_last: bool = False) -> None:
         calls = [] if log is None else log.read(is_last=is_last)
-        if teller is not None:
-            teller.tell(calls)
+        if take is not None:
+            take(calls)
 
     status = None
     try:

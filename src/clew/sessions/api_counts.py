@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Final
 
 from clew.api.captures import capture_of
 from clew.api.description import MAX_ERRNO
-from clew.dataclass import dataclass
+from clew.dataclass import dataclass, replace
 from clew.sessions.aggregate_table import AggregateWish
 from clew.sessions.where import MAX_SYSTEM_CALLS
 
 if TYPE_CHECKING:
     from clew.api.descriptions import Descriptions
+    from clew.sessions.api_calls import ApiCall
     from clew.sessions.session import Session
     from clew.store.trace import Trace
 
-__all__ = ["ApiCount", "ApiCounts", "count_calls"]
+__all__ = ["ApiCount", "ApiCounts", "CallSums", "count_calls"]
 
 _HAS_FAILED: Final = f"retval < 0 && retval >= -{MAX_ERRNO}"
 _DURATION: Final = "duration"
@@ -77,6 +78,30 @@ class ApiCounts:
                 is_raw = function.parameters is None
                 found.append(ApiCount(function.name, calls, errors, total_ns, failed_ns, is_raw))
         return found
+
+
+class CallSums:
+    """Of calls that were read one by one, as functions of libraries are."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, ApiCount] = {}
+
+    def add(self, calls: Iterable[ApiCall]) -> None:
+        """Add up some more."""
+        for call in calls:
+            name, ns = call.function.name, call.duration_ns or 0
+            before = self._found.get(name) or ApiCount(name, 0, 0, 0, 0, call.function.parameters is None)
+            self._found[name] = replace(
+                before,
+                calls=before.calls + 1,
+                errors=before.errors + call.has_failed,
+                total_ns=before.total_ns + ns,
+                failed_ns=before.failed_ns + ns * call.has_failed,
+            )
+
+    def read(self) -> list[ApiCount]:
+        """Those that were made by now."""
+        return list(self._found.values())
 
 
 def count_calls(trace: Trace) -> list[ApiCount]:
