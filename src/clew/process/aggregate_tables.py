@@ -8,40 +8,15 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING
 
 from clew.dataclass import dataclass
-from clew.protocol._constants import (
-    AGGREGATE_BUCKETS,
-    AGGREGATE_HEAD_BYTES,
-    AGGREGATE_PROBES,
-    AGGREGATE_ROW_BYTES,
-)
+from clew.protocol._constants import AGGREGATE_HEAD_BYTES
 
-__all__ = ["AggregateTables", "TableShape"]
+if TYPE_CHECKING:
+    from clew.process.table_shape import TableShape
 
-_LINE_BYTES: Final = 128
-
-
-class TableShape(NamedTuple):
-    """A table at `start` of the room for them: of `n_keys` keys in 2**`rows_log2` rows. In the order of CapturePlace's
-    fields."""
-
-    start: int
-    n_keys: int
-    rows_log2: int
-    has_values: bool
-    has_histograms: bool
-
-    @property
-    def row_bytes(self) -> int:
-        """Bytes of a row, with its histogram."""
-        return _line_up(AGGREGATE_ROW_BYTES + 8 * AGGREGATE_BUCKETS * self.has_histograms)
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes of all of it."""
-        return AGGREGATE_HEAD_BYTES + ((1 << self.rows_log2) + AGGREGATE_PROBES) * self.row_bytes
+__all__ = ["AggregateTables"]
 
 
 @dataclass(frozen=True)
@@ -126,7 +101,3 @@ class AggregateTables:
                 data = sys.maxsize
             self._data = at, data
         return data
-
-
-def _line_up(size_bytes: int) -> int:
-    return -(-size_bytes // _LINE_BYTES) * _LINE_BYTES

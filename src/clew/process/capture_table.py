@@ -12,14 +12,13 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from clew.errors import UsageError
-from clew.process.aggregate_tables import TableShape
+from clew.process.table_shape import TableShape
 from clew.protocol._constants import CAPTURE_PLACE_BYTES, MAX_CAPTURE_BYTES, MAX_CAPTURES, CaptureAction
 from clew.protocol.layout import row_of
 
-__all__ = ["CAPTURE_TABLE_BYTES", "CaptureRow", "CaptureTable"]
+__all__ = ["CaptureRow", "CaptureTable"]
 
 _PLACES_BYTES: Final = MAX_CAPTURES * CAPTURE_PLACE_BYTES
-CAPTURE_TABLE_BYTES: Final = _PLACES_BYTES + MAX_CAPTURE_BYTES
 
 _PACKED: Final = row_of("CapturePlace")
 _NO_TABLE: Final = TableShape(0, 0, 0, False, False)

@@ -9,11 +9,13 @@ import mmap
 from typing import Final
 
 from clew.dataclass import dataclass
-from clew.process.capture_table import CAPTURE_TABLE_BYTES
 from clew.protocol._constants import (
     AGGREGATES_BYTES,
     CALL_WINDOW_BYTES,
+    CAPTURE_PLACE_BYTES,
     FILTER_RANGE_BYTES,
+    MAX_CAPTURE_BYTES,
+    MAX_CAPTURES,
     MAX_FILTER_RANGES,
     MAX_PREFETCHED,
     STATUS_PAGE_BYTES,
@@ -53,7 +55,7 @@ class SharedLayout:
 
     @property
     def prefetch_offset(self) -> int:
-        return _page_up(self.captures_offset + CAPTURE_TABLE_BYTES)
+        return _page_up(self.captures_offset + MAX_CAPTURES * CAPTURE_PLACE_BYTES + MAX_CAPTURE_BYTES)
 
     @property
     def callout_data_offset(self) -> int:

@@ -15,13 +15,12 @@ import os
 import struct
 import threading
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from clew.dataclass import dataclass, replace
 from clew.errors import ClewError, UsageError
 from clew.process.aggregate_tables import AggregateTables
 from clew.process.callout_data import CalloutData
-from clew.process.capture_table import CaptureRow, CaptureTable
 from clew.process.code_orders import CodeOrders
 from clew.process.linux import F_ADD_SEALS, MFD_ALLOW_SEALING, MFD_CLOEXEC, futex_wake, punch_hole
 from clew.process.shared_layout import SharedLayout
@@ -38,6 +37,9 @@ from clew.protocol._constants import (
     Mode,
 )
 from clew.protocol.layout import field_offset, pack_struct
+
+if TYPE_CHECKING:
+    from clew.process.capture_table import CaptureRow, CaptureTable
 
 __all__ = [
     "MEMFD_NAME",
@@ -210,7 +212,7 @@ class SharedMemory:
         )
         self._filters: list[FilterRow] = []
         self._breakpoints: list[int] = []
-        self._captures = CaptureTable()
+        self._capture_table: CaptureTable | None = None
         self._transforms: list[TransformRow] = []
         self.orders = CodeOrders(self.map, layout)
         self.callout_data = CalloutData(self.map, layout.callout_data_offset)
@@ -238,8 +240,9 @@ class SharedMemory:
         child._tell_written(self._is_written)
         child.follow_new(self._follows_new)
         child.orders.inherit(self.orders)
-        child._captures = self._captures.copy()
-        child._write_captures()
+        if self._capture_table is not None:
+            child._capture_table = self._capture_table.copy()
+            child._write_captures()
         child._tell_transforms(self._transforms, self._transform_ticket)
         child.callout_data.inherit(self.callout_data)
         child.aggregates.inherit(self.aggregates)
@@ -314,11 +317,21 @@ class SharedMemory:
     @property
     def has_captures(self) -> bool:
         """Whether anything was ever captured."""
-        return self._captures.was_used
+        return self._capture_table is not None and self._capture_table.was_used
+
+    @property
+    def _captures(self) -> CaptureTable:
+        if self._capture_table is None:
+            # Late: only sessions capture anything.
+            from clew.process.capture_table import CaptureTable
+
+            self._capture_table = CaptureTable()
+        return self._capture_table
 
     def find_left_captures(self) -> list[CaptureRow]:
         """What is recorded of calls that are over without having returned: forms by the kinds of calls."""
-        return [row for row in self._captures.rows if row.tells_left and row.action == CaptureAction.RECORD]
+        rows = [] if self._capture_table is None else self._capture_table.rows
+        return [row for row in rows if row.tells_left and row.action == CaptureAction.RECORD]
 
     def set_captures(self, captures: Sequence[CaptureRow]) -> None:
         """Replace what is captured by this; all threads are stopped, and see to it. Raises UsageError: too much."""
@@ -339,13 +352,13 @@ class SharedMemory:
             for row in table.rows:
                 self._captures.append(row)
         else:
-            self._captures = table.copy()
+            self._capture_table = table.copy()
         if is_last:
             self.tell_captures()
 
     def tell_captures(self) -> None:
         """Have threads see to what was appended, if anything was."""
-        if self._captures.is_written:
+        if self._capture_table is None or self._capture_table.is_written:
             return
         self._write_captures()
         self.give_directive()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from clew.dataclass import dataclass
 from clew.errors import UsageError
-from clew.process.aggregate_tables import TableShape
+from clew.process.table_shape import TableShape
 from clew.protocol._constants import (
     AGGREGATE_KEY_WORDS,
     AGGREGATES_BYTES,

@@ -15,13 +15,13 @@ from typing import IO, TYPE_CHECKING
 
 from clew.address import RemoteAddress, Tid
 from clew.errors import ControlError, UsageError
-from clew.process.capture_table import CaptureRow, CaptureTable
 from clew.process.processors.chosen import native_processor
 from clew.protocol._constants import MAX_BLOCK_CHANGES_BYTES, CaptureAction, HoldReason, HoldReply
 from clew.recording.following.stopped_thread import StoppedThread
 from clew.recording.following.visits import BlockQuestion, OnVisit, Visits
 
 if TYPE_CHECKING:
+    from clew.process.capture_table import CaptureRow, CaptureTable
     from clew.recording.drain.request import Request
     from clew.recording.following.followed import FollowedProcess
 
