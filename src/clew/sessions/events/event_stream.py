@@ -67,7 +67,8 @@ class EventStream:
     and an `exception` the signal's, of a `thread` 1 where it begins and 0 where it ends, of an `image` the offset in
     its file, of a `memory` event the address that the instruction at `address` accessed: as `access` says, an
     `AccessKind`, `size` bytes; `value` has the first eight of them, as they were read or are written. A signal is told
-    where it has a handler, right before that. `depth` is how many calls were open; `time`, in nanoseconds since 1970,
+    where it has a handler, right before that; where it comes at the instruction of the `syscall` before it, that call
+    was not made yet. `depth` is how many calls were open; `time`, in nanoseconds since 1970,
     is that of the last checkpoint, system call or signal before it.
     """
 

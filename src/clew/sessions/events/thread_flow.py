@@ -28,7 +28,7 @@ from clew.sessions.events.flow_rows import copy_rows, count_before, fill
 from clew.sessions.events.live_code import LiveCode, ReadCode
 from clew.sessions.events.path_states import PassedPath, PathStates
 from clew.sessions.events.row_stream import RowStream
-from clew.sessions.events.told_events import ToldEvents
+from clew.sessions.events.told_events import ToldEvents, is_unmade, without_unmade
 from clew.store.path_checkpoints import carry_calls
 from clew.store.path_frames import FrameKind
 
@@ -82,6 +82,8 @@ class ThreadFlow:
         """Whether it was read before."""
         self._tells = False
         """Whether anything was told since somebody asked."""
+        self._last: np.void | None = None
+        """The last event that is behind the walk."""
         self._mark: tuple[int, int] | None = None
         """Nothing is told of what lies before."""
         self._asked_at: int | None = None
@@ -241,7 +243,7 @@ class ThreadFlow:
         # That a thread ended may turn out wrong: a call that was to end it is refused.
         is_end = records["event_kind"] == PathEventKind.END
         is_last = np.append(np.isin(records["event_kind"][1:], _GAPS), True)
-        self._records = records[~is_end | is_last]
+        self._records = without_unmade(records[~is_end | is_last])
         told = self._records[~np.isin(self._records["event_kind"], _GAPS)]
         if len(told):
             self._known = max(self._known, max(zip(*(told[name].tolist() for name in _AT[:2]), strict=True)))
@@ -316,6 +318,7 @@ class ThreadFlow:
         self._code.want(places[places != np.uint64(PATH_START)].astype(np.uint64))
         code, walk = self._code.read(), self._walk
         self._refresh(code)
+        self._take_back_call(records, code)
         leads = np.flatnonzero(np.isin(kinds, _LEADS))
         is_known = code.is_known(records["value"][leads].astype(np.uint64))
         if not is_known.all() and self._awaits_code():
@@ -352,6 +355,15 @@ class ThreadFlow:
             walk.close()
             self._pass(numbers)
 
+    def _take_back_call(self, records: Array, code: ReadCode) -> None:
+        """A call that was told last was not made, for a signal came first: the thread is in front of it again."""
+        if self._last is None or not len(records) or not is_unmade(self._last, records[0]):
+            return
+        walk, head = self._walk, np.array([records[0]["pc"]], np.uint64)
+        behind = int(code.process.find(np.array([self._last["pc"]], np.uint64))[0])
+        if walk.block == behind:
+            walk.renumber(int(code.process.find(head)[0]), code.process.find(walk.open_calls))
+
     def _has_accesses(self, *, is_cut: bool) -> bool:
         """Whether what it did with memory is told, or may be; `is_cut`: nothing more comes of what is read."""
         return self._accesses.is_any or (not is_cut and bool(self._kinds >> FlowKind.MEMORY & 1))
@@ -372,6 +384,8 @@ class ThreadFlow:
                 if not self._is_in_gap:
                     self.n_unmatched += max(n_bytes - self._accesses.start, 0) // ACCESS_ROW.itemsize
                 self._accesses.let_go(n_bytes)
+        if len(passed):
+            self._last = passed[-1]
         self._states.add(passed)
         self._told.forget(passed)
 

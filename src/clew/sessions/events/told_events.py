@@ -17,7 +17,7 @@ from clew.protocol._generated import PathEventKind
 from clew.protocol.codec import FlowKind
 from clew.protocol.codec_layouts import TOLD_EVENT
 
-__all__ = ["TOLD_KINDS", "ToldEvents"]
+__all__ = ["TOLD_KINDS", "ToldEvents", "is_unmade", "without_unmade"]
 
 Array = npt.NDArray[Any]
 
@@ -26,6 +26,10 @@ TOLD_KINDS: Final = sum(1 << kind for kind in (FlowKind.SYSCALL, FlowKind.SIGNAL
 
 MOST_SIGNALS: Final = 1 << 16
 """More cannot wait for what the path says of them: each comes right before it."""
+
+
+_PLACE: Final = ("surprise_bytes", "decisions", "symbol_bytes", "depth")
+"""Where an event of a path is in it."""
 
 
 class ToldEvents:
@@ -91,3 +95,20 @@ class ToldEvents:
         rows = told[numbers]
         rows["is_told"][1:][numbers[1:] == numbers[:-1]] = 0
         return np.ascontiguousarray(rows)
+
+
+def is_unmade(call: np.void, event: np.void) -> bool:
+    """Whether an event says that a thread went elsewhere in front of the call that was told just before."""
+    width = native_processor().architecture.system_call_bytes
+    return (
+        (call["event_kind"], event["event_kind"]) == (PathEventKind.NOTE, PathEventKind.RESUME)
+        and int(call["pc"]) - width == int(event["pc"])
+        and all(call[name] == event[name] for name in _PLACE)
+    )
+
+
+def without_unmade(records: Array) -> Array:
+    """Events of a path without the calls that are told, and then not made, for a signal came first."""
+    notes = np.flatnonzero(records["event_kind"][:-1] == PathEventKind.NOTE)
+    unmade = [number for number in notes.tolist() if is_unmade(records[number], records[number + 1])]
+    return np.delete(records, unmade) if unmade else records
