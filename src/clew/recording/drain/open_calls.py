@@ -20,6 +20,7 @@ from clew.binary.path_codec import read_time_stamp
 from clew.capture.form import Form
 from clew.capture.interpreter import Value, from_bits, interpret
 from clew.capture.types import SIZES, is_float
+from clew.process.capture_table import CaptureRow
 from clew.process.shared_memory import SharedMemory
 from clew.protocol._constants import (
     CALL_HEADS_OFFSET,
@@ -62,10 +63,13 @@ class LeftCalls:
 
     def __init__(self, shared: SharedMemory, pid: Pid, start_tsc: int) -> None:
         self._shared, self._pid, self._start_tsc = shared, pid, start_tsc
-        self._forms: dict[int, list[tuple[int, Form]]] = {}
+        self._rows: dict[int, list[CaptureRow]] = {}
+        """By the kind of a call: who wants to know of it."""
         for row in shared.find_left_captures():
             if not row.pc:
-                self._forms.setdefault(row.call_kind, []).append((row.number, Form.unpack(row.form)))
+                self._rows.setdefault(row.call_kind, []).append(row)
+        self._forms: dict[int, list[tuple[int, Form]]] = {}
+        """Of the kinds that were met, what is taken."""
         self._n_left = MAX_CALLS
         self.n_lost = 0
         """Calls that were open and are not told: there was no place for them in the window, or there are too many."""
@@ -78,9 +82,17 @@ class LeftCalls:
         records = b"".join(
             self._record(number, form, _LeftCall(call, self._read_texts(window, call), int(self._pid), tid, form))
             for call in calls
-            for number, form in self._forms.get(int(call["kind"]), ())
+            for number, form in self._forms_of(int(call["kind"]))
         )
         return np.frombuffer(records, np.uint8).reshape(-1, RECORD_BYTES).copy() if records else None
+
+    def _forms_of(self, kind: int) -> list[tuple[int, Form]]:
+        # There are hundreds, and at a process' end one or two are asked for.
+        if kind not in self._rows:
+            return []
+        if kind not in self._forms:
+            self._forms[kind] = [(row.number, Form.unpack(row.form)) for row in self._rows[kind]]
+        return self._forms[kind]
 
     def _find_calls(self, window: int) -> list[np.void]:
         """The calls that are in the table, and were not told yet, the innermost first."""
