@@ -26,6 +26,10 @@ ROUNDS = 5
 TURNS = {"getppid": 1_000_000, "open": 100_000, "malloc": 1_000_000}
 CALLS = {"getppid": 1, "open": 2, "malloc": 2}
 """How many calls a turn is."""
+STARTS = {
+    "start of python3": [sys.executable, "-c", "pass"],
+    "100 programs of a shell": ["sh", "-c", "i=0; while [ $i -lt 100 ]; do /bin/true; i=$((i+1)); done"],
+}
 HOWS = ("natively", "followed", "added up", "told one by one")
 
 
@@ -97,6 +101,22 @@ def cpu_seconds(words: list[str]) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
+def compare_starts(words: list[str], out: Path) -> str:
+    """What a program with many calls at its start takes, clew included: followed, with all calls told, and counted."""
+    command = [sys.executable, "-m", "clew"]
+    recorded, told, counted = [], [], []
+    for number in range(ROUNDS):
+        trace = str(out / f"{Path(words[0]).name}-{number}.clew")
+        recorded.append(cpu_seconds([*command, "record", "-q", "--mode", "coverage", "-o", trace, "--", *words]))
+        told.append(cpu_seconds([*command, "api", "-o", str(out / "told"), "--", *words]))
+        counted.append(cpu_seconds([*command, "api", "-c", "-o", str(out / "told"), "--", *words]))
+    before, behind, with_counts = map(statistics.median, (recorded, told, counted))
+    return (
+        f"followed {before:.2f} s, with all calls told {behind:.2f} s ({behind / before:.2f}), "
+        f"counted {with_counts:.2f} s ({with_counts / before:.2f})"
+    )
+
+
 def main() -> int:
     """Measure and print; the exit status."""
     program = str(compile_program("api_calls"))
@@ -112,16 +132,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         for what in ("getppid", "open"):
             print(f"{what}, by the clock, with what is told: {compare_commands(program, what, folder)}")
-        start = [sys.executable, "-c", "pass"]
-        command = [sys.executable, "-m", "clew"]
-        out = Path(folder)
-        recorded, told_all = [], []
-        for number in range(ROUNDS):
-            trace = str(out / f"{number}.clew")
-            recorded.append(cpu_seconds([*command, "record", "-q", "--mode", "coverage", "-o", trace, "--", *start]))
-            told_all.append(cpu_seconds([*command, "api", "-o", str(out / "told"), "--", *start]))
-        before, behind = statistics.median(recorded), statistics.median(told_all)
-        print(f"start of python3: followed {before:.2f} s, with all calls told {behind:.2f} s ({behind / before:.2f})")
+        for name, words in STARTS.items():
+            print(f"{name}: {compare_starts(words, Path(folder))}")
     return 0
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from clew.api.description import Flag, FlagTable, Function
@@ -19,6 +19,7 @@ __all__ = [
     "bits_text",
     "device_text",
     "enum_text",
+    "escaped",
     "flags_text",
     "float_text",
     "hexadecimal",
@@ -155,17 +156,25 @@ def _most_bits_first(flag: Flag) -> int:
 def quoted(data: bytes, limit: int | None = None, *, is_cut: bool = False) -> str:
     """Bytes as a string of C's, the first `limit` of them; `...` behind it where there are more, or where `is_cut`."""
     shown = data if limit is None else data[:limit]
+    return f'"{escaped(shown)}"' + ("..." if is_cut or len(shown) < len(data) else "")
+
+
+def escaped(numbers: Sequence[int], octal_end: int = 256) -> str:
+    """Characters by their numbers as C has them between quotes: in octal what can't be shown below `octal_end`, from
+    there on as `\\u` has them, which what is no character has, too."""
     pieces = []
-    for index, byte in enumerate(shown):
-        if byte in _ESCAPES:
-            pieces.append(_ESCAPES[byte])
-        elif 32 <= byte < 127:
-            pieces.append(chr(byte))
-        else:
+    for index, number in enumerate(numbers):
+        if number in _ESCAPES:
+            pieces.append(_ESCAPES[number])
+        elif 32 <= number < 127:
+            pieces.append(chr(number))
+        elif number < octal_end:
             # A digit behind it would be taken for one of its own.
-            is_followed = index + 1 < len(shown) and 48 <= shown[index + 1] < 58
-            pieces.append(f"\\{byte:03o}" if is_followed else f"\\{byte:o}")
-    return f'"{"".join(pieces)}"' + ("..." if is_cut or len(shown) < len(data) else "")
+            is_followed = index + 1 < len(numbers) and 48 <= numbers[index + 1] < 58
+            pieces.append(f"\\{number:03o}" if is_followed else f"\\{number:o}")
+        else:
+            pieces.append(f"\\u{number:04x}" if number <= 0xFFFF else f"\\U{number:08x}")
+    return "".join(pieces)
 
 
 def octets_text(data: bytes) -> str:

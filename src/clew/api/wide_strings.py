@@ -5,15 +5,17 @@ Runs in the controller. Pure. What a program has there may be no characters at a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
+
+from clew.api.values import escaped
 
 __all__ = ["WIDE_BYTES", "narrowed", "wide_characters", "wide_text"]
 
 WIDE_BYTES: Final = 4
 """Of a character."""
 
-_ESCAPES: Final = {9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 34: '\\"', 92: "\\\\"}
+_OCTAL_END: Final = 128
 _MOST: Final = 0x10FFFF
 _SURROGATES: Final = range(0xD800, 0xE000)
 
@@ -45,25 +47,8 @@ def wide_text(data: bytes, limit: int | None, redact: Callable[[bytes], bytes] |
         if shown != text.encode():
             numbers = [ord(one) for one in shown.decode(errors="replace")]
     told = numbers if limit is None else numbers[:limit]
-    return f'L"{_escaped(told)}"{"..." if (is_cut and not has_ended) or len(told) < len(numbers) else ""}'
+    return f'L"{escaped(told, _OCTAL_END)}"{"..." if (is_cut and not has_ended) or len(told) < len(numbers) else ""}'
 
 
 def _is_character(number: int) -> bool:
     return number <= _MOST and number not in _SURROGATES
-
-
-def _escaped(numbers: Sequence[int]) -> str:
-    pieces = []
-    for index, number in enumerate(numbers):
-        if number in _ESCAPES:
-            pieces.append(_ESCAPES[number])
-        elif 32 <= number < 127:
-            pieces.append(chr(number))
-        elif number < 128:
-            # A digit behind it would be taken for one of its own.
-            is_followed = index + 1 < len(numbers) and 48 <= numbers[index + 1] < 58
-            pieces.append(f"\\{number:03o}" if is_followed else f"\\{number:o}")
-        else:
-            # What is no character has such a number, too.
-            pieces.append(f"\\u{number:04x}" if number <= 0xFFFF else f"\\U{number:08x}")
-    return "".join(pieces)

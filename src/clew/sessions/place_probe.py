@@ -43,6 +43,9 @@ class Wish(Enum):
 
 @dataclass
 class PlaceProbe:
+    """What is `wanted` at the function `where`, in all processes of a session, and what is done with it; `tells_left`:
+    calls that are over without having returned are recorded, too."""
+
     number: int
     where: Where
     wanted: Wanted
