@@ -20,10 +20,12 @@ pub struct Call {
     pub pc: AppPc,
     /// A seccomp filter answered the program's call with the signal in `fault_info`.
     pub is_trapped: u32,
-    /// The gate makes the call under way after all (dispatch/run.rs).
+    /// The gate makes the call under way after all (dispatch/calls/arrivals.rs).
     pub is_allowed: u32,
     /// Where in the cache the thread goes on after that call.
     pub goes_on_at: u64,
+    /// Where the gate would have had it go on, of a call that came to the dispatcher (dispatch/flow/straight.rs); 0: of none.
+    pub straight_on: u64,
     /// One byte for each system call that says whether it comes to the dispatcher (cpu::gate).
     pub handled: u64,
     pub user_dispatch: UserDispatch,

@@ -12,6 +12,21 @@ pub const UNFETCHED: u32 = 1 << 30;
 /// Of so many handlers at a time it is known what they interrupted.
 pub const N_FRAMES: usize = 4;
 
+/// So many places of system calls a thread holds, and as many of what is taken where they return.
+pub const N_KNOWN_PLACES: usize = 8;
+
+/// A place that the thread holds (dispatch/apart/known_places.rs); all zeros: none.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+pub struct KnownPlace {
+    /// The place of a system call, or the kind of calls that return.
+    pub key: u64,
+    /// Of which state of all captures it is (instrument/captures/places.rs).
+    pub state: u64,
+    /// Where it is, by `Arc::into_raw`; 0: nothing is captured there.
+    pub address: u64,
+}
+
 /// What was decided about a system call that has begun.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
@@ -91,6 +106,8 @@ pub struct Capture {
     /// The state of its floating-point operations, and the one that captures have.
     pub float_state: u32,
     pub own_float_state: u32,
+    pub known_calls: [KnownPlace; N_KNOWN_PLACES],
+    pub known_returns: [KnownPlace; N_KNOWN_PLACES],
 }
 
 impl Capture {

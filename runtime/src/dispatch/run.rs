@@ -15,19 +15,19 @@ use crate::cpu::dispatcher::{
     REASON_ATTACH, REASON_EXIT, REASON_INDIRECT, REASON_RESUME, REASON_SYSCALL, REASON_SYSCALL_AGAIN,
     REASON_SYSCALL_DONE,
 };
-use crate::cpu::gate;
 use crate::decode::NoCode;
 use crate::dispatch::apart::{
     breakpoints, captured_system_calls, captures, hold, injections, probe_ends, probe_returns, transforms, unfollowed,
     written,
 };
-use crate::dispatch::calls::rewind::{leave_syscall, rewind_call, rewind_syscall};
-use crate::dispatch::calls::{memory, results, syscalls};
+use crate::dispatch::calls::arrivals::{self, Way};
+use crate::dispatch::calls::rewind::{rewind_call, rewind_syscall};
+use crate::dispatch::calls::{memory, results};
 use crate::dispatch::flow::find::find_or_build;
 use crate::dispatch::flow::{exits, indirect, landings, linking, paths, regions, rseq};
 use crate::dispatch::life::{attach, detach, execute, hidden, release, room};
-use crate::dispatch::signals::{delivery, masks, natively, raise, signal_calls};
-use crate::instrument::captures::places::{are_any, are_calls_captured};
+use crate::dispatch::signals::{delivery, masks, natively, raise};
+use crate::instrument::captures::places::are_any;
 use crate::instrument::request::Arrival;
 use crate::instrument::{BuildError, Engine, ENGINE};
 use crate::protocol::release_reason;
@@ -42,6 +42,10 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
     context.signals.doubtful_pc = 0;
     context.end_return();
     context.signals.returned_to = CachePc::NOWHERE;
+    if reason != REASON_SYSCALL_DONE {
+        // The call was not made.
+        context.call.straight_on = 0;
+    }
     if reason != REASON_RESUME {
         context.registers.note_modes();
         context.capture.passed_pc = AppPc::NOWHERE;
@@ -71,9 +75,10 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
         REASON_EXIT => link = exits::take_exit(context),
         REASON_INDIRECT => indirect::take_indirect(context),
         REASON_SYSCALL if context.signals.pending != 0 => rewind_syscall(context),
-        REASON_SYSCALL => match take_call(context) {
-            Ok(exit) => link = exit,
-            Err(gate) => return gate,
+        REASON_SYSCALL => match arrivals::take(context) {
+            Way::By(exit) => link = exit,
+            Way::Straight(address) => return leave_for(context, address),
+            Way::Gate(address) => return address,
         },
         REASON_SYSCALL_DONE
             if context.registers.result() as i64 == -i64::from(EFAULT) && written::is_to_be_made_again(context) =>
@@ -82,7 +87,11 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
             context.registers.put_back(context.gate.overwritten());
             rewind_syscall(context);
         }
-        REASON_SYSCALL_DONE => link = end_call(context),
+        REASON_SYSCALL_DONE => match arrivals::end(context) {
+            Way::By(exit) => link = exit,
+            Way::Straight(address) => return leave_for(context, address),
+            Way::Gate(address) => return address,
+        },
         REASON_SYSCALL_AGAIN => {
             rewind_call(context);
             hold::catch_up(context);
@@ -108,62 +117,15 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
         raise::raise_step(context);
     }
     let address = resume(context, link);
+    leave_for(context, address)
+}
+
+/// The thread goes on at that cache address.
+fn leave_for(context: &mut ThreadContext, address: CachePc) -> u64 {
     context.native.call_pc = AppPc::NOWHERE;
     context.path.has_executed = true;
     context.registers.load_modes();
     address.raw()
-}
-
-/// A system call, which the gate has left to the dispatcher. The exit to link, or where in the gate the thread goes on, which
-/// makes the call.
-pub fn take_call(context: &mut ThreadContext) -> Result<ExitId, u64> {
-    let exit_id = context.gate.exit_id;
-    let next = leave_syscall(context);
-    let before = context.registers.overwritten();
-    context.call.goes_on_at = context.gate.jump;
-    let number = context.registers.call_number();
-    if captured_system_calls::begin(context, number, next) {
-        // It is made when the thread has waited.
-        rewind_syscall(context);
-        return Ok(ExitId::NONE);
-    }
-    context.registers.pass_call(next);
-    match syscalls::handle(context) {
-        syscalls::Outcome::Done => {
-            captured_system_calls::end(context, number);
-            context.note_step();
-            Ok(exit_id)
-        }
-        syscalls::Outcome::ByGate => {
-            context.registers.put_back(before);
-            if context.path.is_on || are_calls_captured() {
-                // Others count on it that the thread tells what changed meanwhile before it executes anything; and what it
-                // returns may be captured.
-                context.call.goes_on_at = gate::clew_syscall_done_pending as *const () as u64;
-            }
-            // Until the gate is there, a signal makes the thread come back as if it had not been here.
-            context.call.is_allowed = 1;
-            Err(gate::clew_gate_syscall_allowed as *const () as u64)
-        }
-        syscalls::Outcome::SignalFirst => {
-            context.registers.put_back(before);
-            rewind_syscall(context);
-            Ok(ExitId::NONE)
-        }
-    }
-}
-
-/// A system call, which the gate has made. The exit to link.
-fn end_call(context: &mut ThreadContext) -> ExitId {
-    let number = context.call.number;
-    signal_calls::note_temporary_mask(context);
-    context.note_step();
-    let link = if context.native.call_pc == AppPc::NOWHERE { context.gate.exit_id } else { ExitId::NONE };
-    let next = leave_syscall(context);
-    context.registers.return_from_call(next);
-    hold::catch_up(context);
-    captured_system_calls::end(context, number & 0xffff_ffff);
-    link
 }
 
 /// Delivers what waits, then finds the fragment at the context's pc. `link` is the exit that may be linked to it.

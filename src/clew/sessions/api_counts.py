@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ApiCount", "ApiCounts", "CallSums", "count_calls"]
 
-_HAS_FAILED: Final = f"retval < 0 && retval >= -{MAX_ERRNO}"
+_HAS_FAILED: Final = f"retval >= {(1 << 64) - MAX_ERRNO:#x}"
+"""As an unsigned number, as the kernel asks (IS_ERR_VALUE): the fewer operations, since each call works it out."""
 _DURATION: Final = "duration"
 
 

@@ -6,11 +6,12 @@
 
 extern crate alloc;
 use super::capture_records::{add, record, Heading};
-use super::captured_calls::{measure_ticks, note_others, open, settle_left, table_of, table_to_open, texts_of, to_ns};
+use super::captured_calls::{measure_ticks, note_others, open, table_of, texts_of, to_ns};
 use super::captured_rings;
 use super::captured_thread::Thread;
 use super::captured_values::Taken;
 use super::injections;
+use super::known_places;
 use crate::buffer::RingWriter;
 use crate::context::addresses::AppPc;
 use crate::context::capture::CallDecision;
@@ -23,7 +24,6 @@ use crate::instrument::captures::places::{are_calls_captured, call_place, Place}
 use crate::instrument::{Engine, ENGINE};
 use crate::protocol::injected;
 use crate::thread::registry::writer_of;
-use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 /// The thread is about to make the system call of that number; its instruction ends at `next`. Whether it is delayed first: then the call
@@ -37,55 +37,14 @@ pub fn begin(context: &mut ThreadContext, number: u64, next: AppPc) -> bool {
     let writer = writer_of(context, unsafe { ENGINE.peek() }.shared);
     captured_rings::begin(&writer);
     let pc = AppPc::from_raw(next.raw().wrapping_sub(CALL_BYTES));
-    let is_delayed = match capture_plainly(context, &writer, number, pc) {
-        Ok(()) => false,
-        Err(place) => capture(context, &writer, number, pc, &place),
-    };
+    // SAFETY: no other is looked for before this one is captured.
+    let place = unsafe { known_places::at_call(context, number) };
+    let is_delayed = place.is_some_and(|place| capture(context, &writer, number, pc, place));
     // What is delayed comes here again; what is answered submits nothing.
     if !is_delayed && context.capture.is_answered == 0 {
         captured_rings::submit(context, &writer, number, pc);
     }
     is_delayed
-}
-
-/// Captures the call at `pc`, if that takes none of the program's memory, so that the engine's lock may be held; else what is captured.
-fn capture_plainly(context: &mut ThreadContext, writer: &RingWriter, number: u64, pc: AppPc) -> Result<(), Arc<Place>> {
-    let mut engine = ENGINE.lock();
-    let Some(place) = engine.captures.at_call(number) else { return Ok(()) };
-    if !place.is_plain {
-        return Err(place.clone());
-    }
-    measure_ticks_once(writer);
-    let (index, is_again) = note_begun(context, pc);
-    carry_out(context, index);
-    let sp = context.registers.sp();
-    if is_again {
-        fetch_others(&mut engine, context, number);
-    }
-    let Some((place, others)) = engine.captures.at_call_and_others(number) else { return Ok(()) };
-    let (mut left, mut table) = (Vec::new(), None);
-    for program in &place.programs {
-        match program.action {
-            Action::Open(kind) => {
-                table = table_to_open(others, context, writer);
-                let Some(table) = table else { continue };
-                if is_again && table.find(sp, call_place(number), |own| own == kind).is_some() {
-                    continue;
-                }
-                let mut taken = Taken::default();
-                if taken.evaluate(program, &Thread::of(context)) {
-                    let call = CallHead { missing: taken.missing, tsc: ticks(), ..head_of(context, number, pc, kind) };
-                    left.append(&mut others.open(table, &call, &taken.words));
-                }
-            }
-            _ if is_again => {}
-            _ => note(writer, pc, program, &Thread::of(context)),
-        }
-    }
-    if let Some(table) = table {
-        settle_left(&mut engine, writer, context, table, left);
-    }
-    Ok(())
 }
 
 /// A call of that number and kind that the thread begins at `pc`, which keeps nothing yet.
@@ -103,7 +62,8 @@ fn head_of(context: &ThreadContext, number: u64, pc: AppPc, kind: u32) -> CallHe
 fn capture(context: &mut ThreadContext, writer: &RingWriter, number: u64, pc: AppPc, place: &Place) -> bool {
     measure_ticks_once(writer);
     let (index, is_again) = note_begun(context, pc);
-    if !is_again && place.injects() {
+    let injects = !is_again && place.injects();
+    if injects {
         decide(context, place, index);
     }
     carry_out(context, index);
@@ -115,7 +75,7 @@ fn capture(context: &mut ThreadContext, writer: &RingWriter, number: u64, pc: Ap
             _ => note(writer, pc, program, &Thread::of(context)),
         }
     }
-    !is_again && context.capture.delayed_until_ns != 0
+    injects && context.capture.delayed_until_ns != 0
 }
 
 /// Has the call go the way that was decided, the one of that number among those that have begun.
@@ -225,7 +185,11 @@ fn begin_call(
     let mut taken = Taken::default();
     if taken.evaluate(program, &Thread::of(context)) {
         let call = CallHead { missing: taken.missing, tsc: ticks(), ..head_of(context, number, pc, kind) };
-        open(&mut ENGINE.lock(), writer, context, call, &taken.words, texts_of(program, &taken));
+        let texts = texts_of(program, &taken);
+        let table = table_of(context).filter(|_| context.capture.n_other_calls == 0 && texts.is_empty());
+        if !table.is_some_and(|table| table.open_beside(&call, &taken.words)) {
+            open(&mut ENGINE.lock(), writer, context, call, &taken.words, texts);
+        }
     }
 }
 
@@ -240,26 +204,23 @@ pub fn end(context: &mut ThreadContext, number: u64) {
     captured_rings::end(context, number);
     let Some(table) = table_of(context) else { return };
     loop {
-        let mut engine = ENGINE.lock();
-        fetch_others(&mut engine, context, number);
+        if context.capture.n_other_calls != 0 {
+            fetch_others(&mut ENGINE.lock(), context, number);
+        }
         let Some(at) = table.find(context.registers.sp(), call_place(number), |_| true) else { return };
         // SAFETY: the table is this thread's, which has no call open before the next turn.
         let call = unsafe { table.at(at) };
-        let texts = engine.captures.other_calls.take_texts(table, call.texts);
-        let writer = writer_of(context, engine.shared);
-        let thread = Thread::of(context).behind(call, &texts);
-        let note_all = |place: &Place| {
-            place.programs.iter().for_each(|one| note(&writer, AppPc::from_raw(call.function), one, &thread));
+        let texts = match call.texts {
+            0 => Vec::new(),
+            texts => ENGINE.lock().captures.other_calls.take_texts(table, texts),
         };
-        match engine.captures.returned_place(call.kind) {
-            Some(place) if place.is_plain => note_all(place),
-            Some(place) => {
-                let place = place.clone();
-                // The program's memory is read.
-                drop(engine);
-                note_all(&place);
-            }
-            None => {}
+        // SAFETY: the next one is looked for in the next turn.
+        let place = unsafe { known_places::returned(context, call.kind) };
+        // SAFETY: `shared` is set before any thread runs and never changes.
+        let writer = writer_of(context, unsafe { ENGINE.peek() }.shared);
+        let thread = Thread::of(context).behind(call, &texts);
+        for program in place.iter().flat_map(|place| &place.programs) {
+            note(&writer, AppPc::from_raw(call.function), program, &thread);
         }
         // Where it began is told as well.
         table.close(at);

@@ -5,6 +5,7 @@
 extern crate alloc;
 use super::captured_calls::{forget_all, table_of};
 use super::captured_rings;
+use super::known_places;
 use super::left_calls::{tell, Left};
 use crate::buffer::RingWriter;
 use crate::context::process::Sharing;
@@ -18,6 +19,7 @@ use alloc::vec::Vec;
 
 /// Nothing more is captured of the thread: none of its calls is open any more.
 pub fn end_thread(context: &mut ThreadContext, writer: &RingWriter) {
+    known_places::forget(context);
     if let Some(table) = table_of(context) {
         let mut engine = ENGINE.lock();
         tell_all(&mut engine, writer, context.tid, table, Left::Over);

@@ -14,6 +14,7 @@ pub mod ended_calls;
 pub mod hardware;
 pub mod hold;
 pub mod injections;
+pub mod known_places;
 pub mod left_calls;
 pub mod probe_ends;
 pub mod probe_returns;

@@ -36,7 +36,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 static CANNOT: AtomicBool = AtomicBool::new(false);
 
 /// Whether the thread runs natively, or would if nothing else were wanted of it at once.
-fn is_wanted(context: &ThreadContext, shared: Shared) -> bool {
+pub fn is_wanted(context: &ThreadContext, shared: Shared) -> bool {
     context.process.sharing == Sharing::Thread && shared.is_unfollowed(context.slot)
 }
 

@@ -3,6 +3,7 @@
 pub mod access;
 pub mod advice;
 pub mod aliases;
+pub mod arrivals;
 pub mod call_table;
 pub mod holes;
 pub mod locks;

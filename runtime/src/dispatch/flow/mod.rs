@@ -10,4 +10,5 @@ pub mod paths;
 pub mod regions;
 pub mod returns;
 pub mod rseq;
+pub mod straight;
 pub mod ways;

@@ -34,6 +34,11 @@ pub fn note_arrival(context: &mut ThreadContext) {
     unsafe { AtomicU32::from_ptr(&raw mut context.rooms_seen) }.store(ROOMS.load(Ordering::Acquire), Ordering::Release);
 }
 
+/// Whether no room was made since: code that the thread came from is still there.
+pub fn is_none_made_since(context: &ThreadContext) -> bool {
+    context.rooms_seen == ROOMS.load(Ordering::Acquire)
+}
+
 /// Makes room in `wanted`, which the program is about to map at all events. `false`: there can be none.
 pub fn make(engine: &mut Engine, writer: &RingWriter, context: &ThreadContext, wanted: Range<u64>) -> bool {
     if hidden::is_fixed_within(&wanted) {

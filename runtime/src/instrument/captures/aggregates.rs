@@ -115,7 +115,8 @@ impl Row {
     fn is_of(&self, keys: &[u64; AGGREGATE_KEY_WORDS as usize], ready: u64, kind: Option<Kind>) -> bool {
         let state = self.word(offset_of!(AggregateRow, state));
         let key = |index: usize| self.word(offset_of!(AggregateRow, keys) + 8 * index);
-        if state.compare_exchange(0, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok() {
+        let is_free = state.load(Ordering::Relaxed) == 0;
+        if is_free && state.compare_exchange(0, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok() {
             keys.iter().enumerate().for_each(|(index, word)| key(index).store(*word, Ordering::Relaxed));
             let (least, most) = match kind {
                 Some(kind) if kind.is_float() => (f64::INFINITY.to_bits(), f64::NEG_INFINITY.to_bits()),

@@ -139,6 +139,23 @@ impl OpenCalls {
         before
     }
 
+    /// The same where no other call has to make room: whether that is so.
+    pub fn open_beside(self, call: &CallHead, values: &[u64]) -> bool {
+        let mut free = None;
+        for place in places_of(call.stack_pointer) {
+            match self.stack_pointer(place) {
+                0 => free = Some(place),
+                // It may be the same call.
+                other if other == call.stack_pointer => return false,
+                _ => {}
+            }
+        }
+        if let Some(place) = free {
+            self.write(place, call, values);
+        }
+        free.is_some()
+    }
+
     /// Has a call at a place.
     fn write(self, place: u64, call: &CallHead, values: &[u64]) {
         self.close(place);
@@ -316,6 +333,25 @@ mod tests {
                 assert_eq!(table.read(place).stack_pointer, *stack);
                 table.close(place);
                 assert_eq!(find(table, stack + 8), None);
+            }
+        });
+    }
+
+    #[test]
+    fn a_call_that_has_room_leaves_all_others_alone() {
+        with_table(|table| {
+            let stacks = || (0..200).map(|number| 0x7fff_0008 - 80 * number).collect::<Vec<u64>>();
+            let mut open_there = Vec::new();
+            for (number, stack) in stacks().into_iter().enumerate() {
+                let one = call(stack, 0x1000, number as u64);
+                let has_room = places_of(stack).any(|place| table.stack_pointer(place) == 0);
+                assert_eq!(table.open_beside(&one, &[number as u64]), has_room);
+                open_there.extend(has_room.then_some((stack, number as u64)));
+                assert!(!table.open_beside(&one, &[7]), "it may be the same call");
+            }
+            for (stack, number) in open_there {
+                let found = table.read(find(table, stack + 8).unwrap());
+                assert_eq!((found.stack_pointer, found.tsc, found.values[0]), (stack, number, number));
             }
         });
     }

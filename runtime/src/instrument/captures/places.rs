@@ -21,7 +21,7 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::mem::offset_of;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// No system call has a higher number.
 const MAX_CALL_NUMBERS: u64 = 1 << 12;
@@ -31,6 +31,14 @@ static ARE_ANY: AtomicBool = AtomicBool::new(false);
 
 /// Whether anything is, or was, captured at a system call.
 static ARE_CALLS: AtomicBool = AtomicBool::new(false);
+
+/// How often the controller asked for other captures.
+static STATE: AtomicU64 = AtomicU64::new(1);
+
+/// Changes whenever other captures are asked for: whoever holds a place of the same state holds the one that is captured.
+pub fn state() -> u64 {
+    STATE.load(Ordering::Acquire)
+}
 
 /// The same, without a lock.
 pub fn are_calls_captured() -> bool {
@@ -262,6 +270,7 @@ impl Captures {
                 changed.push(pc);
             }
         }
+        STATE.fetch_add(1, Ordering::Release);
         (changed, n_refused)
     }
 
@@ -296,11 +305,6 @@ impl Captures {
             self.by_kind[index] = Some(place);
         }
         self.by_kind[index].as_ref()
-    }
-
-    /// What is captured at the system calls of a number, and where calls are kept that find no room in threads' tables.
-    pub fn at_call_and_others(&mut self, number: u64) -> Option<(&Place, &mut OtherCalls)> {
-        Some((self.by_call.get(number as usize)?.as_ref()?, &mut self.other_calls))
     }
 
     /// Has it captured that calls of a kind return to an address. Whether that is new; `None`: it can't be captured there.
