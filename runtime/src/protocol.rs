@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0x57, 0x20, 0xe5, 0x92, 0xc7, 0xcc, 0xec, 0x9b, 0x26, 0x09, 0xda, 0x11, 0xf4, 0xd5, 0x5b, 0x9f, 0x9b, 0xcc, 0x1c,
-    0xd9, 0x0a, 0x5b, 0x02, 0xec, 0xd9, 0xab, 0xca, 0x22, 0xbc, 0xd3, 0x6f, 0x5b,
+    0x09, 0xc4, 0x24, 0x2d, 0x88, 0x5e, 0x45, 0x63, 0xc2, 0xc9, 0x36, 0xda, 0xb3, 0xe0, 0xf4, 0x0f, 0x95, 0x56, 0xac,
+    0xa8, 0x1e, 0xf7, 0x94, 0x13, 0x24, 0x21, 0xcd, 0x5c, 0x17, 0xf3, 0x76, 0x64,
 ];
 /// the least that is mapped at once
 pub const PAGE_BYTES: u64 = 0x1000;
@@ -491,7 +491,8 @@ pub mod capture_operation {
 /// such a call, and of one that is over otherwise, the time stamp counter when it began. frame: of such calls, the
 /// stack pointer in front of the function, or 8 below that of the system call. behind: the mark of the instruction that
 /// the thread comes from (PieceKind), if it has one, or something else. injected: where a call begins, what is done to
-/// it, bits of Injected.
+/// it, bits of Injected; delay_exit: and how many nanoseconds the thread is to be held when it has returned, of
+/// functions.
 pub mod capture_context {
     pub const TID: u8 = 0;
     pub const PID: u8 = 1;
@@ -505,6 +506,7 @@ pub mod capture_context {
     pub const BEGAN: u8 = 9;
     pub const FRAME: u8 = 10;
     pub const INJECTED: u8 = 11;
+    pub const DELAY_EXIT: u8 = 12;
 }
 
 /// What is done where a capture's condition holds: a CaptureRecord is written; or the thread stops (RequestKind.hold);
@@ -512,13 +514,15 @@ pub mod capture_context {
 /// or a call begins there, in front of the function's first instruction, and the fields are kept until it returns to
 /// where its return address says: then the capture whose place is nowhere (pc 0) and whose call_kind is the same is
 /// taken there. inject: the call that begins there goes another way than the program has it; the fields say which
-/// (InjectField), and nothing is done where one of them is missing.
+/// (InjectField), and nothing is done where one of them is missing. delay: where a call has returned, the thread is
+/// held for so many nanoseconds as its only field says.
 pub mod capture_action {
     pub const RECORD: u32 = 0;
     pub const STOP: u32 = 1;
     pub const AGGREGATE: u32 = 2;
     pub const CALL: u32 = 3;
     pub const INJECT: u32 = 4;
+    pub const DELAY: u32 = 5;
 }
 
 /// The fields of a capture of action inject, integers of 64 bits, by their numbers. what: bits of Injected. result:

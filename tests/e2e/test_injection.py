@@ -164,19 +164,38 @@ def test_delays_are_as_long_at_least(program: Path, tmp_path: Path) -> None:
     assert re.search(r"geteuid\(\) = \d+ \(DELAYED\) <0\.\d+>", told)
 
 
+def test_functions_return_late(program: Path, tmp_path: Path) -> None:
+    """Calls count as they begin; who leaves a function otherwise is not held, and signals come behind the delay."""
+    specs = ["injected*!nest:delay_exit=40ms:when=2", "injected*!nest:delay_exit=30ms:when=2..3"]
+    specs += ["injected*!leave:delay_exit=1000s", "injected*!enter:retval=8:delay_exit=35ms:delay_enter=5ms"]
+    more = ("--function", "injected*:nest", "--function", "injected*:enter", "--json")
+    said, told = injected(program, tmp_path, "returns", *specs, more=more)
+    took = {line.split()[0]: float(line.split()[1]) for line in said.splitlines()}
+    assert took["nest2"] >= 0.07 and 0.03 <= took["nest1"] < 0.07 > took["nest0"]
+    assert took["enter8"] >= 0.04 and took["sum"] == 3 and took["signals"] == 1
+    calls = [json.loads(line) for line in told.splitlines()]
+    given = [(one["name"], one["injected"]) for one in calls if one["name"] in ("nest", "enter")]
+    late = ("nest", ["delay_exit"])
+    assert sorted(given) == sorted(
+        [("enter", ["result", "delay_enter", "delay_exit"]), ("nest", []), ("nest", []), late, late]
+    )
+
+
 @pytest.mark.parametrize(("end", "status"), [("exit", 0), ("signal", 128 + 15)])
 def test_who_is_delayed_holds_nobody_up(program: Path, tmp_path: Path, end: str, status: int) -> None:
     """Far longer than the test may take."""
     command = [str(program), end]
     done = run_clew(command, "--inject", "getuid:delay_enter=1000s", path=tmp_path / "told")
     assert (done.returncode, done.stdout) == (status, b"beside 1000 0\n")
-    done = run_clew(command, "--inject", "getuid:delay_exit=1000s", path=tmp_path / "told")
-    assert (done.returncode, done.stdout) == (status, b"beside 1000 0\n")
+    for late in ("getuid", "injected*!return_late"):
+        done = run_clew(command, "--inject", f"{late}:delay_exit=1000s", path=tmp_path / "told")
+        assert (done.returncode, done.stdout) == (status, b"beside 1000 0\n")
 
 
-def test_who_is_delayed_can_be_stopped_and_left(program: Path) -> None:
+@pytest.mark.parametrize("what", ["getuid:delay_enter", "getuid:delay_exit", "injected*!return_late:delay_exit"])
+def test_who_is_delayed_can_be_stopped_and_left(program: Path, what: str) -> None:
     with clew.spawn([program, "join"], stdout=subprocess.PIPE) as session:
-        injection = session.inject("getuid:delay_enter=1000s")
+        injection = session.inject(f"{what}=1000s")
         session.resume()
         assert session.stdout is not None
         assert session.stdout.readline() == b"beside 1000 0\n"

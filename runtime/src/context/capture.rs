@@ -89,6 +89,8 @@ pub struct Capture {
     pub answer: u64,
     /// What is done to the call that begins, bits of enum Injected.
     pub injected: u32,
+    /// And how long the thread is held behind it, of functions.
+    pub delay_exit_ns: u64,
     /// Whose calls the thread's block has counted.
     pub counting_tid: u32,
     /// The thread executes nothing before that time, CLOCK_MONOTONIC; 0: it is not delayed.

@@ -32,10 +32,11 @@ _TABLES: Final = {"fd": "directory_fd", "signal": "signals", "clock": "clocks"}
 @dataclass(frozen=True)
 class InjectionPlan:
     """What is captured of the calls of one function: `expressions` by the numbers of InjectField, where `condition`
-    holds, if there is one."""
+    holds, if there is one. `delays_return`: their threads are held behind them, which is captured besides."""
 
     expressions: tuple[str, ...]
     condition: str | None
+    delays_return: bool = False
 
 
 def choose_system_calls(spec: InjectionSpec, descriptions: Descriptions) -> dict[int, InjectionPlan]:
@@ -94,7 +95,10 @@ def plan_injection(spec: InjectionSpec, function: Function, descriptions: Descri
         fields[InjectField.SIGNAL] = str(spec.signal)
     when = {InjectField.FIRST: spec.when.first, InjectField.LAST: spec.when.last, InjectField.STEP: spec.when.step}
     fields |= {InjectField.WHAT: str(what)} | {field: str(number) for field, number in when.items()}
-    return InjectionPlan(tuple(fields[number] for number in sorted(fields)), _condition(spec, function, descriptions))
+    expressions = tuple(fields[number] for number in sorted(fields))
+    # Behind a system call the thread is in the dispatcher anyway.
+    delays_return = spec.delay_exit_ns is not None and not function.numbers
+    return InjectionPlan(expressions, _condition(spec, function, descriptions), delays_return)
 
 
 def _returns(function: Function) -> bool:
@@ -104,8 +108,6 @@ def _returns(function: Function) -> bool:
 def _ask_for_return(spec: InjectionSpec, function: Function) -> None:
     if not _returns(function):
         raise UsageError(f"{spec.text!r}: {function.name} does not return, so it has no result and no end")
-    if spec.delay_exit_ns is not None and not function.numbers:
-        raise UsageError(f"{spec.text!r}: {function.name}: functions are delayed when they begin (delay_enter) only")
 
 
 def _answer(spec: InjectionSpec, function: Function) -> tuple[int, int | None]:

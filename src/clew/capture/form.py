@@ -52,6 +52,7 @@ CONTEXT_TYPES: Final = {
     CaptureContext.DURATION: CaptureType.U64,
     CaptureContext.BEGAN: CaptureType.U64,
     CaptureContext.FRAME: CaptureType.U64,
+    CaptureContext.DELAY_EXIT: CaptureType.U64,
 }
 """Of what is known of a place: the types; of all else u32."""
 

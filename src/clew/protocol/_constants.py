@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("5720e592c7ccec9b2609da11f4d55b9f9bcc1cd90a5b02ecd9abca22bcd36f5b")
+SCHEMA_HASH: Final = bytes.fromhex("09c4242d885e4563c2c936dab3e0f40f9556aca81ef794132421cd5c17f37664")
 
 CONTAINER_MAGIC: Final = 3544686211845344323
 """what a container begins with: CLDATA11"""
@@ -588,7 +588,8 @@ class CaptureContext(IntEnum):
     counter. began: of such a call, and of one that is over otherwise, the time stamp counter when it began. frame:
     of such calls, the stack pointer in front of the function, or 8 below that of the system call. behind: the mark
     of the instruction that the thread comes from (PieceKind), if it has one, or something else. injected: where a
-    call begins, what is done to it, bits of Injected.
+    call begins, what is done to it, bits of Injected; delay_exit: and how many nanoseconds the thread is to be held
+    when it has returned, of functions.
     """
 
     TID = 0
@@ -603,6 +604,7 @@ class CaptureContext(IntEnum):
     BEGAN = 9
     FRAME = 10
     INJECTED = 11
+    DELAY_EXIT = 12
 
 
 class CaptureAction(IntEnum):
@@ -611,7 +613,8 @@ class CaptureAction(IntEnum):
     values, what is added up; or a call begins there, in front of the function's first instruction, and the fields
     are kept until it returns to where its return address says: then the capture whose place is nowhere (pc 0) and
     whose call_kind is the same is taken there. inject: the call that begins there goes another way than the program
-    has it; the fields say which (InjectField), and nothing is done where one of them is missing.
+    has it; the fields say which (InjectField), and nothing is done where one of them is missing. delay: where a call
+    has returned, the thread is held for so many nanoseconds as its only field says.
     """
 
     RECORD = 0
@@ -619,6 +622,7 @@ class CaptureAction(IntEnum):
     AGGREGATE = 2
     CALL = 3
     INJECT = 4
+    DELAY = 5
 
 
 class InjectField(IntEnum):

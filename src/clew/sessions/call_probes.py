@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from clew.dataclass import replace
 from clew.errors import ControlError
@@ -41,6 +41,8 @@ __all__ = ["CallProbe", "CallProbes", "Callback"]
 
 T = TypeVar("T")
 Callback = Callable[[Call], object]
+_KEPT_DELAY: Final = "entry(delay_exit)"
+"""How long a thread is to be held behind a call, 0: it is not."""
 
 
 class CallProbe:
@@ -206,14 +208,17 @@ class CallProbes:
         self._arm_in_images(read, note)
 
     def inject(self, chosen: Sequence[tuple[Where, InjectionPlan]]) -> list[int]:
-        """Have calls of some functions go another way; the numbers of what is asked for. Raises CaptureError,
+        """Have some system calls go another way; the numbers of what is asked for. Raises CaptureError,
         ControlError."""
         return self._arm_all([self._read_plan(*one) for one in chosen], lambda _, number: number)
 
     def inject_in_images(
-        self, choose: Callable[[Image, ElfFile], Iterable[tuple[Where, InjectionPlan]]], take: Callable[[int], None]
+        self,
+        choose: Callable[[Image, ElfFile], Iterable[tuple[Where, InjectionPlan]]],
+        take: Callable[[int, bool], None],
     ) -> None:
-        """The same of what `choose` names in each image, now and when one is loaded; `take` is given the numbers.
+        """The same of functions that `choose` names in each image, now and when one is loaded; `take` is given the
+        numbers, each with whether it is one of returns.
 
         Both are called in the thread that owns the target. Raises CaptureError, ControlError.
         """
@@ -221,15 +226,23 @@ class CallProbes:
         def read(image: Image, elf: ElfFile) -> Iterator[tuple[_Asked, None]]:
             for one in choose(image, elf):
                 yield self._read_plan(*one), None
+                if one[1].delays_return:
+                    yield self._read_delay(one[0]), None
 
-        def note(_asked: _Asked, _: None, number: int) -> None:
-            take(number)
+        def note(asked: _Asked, _: None, number: int) -> None:
+            take(number, asked.wish == Wish.DELAY)
 
         self._arm_in_images(read, note)
 
     def _read_plan(self, where: Where, plan: InjectionPlan) -> _Asked:
         machine = replace(self._target.machine(of_system_calls=where.is_system_call), is_interpreted=True)
         return _Asked(where, Wanted(plan.expressions, plan.condition, machine, self._target.images), Wish.INJECT)
+
+    def _read_delay(self, where: Where) -> _Asked:
+        """What holds threads that return from a function, so long as was decided when they called it."""
+        machine = self._target.machine(of_system_calls=False)
+        wanted = Wanted([_KEPT_DELAY], _KEPT_DELAY, machine, self._target.images, has_returned=True)
+        return _Asked(where, wanted, Wish.DELAY)
 
     def _arm_in_images(
         self,

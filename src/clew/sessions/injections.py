@@ -39,9 +39,10 @@ class Injection:
         patterns = [parse_pattern(one) for one in self._spec.what if "!" in one]
         self._choice = FunctionChoice(patterns, descriptions) if patterns else None
         self._numbers = probes.inject([(place_of_call(number), plan) for number, plan in sorted(calls.items())])
+        self._returns: list[int] = []
         self._functions: set[tuple[str, int]] = set()
         if self._choice is not None:
-            probes.inject_in_images(self._choose, self._numbers.append)
+            probes.inject_in_images(self._choose, self._take)
 
     def _choose(self, image: Image, elf: ElfFile) -> Iterator[tuple[Where, InjectionPlan]]:
         assert self._choice is not None
@@ -54,6 +55,9 @@ class Injection:
                 continue
             self._functions.add((image.path, one.offset))
             yield Where(f"{image.name}!{function.name}", None, image.path, function.name, 0, one.offset), plan
+
+    def _take(self, number: int, is_of_returns: bool) -> None:
+        (self._returns if is_of_returns else self._numbers).append(number)
 
     def is_about_call(self, number: int) -> bool:
         """Whether it is about the system calls of a number."""
@@ -72,7 +76,7 @@ class Injection:
 
     def remove(self) -> None:
         """Do it no more. What is under way ends."""
-        for number in list(self._numbers):
+        for number in [*self._numbers, *self._returns]:
             self._probes.remove(number)
 
     def __repr__(self) -> str:

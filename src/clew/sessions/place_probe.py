@@ -27,13 +27,14 @@ _ALWAYS: Final = Form([], []).pack()
 
 class Wish(Enum):
     """What is done about a function: threads stop when it is called, or when it returns; or it is only recorded, or
-    added up; or its calls go another way."""
+    added up; or its calls go another way, and their threads are held when they return."""
 
     CALL = auto()
     RETURN = auto()
     LOG = auto()
     AGGREGATE = auto()
     INJECT = auto()
+    DELAY = auto()
 
     @property
     def stops(self) -> bool:
@@ -114,7 +115,7 @@ class PlaceProbe:
             return [stop_always(address)]
         if self.wish == Wish.INJECT:
             return [CaptureRow(address, self.number, CaptureAction.INJECT, form.pack())]
-        action = CaptureAction.RECORD if self.table is None else CaptureAction.AGGREGATE
+        action = _ACTIONS.get(self.wish, CaptureAction.RECORD)
         shape = None if self.table is None else self.table.shape
         if form.entry is None:
             return [CaptureRow(address, self.number, action, form.pack(), shape)]
@@ -124,6 +125,9 @@ class PlaceProbe:
             CaptureRow(0, self.number, action, form.pack(), shape, kind, self.tells_left),
             CaptureRow(address, self.number, CaptureAction.CALL, form.entry.pack(), None, kind, self.tells_left),
         ]
+
+
+_ACTIONS: Final = {Wish.AGGREGATE: CaptureAction.AGGREGATE, Wish.DELAY: CaptureAction.DELAY}
 
 
 def stop_always(address: int) -> CaptureRow:

@@ -159,9 +159,13 @@ static void run_paths(void) {
     printf("rename %ld\n", made(SYS_rename, (long)"/none/a", (long)"/none/b", 0));
 }
 
+__attribute__((noinline)) int return_late(void) {
+    return made(SYS_getuid, 0, 0, 0) >= 0;
+}
+
 static void *wait_long(void *given) {
     (void)given;
-    made(SYS_getuid, 0, 0, 0);
+    return_late();
     is_over = 1;
     return NULL;
 }
@@ -250,6 +254,39 @@ static void run_times(void) {
     printf("malloc %.6f\n", now() - before);
 }
 
+// Functions that others may have return late: one that calls itself, one that is left by a jump, one that is not entered.
+__attribute__((noinline)) int nest(int depth) {
+    double before = now();
+    int sum = depth ? 1 + nest(depth - 1) : 0;
+    if (depth)
+        printf("nest%d %.6f\n", depth - 1, now() - before);
+    return sum;
+}
+
+static jmp_buf outside;
+
+__attribute__((noinline)) void leave(void) {
+    longjmp(outside, 1);
+}
+
+__attribute__((noinline)) int enter(int number) {
+    return number + 1;
+}
+
+static void run_returns(void) {
+    const struct itimerval often = {{0, 1000}, {0, 1000}}, never = {{0, 0}, {0, 0}};
+    signal(SIGALRM, on_signal);
+    setitimer(ITIMER_REAL, &often, NULL);
+    printf("sum %d\n", nest(3));
+    setitimer(ITIMER_REAL, &never, NULL);
+    if (!setjmp(outside))
+        leave();
+    double before = now();
+    int given = enter(1);
+    printf("enter%d %.6f\n", given, now() - before);
+    printf("signals %d\n", n_signals > 0);
+}
+
 int main(int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "";
     if (!strcmp(what, "threads"))
@@ -264,6 +301,8 @@ int main(int argc, char **argv) {
         run_storm();
     else if (!strcmp(what, "jumps"))
         run_jumps();
+    else if (!strcmp(what, "returns"))
+        run_returns();
     else if (!strcmp(what, "times"))
         run_times();
     else

@@ -142,8 +142,14 @@ def test_functions_fail_as_their_description_has_it(descriptions: Descriptions) 
     assert fields("a!it:retval=7", "none")[InjectField.ERRNO_ADDRESS] == "0"
     with pytest.raises(UsageError, match="no description says how it fails"):
         fields("a!it:error=ENOENT", "none")
-    with pytest.raises(UsageError, match="when they begin"):
-        fields("a!it:delay_exit=1", "none")
+
+
+def test_only_behind_functions_a_delay_is_captured_besides(descriptions: Descriptions) -> None:
+    for change, numbers in (("exit", {}), ("exit", {"x86_64": 1}), ("enter", {})):
+        function = Function("it", "File", (Parameter(-1, "result", "int", "int"),), numbers=numbers)
+        plan = plan_injection(parse_injection(f"a!it:delay_{change}=2"), function, descriptions)
+        assert plan.delays_return == (change == "exit" and not numbers)
+        assert plan.expressions[InjectField.DELAY_EXIT] == ("2000" if change == "exit" else "0")
 
 
 def holds(text: str, descriptions: Descriptions, **registers: int) -> bool:

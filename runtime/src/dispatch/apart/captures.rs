@@ -18,7 +18,7 @@ use crate::dispatch::apart::captured_values::Values;
 use crate::dispatch::apart::injections;
 use crate::dispatch::life::detach;
 use crate::dispatch::signals::masks;
-use crate::instrument::captures::layout::{is_injected, Action};
+use crate::instrument::captures::layout::{is_delay_exit, is_injected, Action};
 use crate::instrument::captures::places::{are_any, Guarded, Place};
 use crate::instrument::indirect::pads::add_to_counter;
 use crate::instrument::{Engine, ENGINE};
@@ -63,7 +63,8 @@ pub fn take_alone(context: &mut ThreadContext) -> Option<CachePc> {
     }
     let goes_on = goes_on(&engine, context);
     note(engine, context, &guarded);
-    let goes_on = goes_on && context.capture.stops == 0 && context.pending_word().load(Ordering::Relaxed) == 0;
+    let is_held = context.capture.stops != 0 || context.capture.delayed_until_ns != 0;
+    let goes_on = goes_on && !is_held && context.pending_word().load(Ordering::Relaxed) == 0;
     if goes_on && guarded.place.has_returns() && captured_calls::are_more(context, &guarded.place) {
         context.capture.is_again = 1;
         context.capture.passed_pc = AppPc::NOWHERE;
@@ -110,7 +111,7 @@ pub fn take(context: &mut ThreadContext, exit: &Exit) {
             let registers = context.registers;
             let thread = Thread::with(&registers, context);
             let decision = injections::decide(context, &guarded.place, &thread);
-            context.capture.injected = decision.what;
+            (context.capture.injected, context.capture.delay_exit_ns) = (decision.what, decision.delay_exit_ns);
             note(ENGINE.lock(), context, &guarded);
             forget_more(context, &guarded.place);
             injections::carry_out_at_function(context, &decision);
@@ -246,8 +247,12 @@ fn note(mut engine: Guard<Engine>, context: &mut ThreadContext, guarded: &Guarde
     let taken = || guarded.place.programs.iter().enumerate().filter(|(index, _)| outcome >> index & 1 != 0);
     let mut functions = [context.registers.pc; MAX_CAPTURES_AT_PLACE as usize];
     for (index, program) in taken() {
-        for (operation, _) in program.needed().filter(|(_, one)| is_injected(one)) {
-            Values::of(context).set(program, operation, context.capture.injected.into());
+        for (operation, one) in program.needed() {
+            if is_injected(one) {
+                Values::of(context).set(program, operation, context.capture.injected.into());
+            } else if is_delay_exit(one) {
+                Values::of(context).set(program, operation, context.capture.delay_exit_ns);
+            }
         }
         if let Action::Open(kind) = program.action {
             captured_calls::begin(&mut engine, &writer, context, program, kind);
@@ -261,6 +266,10 @@ fn note(mut engine: Guard<Engine>, context: &mut ThreadContext, guarded: &Guarde
         let values = Values::of(context);
         match program.action {
             Action::Stop => context.capture.stops = 1,
+            // Of several that are asked for at one function each has what all of them come to.
+            Action::Delay => {
+                values.take(program).words.first().into_iter().for_each(|ns| injections::delay(context, *ns))
+            }
             Action::Aggregate(table) => add(&values.take(program), program, &table, writer.shared.outlets().aggregates),
             Action::Record => {
                 let heading = Heading { tid: writer.tid, pc: functions[index], tsc, number: program.number };

@@ -219,6 +219,7 @@ impl Form {
                 what if what == u64::from(capture_context::FRAME) => kind == Kind::U64,
                 what if what == u64::from(capture_context::BEHIND) => kind == Kind::U32,
                 what if what == u64::from(capture_context::INJECTED) => kind == Kind::U32,
+                what if what == u64::from(capture_context::DELAY_EXIT) => kind == Kind::U64,
                 what => what < u64::from(capture_context::COMM) && kind == Kind::U32,
             },
             _ if kind == Kind::TEXT => false,

@@ -27,6 +27,8 @@ pub enum Action {
     Open(u32),
     /// Something is done to the call that begins, which the fields say. The dispatcher works them out (evaluate.rs).
     Inject,
+    /// The thread, whose call has returned, is held for so many nanoseconds as its field says.
+    Delay,
 }
 
 impl Action {
@@ -40,6 +42,11 @@ impl Action {
             }
             capture_action::STOP => Some(Action::Stop),
             capture_action::INJECT => (place.call_kind == 0 && injections::are_fields(form)).then_some(Action::Inject),
+            capture_action::DELAY => {
+                let is_word = |field: &u16| form.kind_of(usize::from(*field)) == Kind::U64;
+                let is_sound = place.call_kind != 0 && n_fields == 1 && form.fields.iter().all(is_word);
+                is_sound.then_some(Action::Delay)
+            }
             capture_action::AGGREGATE => {
                 let table = Table::of(place)?;
                 let has_fields = form.fields.len() == table.n_keys + usize::from(table.has_values);
@@ -193,6 +200,11 @@ pub fn is_injected(one: &Operation) -> bool {
     one.code == op::CONTEXT && one.immediate == u64::from(capture_context::INJECTED)
 }
 
+/// Whether an operation is how long the thread is to be held when the call has returned that begins.
+pub fn is_delay_exit(one: &Operation) -> bool {
+    one.code == op::CONTEXT && one.immediate == u64::from(capture_context::DELAY_EXIT)
+}
+
 /// Whether an operation is how long a call took.
 pub fn is_duration(one: &Operation) -> bool {
     one.code == op::CONTEXT && one.immediate == u64::from(capture_context::DURATION)
@@ -294,6 +306,16 @@ mod tests {
         let number_last = Form { fields: [1, 0].to_vec(), ..form() };
         assert!(of(2, 0, texts_last.clone()) && of(1, 1, number_last.clone()));
         assert!(!of(1, 1, texts_last) && !of(2, 1, number_last.clone()) && !of(1, 0, number_last));
+    }
+
+    #[test]
+    fn a_delay_is_one_number_behind_a_call() {
+        let of = |call_kind: u32, fields: &[u16]| {
+            let form = Form { fields: fields.to_vec(), ..form() };
+            let asked = CapturePlace { call_kind, ..asked(1, capture_action::DELAY) };
+            Program::lay_out(&asked, form, &mut Room::default()).is_some()
+        };
+        assert!(of(1, &[0]) && !of(0, &[0]) && !of(1, &[1]) && !of(1, &[5]) && !of(1, &[0, 0]) && !of(1, &[]));
     }
 
     #[test]

@@ -80,7 +80,8 @@ impl Place {
                 None => n_refused += 1,
             }
         }
-        let is_plain = |one: &Program| one.is_plain && !matches!(one.action, Action::Inject | Action::Stop);
+        let is_plain =
+            |one: &Program| one.is_plain && !matches!(one.action, Action::Inject | Action::Stop | Action::Delay);
         place.is_plain = place.programs.iter().all(is_plain);
         (place, n_refused)
     }

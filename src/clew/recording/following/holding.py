@@ -258,7 +258,8 @@ class Holding(VisitedProcess):
         for tid in list(self.visits.waiting):
             self.let_go(tid)
         # What threads are in, and what they do on their way out, is still told.
-        kept = [row for row in self.captures if row.action not in (CaptureAction.STOP, CaptureAction.INJECT)]
+        changes = (CaptureAction.STOP, CaptureAction.INJECT, CaptureAction.DELAY)
+        kept = [row for row in self.captures if row.action not in changes]
         if len(kept) < len(self.captures):
             self.keep_captures(kept)
         if self.followed.shared.transforms:

@@ -296,7 +296,7 @@ fn emit_context(code: &mut Code, what: u64) -> bool {
     match what as u8 {
         capture_context::BEHIND => code.emitter.load_gs32(RAX, GS_CAPTURE_BEHIND),
         // The dispatcher knows better, where there is anything to know (dispatch/apart/captures.rs).
-        capture_context::INJECTED => code.emitter.load_immediate(RAX, 0),
+        capture_context::INJECTED | capture_context::DELAY_EXIT => code.emitter.load_immediate(RAX, 0),
         capture_context::TID => code.emitter.load_gs32(RAX, GS_TID),
         capture_context::CPU if !may_be_refused() => code.emitter.read_processor(CPU_MASK),
         _ => return false,
