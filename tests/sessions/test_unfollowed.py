@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from subprocess import DEVNULL, PIPE
@@ -16,6 +17,7 @@ import pytest
 import clew
 from clew.protocol.codec import FlowKind
 from clew.recording.sinks.sink import ThreadRow
+from clew.sessions.choice import FollowedThread
 from clew.sessions.events import decoder
 from clew.sessions.events.event_sink import _Process
 from tests.programs.build import SOURCES, build_plain, find
@@ -48,10 +50,21 @@ def thread_named(session: clew.Session, name: str) -> clew.SessionThread:
 
 
 def test_only_who_is_followed_is_told_and_recorded(workers: Path) -> None:
-    with clew.spawn([workers, "2000", str(TURNS)], stdout=PIPE) as session:
-        session.follow(lambda thread: thread.name == "chosen", events={"call"})
+    refused = threading.Event()
+
+    def choose(thread: FollowedThread) -> bool:
+        if thread.name == "other":
+            refused.set()
+        return thread.name == "chosen"
+
+    with clew.spawn([workers, "2000", str(TURNS), "wait"], stdin=PIPE, stdout=PIPE) as session:
+        session.follow(choose, events={"call"})
         work = session.find("work")
         session.resume()
+        assert refused.wait(60) and session.stdin is not None
+        # How long it is followed until it is known that it is not to be says nothing.
+        session.stdin.write(b"!")
+        session.stdin.flush()
         events = np.concatenate(list(session.events()))
         assert session.wait(60) == 0
         assert session.stdout is not None

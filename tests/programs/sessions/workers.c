@@ -1,5 +1,5 @@
 /* Two threads that call a function in a loop, as often as the arguments say, and the first one, which waits for them. Each gives
- * itself its name, and tells it with its number. */
+ * itself its name, and tells it with its number. With a third argument the second thread begins when there is something to read. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
@@ -10,6 +10,7 @@
 #define ENOUGH 10000000000
 
 static long turns[2];
+static int waits;
 
 __attribute__((noinline)) long work(long value)
 {
@@ -24,6 +25,9 @@ static void *run(void *name)
     pthread_setname_np(pthread_self(), name);
     printf("%s %d\n", (const char *)name, (int)gettid());
     fflush(stdout);
+    char byte;
+    if (waits && *(const char *)name == 'o' && read(0, &byte, 1) != 1)
+        return NULL;
     for (long i = 0; i < n; i++) {
         sum += work(i);
         if (n > ENOUGH && i % 100 == 0)
@@ -38,6 +42,7 @@ int main(int count, char **words)
     turns[0] = turns[1] = count > 1 ? atol(words[1]) : 1000;
     if (count > 2)
         turns[1] = atol(words[2]);
+    waits = count > 3;
     pthread_create(&chosen, NULL, run, "chosen");
     pthread_create(&other, NULL, run, "other");
     pthread_join(chosen, NULL);
