@@ -101,6 +101,13 @@ def test_calls_are_chosen_and_counted(tmp_path: Path) -> None:
     assert int(by_name["total"][1]) == len(objects)
 
 
+@pytest.mark.parametrize("chosen", [["--filter", "Process"], ["--filter", "File"], ["-c"], []])
+def test_where_some_calls_are_captured_all_go_on_where_they_were_made(chosen: list[str], tmp_path: Path) -> None:
+    words = [str(build_plain(SOURCES / "calls_failing.c", "-O1"))]
+    native = subprocess.run(words, capture_output=True, check=True, timeout=60)
+    assert run_clew(words, *chosen, path=tmp_path / "told").stdout == native.stdout
+
+
 def test_all_of_many_processes_are_told_and_counted(tmp_path: Path) -> None:
     """What is captured of system calls is worked out for the first process, and copied to others."""
     n_children = 12

@@ -6,12 +6,14 @@ import json
 import re
 import shutil
 import subprocess
+import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 import clew
+from clew.protocol._constants import Injected
 from tests.e2e.strace_lines import Call, read
 from tests.e2e.test_api_command import run_clew
 from tests.fuzz import injections as random_injections
@@ -165,13 +167,14 @@ def test_delays_are_as_long_at_least(program: Path, tmp_path: Path) -> None:
 
 
 def test_functions_return_late(program: Path, tmp_path: Path) -> None:
-    """Calls count as they begin; who leaves a function otherwise is not held, and signals come behind the delay."""
-    specs = ["injected*!nest:delay_exit=40ms:when=2", "injected*!nest:delay_exit=30ms:when=2..3"]
+    """Calls count as they begin; who leaves a function otherwise is not held, and signals come behind the delay, which
+    takes no time of a processor."""
+    specs = ["injected*!nest:delay_exit=400ms:when=2", "injected*!nest:delay_exit=30ms:when=2..3"]
     specs += ["injected*!leave:delay_exit=1000s", "injected*!enter:retval=8:delay_exit=35ms:delay_enter=5ms"]
     more = ("--function", "injected*:nest", "--function", "injected*:enter", "--json")
     said, told = injected(program, tmp_path, "returns", *specs, more=more)
     took = {line.split()[0]: float(line.split()[1]) for line in said.splitlines()}
-    assert took["nest2"] >= 0.07 and 0.03 <= took["nest1"] < 0.07 > took["nest0"]
+    assert took["nest2"] >= 0.43 and 0.03 <= took["nest1"] < 0.43 > took["nest0"] and took["cpu"] < 0.2
     assert took["enter8"] >= 0.04 and took["sum"] == 3 and took["signals"] == 1
     calls = [json.loads(line) for line in told.splitlines()]
     given = [(one["name"], one["injected"]) for one in calls if one["name"] in ("nest", "enter")]
@@ -179,6 +182,30 @@ def test_functions_return_late(program: Path, tmp_path: Path) -> None:
     assert sorted(given) == sorted(
         [("enter", ["result", "delay_enter", "delay_exit"]), ("nest", []), ("nest", []), late, late]
     )
+
+
+@pytest.mark.parametrize("change", ["delay_enter", "delay_exit"])
+def test_signals_come_to_who_is_held_where_nothing_is_injected_any_more(program: Path, change: str) -> None:
+    with clew.spawn([program, "returns"], stdout=subprocess.PIPE) as session:
+        injection = session.inject(f"injected*!nest:{change}=500ms:when=1")
+        session.resume()
+        time.sleep(0.2)
+        injection.remove()
+        assert session.wait(30) == 0
+
+
+def test_what_was_injected_before_is_told_of_no_other_call(program: Path) -> None:
+    with clew.spawn([program, "join"], stdout=subprocess.DEVNULL) as session:
+        log = session.log_calls("enter", capture=["arg1", "injected", "delay_exit"])
+        # So that the dispatcher is asked, whether anything is injected or not.
+        session.on_call("enter", lambda call: None)
+        injection = session.inject("injected*!enter:delay_enter=1us:delay_exit=2us")
+        assert session.call("enter", 1) == 2
+        injection.remove()
+        assert session.call("enter", 2) == 3
+        told = log.read().to_pylist()
+    both = Injected.DELAY_ENTER | Injected.DELAY_EXIT
+    assert [(one["arg1"], one["injected"], one["delay_exit"]) for one in told] == [(1, both, 2000), (2, 0, 0)]
 
 
 @pytest.mark.parametrize(("end", "status"), [("exit", 0), ("signal", 128 + 15)])

@@ -24,7 +24,7 @@ pub struct Call {
     pub is_allowed: u32,
     /// Where in the cache the thread goes on after that call.
     pub goes_on_at: u64,
-    /// Where the gate would have had it go on, of a call that came to the dispatcher (dispatch/flow/straight.rs); 0: of none.
+    /// Where that would be, of a call that is under way and comes back to the dispatcher first (dispatch/flow/straight.rs); 0: there is none.
     pub straight_on: u64,
     /// One byte for each system call that says whether it comes to the dispatcher (cpu::gate).
     pub handled: u64,

@@ -83,6 +83,7 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
         REASON_SYSCALL_DONE
             if context.registers.result() as i64 == -i64::from(EFAULT) && written::is_to_be_made_again(context) =>
         {
+            context.call.straight_on = 0;
             context.registers.set_result(context.call.number);
             context.registers.put_back(context.gate.overwritten());
             rewind_syscall(context);

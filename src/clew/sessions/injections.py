@@ -76,7 +76,8 @@ class Injection:
 
     def remove(self) -> None:
         """Do it no more. What is under way ends."""
-        for number in [*self._numbers, *self._returns]:
+        # What is decided no more is to hold nobody either.
+        for number in [*self._returns, *self._numbers]:
             self._probes.remove(number)
 
     def __repr__(self) -> str:

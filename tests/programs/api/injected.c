@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -284,6 +285,9 @@ static void run_returns(void) {
     double before = now();
     int given = enter(1);
     printf("enter%d %.6f\n", given, now() - before);
+    struct rusage used;
+    getrusage(RUSAGE_SELF, &used);
+    printf("cpu %ld.%06ld\n", used.ru_utime.tv_sec + used.ru_stime.tv_sec, used.ru_utime.tv_usec + used.ru_stime.tv_usec);
     printf("signals %d\n", n_signals > 0);
 }
 

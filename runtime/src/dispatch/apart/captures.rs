@@ -205,7 +205,11 @@ pub fn entry_behind(engine: &Engine, context: &mut ThreadContext, id: FragmentId
     if !is_late && !is_left(context) {
         return None;
     }
-    let behind = engine.captures.of_fragment(id).map(|guarded| guarded.behind)?;
+    let Some(behind) = engine.captures.of_fragment(id).map(|guarded| guarded.behind) else {
+        // Nothing is captured there any more: what waits to be delivered need not wait.
+        context.capture.passed_pc = AppPc::NOWHERE;
+        return None;
+    };
     count_entry(engine, context, id);
     // Where the block begins a program that steps through itself has been already: the next trap is its first instruction's.
     context.stepping.is_fresh = 0;
@@ -242,6 +246,9 @@ fn note(mut engine: Guard<Engine>, context: &mut ThreadContext, guarded: &Guarde
     let behind = core::mem::take(&mut context.capture.behind);
     if outcome != 0 {
         context.capture.shown_behind = behind;
+    }
+    if !guarded.place.injects() {
+        (context.capture.injected, context.capture.delay_exit_ns) = (0, 0);
     }
     let writer = writer_of(context, engine.shared);
     let taken = || guarded.place.programs.iter().enumerate().filter(|(index, _)| outcome >> index & 1 != 0);

@@ -20,6 +20,7 @@ use crate::instrument::captures::places::Place;
 use crate::instrument::ENGINE;
 use crate::protocol::{edge_kind, injected};
 use crate::sys::calls::{check, futex_wait, getpid, monotonic_ns, syscall};
+use core::sync::atomic::Ordering;
 
 /// A thread that is delayed looks so often whether it is to do something else.
 const LOOK_NS: u64 = 10_000_000;
@@ -86,7 +87,9 @@ pub fn wait(context: &mut ThreadContext) -> bool {
         context.capture.delayed_until_ns = 0;
         return false;
     }
-    futex_wait(context.pending_word().as_ptr(), 0, (until_ns - now_ns).min(LOOK_NS), false);
+    // A signal may wait for the end of the delay; one more ends this wait by itself.
+    let pending = context.pending_word().load(Ordering::Relaxed);
+    futex_wait(context.pending_word().as_ptr(), pending, (until_ns - now_ns).min(LOOK_NS), false);
     true
 }
 

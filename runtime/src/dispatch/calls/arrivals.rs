@@ -26,8 +26,8 @@ pub fn take(context: &mut ThreadContext) -> Way {
     let exit_id = context.gate.exit_id;
     let next = leave_syscall(context);
     let before = context.registers.overwritten();
-    context.call.goes_on_at = context.gate.jump;
-    context.call.straight_on = context.gate.jump;
+    let straight_on = context.gate.jump;
+    context.call.goes_on_at = straight_on;
     let number = context.registers.call_number();
     if captured_system_calls::begin(context, number, next) {
         // It is made when the thread has waited.
@@ -39,7 +39,7 @@ pub fn take(context: &mut ThreadContext) -> Way {
         syscalls::Outcome::Done => {
             captured_system_calls::end(context, number);
             context.note_step();
-            straight::behind_call(context, next).map_or(Way::By(exit_id), Way::Straight)
+            straight::behind_call(context, straight_on, next).map_or(Way::By(exit_id), Way::Straight)
         }
         syscalls::Outcome::ByGate => {
             context.registers.put_back(before);
@@ -47,6 +47,7 @@ pub fn take(context: &mut ThreadContext) -> Way {
                 // Others count on it that the thread tells what changed meanwhile before it executes anything; and what it
                 // returns may be captured.
                 context.call.goes_on_at = gate::clew_syscall_done_pending as *const () as u64;
+                context.call.straight_on = straight_on;
             }
             // Until the gate is there, a signal makes the thread come back as if it had not been here.
             context.call.is_allowed = 1;
@@ -70,5 +71,6 @@ pub fn end(context: &mut ThreadContext) -> Way {
     context.registers.return_from_call(next);
     hold::catch_up(context);
     captured_system_calls::end(context, number & 0xffff_ffff);
-    straight::behind_call(context, next).map_or(Way::By(link), Way::Straight)
+    let straight_on = core::mem::take(&mut context.call.straight_on);
+    straight::behind_call(context, straight_on, next).map_or(Way::By(link), Way::Straight)
 }

@@ -11,9 +11,9 @@ use crate::dispatch::life::room;
 use crate::instrument::ENGINE;
 use core::sync::atomic::Ordering;
 
-/// Where the thread goes on, whose call is done and dealt with; `None`: the dispatcher has to see.
-pub fn behind_call(context: &mut ThreadContext, next: AppPc) -> Option<CachePc> {
-    let address = core::mem::take(&mut context.call.straight_on);
+/// Where the thread goes on, whose call is done and dealt with: at `address`, where the gate would have led it, 0 if that is not known.
+/// `None`: the dispatcher has to see.
+pub fn behind_call(context: &ThreadContext, address: u64, next: AppPc) -> Option<CachePc> {
     // Of a return from a handler, or a call that is to be made again, it would be elsewhere.
     let is_there = address != 0 && context.registers.pc == next && context.native.call_pc == AppPc::NOWHERE;
     (is_there && is_nothing_waiting(context) && is_nothing_asked(context) && room::is_none_made_since(context))
