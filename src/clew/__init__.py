@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from clew.protocol.codec import AccessKind, FlowKind
     from clew.recording.options.arguments import Text
     from clew.recording.options.record_options import RecordOptions
+    from clew.recording.session.interrupts import InterruptGuard
     from clew.sessions.choice import FollowedThread
     from clew.sessions.events.event_stream import EventStream
     from clew.sessions.events.parsing import parse
@@ -184,13 +185,15 @@ def spawn(
     stderr: Stream = None,
     cwd: Text | None = None,
     told_command: Callable[[Sequence[str]], list[str]] | None = None,
+    guard: InterruptGuard | None = None,
 ) -> Session:
     """Start `command`, a program and its arguments, stopped in front of its first instruction, and follow it.
 
     The `Session` has it in its hands: `resume` lets it go, `on_call` has functions told of. What is recorded is thrown
     away with the session unless there is an `output`. Standard streams are given as `subprocess` takes them: of a pipe
     the session has the other end. `told_command` makes of each process' command line, and of a thread's
-    name as one of one word, what is written of it. The rest is as for `record`. Raises ClewError.
+    name as one of one word, what is written of it. A `guard` that is held takes signals to this process as `record`
+    does. The rest is as for `record`. Raises ClewError.
     """
     import math
 
@@ -207,9 +210,16 @@ def spawn(
 
     def launch() -> Launch:
         by_number = streams.by_number
-        return Launch(words, environment=variables, streams=by_number, directory=directory, pause_seconds=math.inf)
+        return Launch(
+            words,
+            environment=variables,
+            streams=by_number,
+            directory=directory,
+            pause_seconds=math.inf,
+            adopts_orphans=guard is not None,
+        )
 
-    return Session(launch, options, is_spawned=True, streams=streams)
+    return Session(launch, options, is_spawned=True, streams=streams, guard=guard)
 
 
 def attach_session(
@@ -222,6 +232,7 @@ def attach_session(
     exclude: str | Iterable[str] = (),
     follow: bool = True,
     told_command: Callable[[Sequence[str]], list[str]] | None = None,
+    guard: InterruptGuard | None = None,
 ) -> Session:
     """Follow the running process `pid`, which runs on, in a `Session`; the rest is as for `spawn`. Raises ClewError."""
     from clew.address import Pid
@@ -229,7 +240,7 @@ def attach_session(
     from clew.sessions.session import Session
 
     options = _session_options(output, mode, budget, include, exclude, told_command, follow=follow)
-    return Session(lambda: Attach(Pid(pid), None), options, is_spawned=False)
+    return Session(lambda: Attach(Pid(pid), None), options, is_spawned=False, guard=guard)
 
 
 def follow_me(

@@ -6,6 +6,7 @@ programs; how files are checked is in `checking.py`, how they become this in `re
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Final
 
@@ -347,6 +348,11 @@ class Function:
         return self.error == "negative_errno" and result is not None and -MAX_ERRNO <= result < 0
 
     @cached_property
+    def changes_world(self) -> bool:
+        """Whether it changes what others stand for: who holds what, under which number or name."""
+        return any(effect.kind not in _USES for effect in (*self.effects, *_effects_of(self.variants)))
+
+    @cached_property
     def arguments(self) -> tuple[Parameter, ...]:
         """The parameters but the result; none where they are not known."""
         return tuple(parameter for parameter in self.parameters or () if parameter.index != RESULT)
@@ -360,6 +366,16 @@ class Function:
     def arguments_behind(self) -> tuple[Parameter, ...]:
         """Those of the arguments that are told behind the result."""
         return tuple(parameter for parameter in self.arguments if parameter.behind is not None)
+
+
+_USES: Final = frozenset(("UseReference", "UseEntity", "UseMemory"))
+"""Effects after which everything is as before."""
+
+
+def _effects_of(variants: Variants | None) -> Iterator[Effect]:
+    for case in () if variants is None else variants.cases:
+        yield from case.effects or ()
+        yield from _effects_of(case.variants)
 
 
 @dataclass(frozen=True)

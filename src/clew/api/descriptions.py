@@ -108,15 +108,23 @@ class Descriptions:
         """The structure of that name; None: there is none."""
         return None if name is None else self.structs.get(name)
 
-    def system_calls_of(self, filters: Collection[str] = (), n_numbers: int = 0) -> list[tuple[int, Function]]:
-        """All system calls, or those of some filters, by number. Numbers below `n_numbers` that nobody describes
-        are functions of which nothing is known."""
+    def system_calls_of(
+        self, filters: Collection[str] | None = (), n_numbers: int = 0, *, sees_world: bool = False
+    ) -> list[tuple[int, Function]]:
+        """All system calls, or those of some filters, by number; None: none. Numbers below `n_numbers` that nobody
+        describes are functions of which nothing is known. `sees_world`: those, too, that change what others are about.
+        """
         rest = (
             (number, Function(f"syscall_{number:#x}", "Other", None, {"": number}, "negative_errno"))
             for number in range(n_numbers)
             if number not in self.system_calls
         )
-        found = [one for one in (*self.system_calls.items(), *rest) if not filters or one[1].filter in filters]
+
+        def is_chosen(function: Function) -> bool:
+            is_asked = filters is not None and (not filters or function.filter in filters)
+            return is_asked or (sees_world and function.changes_world)
+
+        found = [one for one in (*self.system_calls.items(), *rest) if is_chosen(one[1])]
         return sorted(found, key=lambda one: one[0])
 
     def ring_operations_of(self, filters: Collection[str] = ()) -> list[tuple[int, Function]]:

@@ -7,31 +7,27 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
 from clew.api.description import FILTERS
+from clew.cli.api_following import follow_to_the_end
 from clew.cli.api_headers import header_options, read_headers
 from clew.cli.api_redaction import read_redaction, redaction_options
 from clew.cli.api_remarks import say_of_functions, say_of_injections, say_unseen, say_what_is_raw
 from clew.cli.light_numpy import prepare_numpy_core
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from clew.api.descriptions import Descriptions
-    from clew.sessions.api_calls import ApiCall, ApiLog
     from clew.sessions.api_counts import ApiCounts, CallSums
     from clew.sessions.call_tables import CallTables
     from clew.sessions.call_world import LiveWorld
     from clew.sessions.session import Session
 
 __all__ = ["command"]
-
-_LOOK_SECONDS: Final = 0.1
 
 
 @click.command(name="trace")
@@ -151,7 +147,9 @@ def command(
     prepare_numpy_core()
     import clew
     from clew.api.reading import load_built_in
+    from clew.cli.api_choice import CallChoice
     from clew.cli.api_teller import Teller, Telling
+    from clew.recording.session.interrupts import InterruptGuard, LeaveGuard
     from clew.sessions.api_calls import ApiLog
     from clew.sessions.api_functions import VDSO, FunctionChoice, parse_pattern, parse_place
 
@@ -169,29 +167,26 @@ def command(
     with ExitStack() as stack:
         out = sys.stderr if output is None else stack.enter_context(output.open("w", encoding="utf-8"))
         mode = "coverage" if trace is None else mode
+        guard = stack.enter_context((InterruptGuard() if pid is None else LeaveGuard()).held())
         if pid is None:
-            environment = _given_environment()
-            session = stack.enter_context(
-                clew.spawn(list(command_line), mode=mode, output=trace, environment=environment, told_command=told)
-            )
+            environment, words = _given_environment(), list(command_line)
+            opened = clew.spawn(words, mode=mode, output=trace, environment=environment, told_command=told, guard=guard)
         else:
-            session = stack.enter_context(clew.attach_session(pid, mode=mode, output=trace, told_command=told))
+            opened = clew.attach_session(pid, mode=mode, output=trace, told_command=told, guard=guard)
+        session = stack.enter_context(opened)
         injected = [session.inject(text, descriptions=descriptions) for text in injections]
         tables = None if trace is None else _open_tables(session, descriptions)
         end = None if duration is None else time.monotonic() + duration
-        counted, sums = None, None
-        if counts and trace is None:
-            from clew.sessions.api_counts import ApiCounts, CallSums
+        # Functions alone, unless kinds of system calls are asked for besides.
+        of_calls = None if choice is not None and not filters else filters
+        needs_world = has_names or bool(paths) or bool(numbers)
+        counted = log = stacks = None
+        if counts and trace is None and choice is None and not needs_world:
+            from clew.sessions.api_counts import ApiCounts
 
-            # System calls are added up in the program itself, without a word of single ones.
-            if choice is None:
-                counted = ApiCounts(session, descriptions, filters)
-            else:
-                sums = CallSums()
-        log = stacks = None
-        if counted is None:
-            # Functions alone, unless kinds of system calls are asked for besides.
-            of_calls = None if choice is not None and not filters else filters
+            # Added up in the program itself, without a word of single ones.
+            counted = ApiCounts(session, descriptions, filters)
+        else:
             stacks = session.call_stacks() if has_stacks else None
             log = ApiLog(
                 session,
@@ -201,24 +196,30 @@ def command(
                 keeps=trace is not None,
                 stacks=stacks,
                 injections=injected,
+                sees_world=needs_world or trace is not None,
             )
-        teller = None
-        if not counts:
-            telling = Telling(limit, failed, as_json, as_tree, has_names, paths, numbers)
-            world = _open_world(session, descriptions) if telling.needs_world else None
-            teller = Teller(out, descriptions, telling, world, stacks)
+        teller = sums = None
+        if log is not None:
+            world = _open_world(session, descriptions) if needs_world else None
+            chosen = CallChoice(log.is_told, world, failed, paths, numbers)
+            if counts:
+                from clew.sessions.api_counts import CallSums
+
+                sums = CallSums(chosen.choose)
+            else:
+                telling = Telling(limit, as_json, as_tree, has_names)
+                teller = Teller(out, descriptions, telling, chosen, stacks)
         if pid is None:
             session.resume()
         take = sums.add if sums is not None else None if teller is None else teller.tell
-        status = _tell_all(session, log, take, end, is_left=pid is not None)
+        status = follow_to_the_end(session, guard, log, take, end, is_left=pid is not None)
         if teller is not None:
             teller.finish()
         if tables is not None and log is not None:
-            session.detach()
-            tables.write(session.trace, log.batches)
+            tables.write(session.trace, log.batches, log.is_told)
         raw = {} if log is None else log.raw
         if counts:
-            raw |= _print_counts(out, counted or sums, session, failed=failed)
+            raw |= _print_counts(out, counted or sums, failed=failed)
         say_of_injections(injected)
         say_unseen(session.statistics)
     say_what_is_raw(raw)
@@ -226,8 +227,7 @@ def command(
         say_of_functions(choice, is_attached=pid is not None)
     if pid is not None:
         return 0
-    # As shells have it: 128 and the signal's number.
-    return status if status >= 0 else 128 - status
+    return status
 
 
 def _given_environment() -> dict[bytes, bytes]:
@@ -268,44 +268,10 @@ def _open_world(session: Session, descriptions: Descriptions) -> LiveWorld:
     return LiveWorld(session, descriptions)
 
 
-def _print_counts(
-    out: TextIO, counted: ApiCounts | CallSums | None, session: Session, *, failed: bool
-) -> dict[str, int]:
+def _print_counts(out: TextIO, counted: ApiCounts | CallSums | None, *, failed: bool) -> dict[str, int]:
     """How many of the calls were of functions of which nobody knows the parameters, by their names."""
     from clew.cli.calls_text import print_counts
-    from clew.sessions.api_counts import count_calls
 
-    counts = count_calls(session.trace) if counted is None else counted.read()
+    counts = [] if counted is None else counted.read()
     print_counts(out, counts, failed=failed)
     return {one.name: one.calls for one in counts if one.is_raw}
-
-
-def _tell_all(
-    session: Session,
-    log: ApiLog | None,
-    take: Callable[[list[ApiCall]], None] | None,
-    end: float | None,
-    *,
-    is_left: bool,
-) -> int:
-    """Have all calls taken until the program has ended, or until `end` or Ctrl-C where it is left; the exit status."""
-
-    def tell(*, is_last: bool = False) -> None:
-        calls = [] if log is None else log.read(is_last=is_last)
-        if take is not None:
-            take(calls)
-
-    status = None
-    try:
-        while status is None and (end is None or time.monotonic() < end):
-            with suppress(TimeoutError):
-                status = session.wait(_LOOK_SECONDS)
-            tell()
-    except KeyboardInterrupt:
-        if not is_left:
-            raise
-    if is_left:
-        # Calls that threads are in are told as they are left.
-        session.detach()
-    tell(is_last=True)
-    return status or 0

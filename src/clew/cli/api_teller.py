@@ -6,8 +6,7 @@ Runs in the controller.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from clew.api.injection import injected_words
@@ -19,32 +18,22 @@ from clew.protocol._constants import Injected
 
 if TYPE_CHECKING:
     from clew.api.descriptions import Descriptions
-    from clew.api.entities.scene import Touch
+    from clew.cli.api_choice import CallChoice
     from clew.sessions.api_calls import ApiCall
     from clew.sessions.call_stacks import CallFrame, CallStacks
-    from clew.sessions.call_world import LiveWorld
 
 __all__ = ["Teller", "Telling"]
 
 
 @dataclass(frozen=True)
 class Telling:
-    """What is told: `limit` bytes of strings, only calls that `failed`, those that are about one of `paths` (patterns),
-    that name one of the descriptors `numbers`; whether `as_json` or `as_tree`, and with what descriptors stand for
+    """How calls are told: `limit` bytes of strings; whether `as_json` or `as_tree`, and with what descriptors stand for
     (`has_names`)."""
 
     limit: int
-    failed: bool = False
     as_json: bool = False
     as_tree: bool = False
     has_names: bool = False
-    paths: tuple[str, ...] = ()
-    numbers: tuple[int, ...] = ()
-
-    @property
-    def needs_world(self) -> bool:
-        """Whether it has to be known what calls are about."""
-        return self.has_names or bool(self.paths) or bool(self.numbers)
 
 
 def _marks(call: ApiCall) -> str:
@@ -55,23 +44,24 @@ def _marks(call: ApiCall) -> str:
 
 
 class Teller:
-    """Writes calls to `out`. `world`: where somebody wants to know what they are about."""
+    """Writes those calls to `out` that a choice has."""
 
     def __init__(
         self,
         out: TextIO,
         descriptions: Descriptions,
         telling: Telling,
-        world: LiveWorld | None,
+        choice: CallChoice,
         stacks: CallStacks | None = None,
     ) -> None:
-        self._out, self._descriptions, self._telling, self._world = out, descriptions, telling, world
+        self._out, self._descriptions, self._telling, self._choice = out, descriptions, telling, choice
+        self._world = choice.world
         self._stacks = stacks
         self._tree = CallTree() if telling.as_tree else None
 
     def tell(self, calls: Sequence[ApiCall]) -> None:
         """Write some calls."""
-        for call in self._chosen(calls):
+        for call in self._choice.choose(calls):
             if self._tree is not None:
                 self._tree.add(call, [self._named_text(call), *self._frame_lines(call)])
             elif self._telling.as_json:
@@ -87,24 +77,6 @@ class Teller:
         for line in () if self._tree is None else self._tree.lines():
             print(line, file=self._out)
         self._out.flush()
-
-    def _chosen(self, calls: Sequence[ApiCall]) -> Iterator[ApiCall]:
-        touched: Iterable[tuple[ApiCall, list[Touch]]] = ((call, []) for call in calls)
-        if self._world is not None:
-            # All are seen, since what is not told changes who holds what, too.
-            touched = self._world.see(calls)
-        for call, touches in touched:
-            if (call.has_failed or not self._telling.failed) and self._is_wanted(call, touches):
-                yield call
-
-    def _is_wanted(self, call: ApiCall, touches: Sequence[Touch]) -> bool:
-        telling, world = self._telling, self._world
-        if world is None or not (telling.paths or telling.numbers):
-            return True
-        names = [world.name(touch.entity_id) for touch in touches]
-        if any(fnmatchcase(name, pattern) for name in names for pattern in telling.paths):
-            return True
-        return any(number in telling.numbers for number in world.descriptors(call).values())
 
     def _names(self, call: ApiCall) -> dict[int, str]:
         if self._world is None or not self._telling.has_names:

@@ -83,15 +83,18 @@ class ApiLog:
         keeps: bool = False,
         stacks: CallStacks | None = None,
         injections: Sequence[Injection] = (),
+        sees_world: bool = False,
     ) -> None:
         """All system calls; or those of `filters`; None: none. And `functions`, if there are any. `keeps`: what was
         read can be read again, all of it (`batches`). `stacks`: calls have theirs. `injections`: what may be done to
-        calls, which are told so. Raises CaptureError, UsageError."""
+        calls, which are told so. `sees_world`: calls are read, too, that are not asked for and change what those are
+        about (`is_told`). Raises CaptureError, UsageError."""
         self.descriptions, self._stacks, self._injections = descriptions, stacks, injections
         self.raw: dict[str, int] = {}
         """How many calls were read of each function of which nobody knows the parameters: they are told raw."""
-        chosen = [] if filters is None else descriptions.system_calls_of(set(filters), MAX_SYSTEM_CALLS)
-        operations = [] if filters is None else descriptions.ring_operations_of(set(filters))
+        self._filters = None if filters is None else frozenset(filters)
+        chosen = descriptions.system_calls_of(self._filters, MAX_SYSTEM_CALLS, sees_world=sees_world)
+        operations = [] if self._filters is None else descriptions.ring_operations_of(self._filters)
         captures = [
             capture_of(
                 function,
@@ -160,6 +163,12 @@ class ApiLog:
 
     def _is_injected(self, path: str, offset: int) -> bool:
         return any(one.is_about_function(path, offset) for one in self._injections)
+
+    def is_told(self, call: ApiCall) -> bool:
+        """Whether somebody asked for a call that was read."""
+        if call.library is not None:
+            return True
+        return self._filters is not None and (not self._filters or call.function.filter in self._filters)
 
     def read(self, *, is_last: bool = False) -> list[ApiCall]:
         """The calls that are over since this was asked last, in that order; or begun, of those that never return.

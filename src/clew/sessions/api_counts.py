@@ -5,7 +5,7 @@ Runs in the controller, in any thread. Nothing is written down call by call, so 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from clew.api.captures import capture_of
@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from clew.api.descriptions import Descriptions
     from clew.sessions.api_calls import ApiCall
     from clew.sessions.session import Session
-    from clew.store.trace import Trace
 
-__all__ = ["ApiCount", "ApiCounts", "CallSums", "count_calls"]
+__all__ = ["ApiCount", "ApiCounts", "CallSums"]
 
 _HAS_FAILED: Final = f"retval >= {(1 << 64) - MAX_ERRNO:#x}"
 """As an unsigned number, as the kernel asks (IS_ERR_VALUE): the fewer operations, since each call works it out."""
@@ -82,14 +81,15 @@ class ApiCounts:
 
 
 class CallSums:
-    """Of calls that were read one by one, as functions of libraries are."""
+    """Of calls that were read one by one, as functions of libraries are: of those that `choose` leaves."""
 
-    def __init__(self) -> None:
+    def __init__(self, choose: Callable[[Sequence[ApiCall]], Iterable[ApiCall]]) -> None:
+        self._choose = choose
         self._found: dict[str, ApiCount] = {}
 
-    def add(self, calls: Iterable[ApiCall]) -> None:
+    def add(self, calls: Sequence[ApiCall]) -> None:
         """Add up some more."""
-        for call in calls:
+        for call in self._choose(calls):
             name, ns = call.function.name, call.duration_ns or 0
             before = self._found.get(name) or ApiCount(name, 0, 0, 0, 0, call.function.parameters is None)
             self._found[name] = replace(
@@ -103,16 +103,3 @@ class CallSums:
     def read(self) -> list[ApiCount]:
         """Those that were made by now."""
         return list(self._found.values())
-
-
-def count_calls(trace: Trace) -> list[ApiCount]:
-    """The calls that a trace has, added up by their names."""
-    found: dict[str, list[int]] = {}
-    for piece in trace.iter_pieces("calls", ["name", "error", "duration_ns"]):
-        columns = (piece[name].to_pylist() for name in piece.column_names)
-        for name, error, duration_ns in zip(*columns, strict=True):
-            sums = found.setdefault(name, [0, 0, 0, 0])
-            for index, number in enumerate((1, duration_ns or 0)):
-                sums[2 * index] += number
-                sums[2 * index + 1] += number if error is not None else 0
-    return [ApiCount(name, calls, errors, total, failed) for name, (calls, errors, total, failed) in found.items()]

@@ -56,14 +56,19 @@ class CallTables:
         processes = Processes(Process(*(row[name] for name in names)) for row in rows)
         return Filling(self._descriptions, self._calls.start_again(processes))
 
-    def write(self, trace: Trace, batches: Callable[[], Iterable[Sequence[ApiCall]]]) -> int:
-        """Add the tables to a trace, out of `batches`, which are asked for twice; how many calls there are. Raises
-        OSError."""
+    def write(
+        self,
+        trace: Trace,
+        batches: Callable[[], Iterable[Sequence[ApiCall]]],
+        is_told: Callable[[ApiCall], bool] = lambda call: True,
+    ) -> int:
+        """Add the tables to a trace, out of `batches`, which are asked for twice; how many calls there are. Others than
+        those that are told only say what these are about. Raises OSError."""
         filling = self.fill(trace)
         for batch in batches():
             filling.prepare(batch)
         for batch in batches():
-            filling.add(batch)
+            filling.add(batch, is_told)
         tables = filling.finish(trace)
         append_tables(trace.directory, tables)
         return int(tables["calls"].num_rows)
@@ -85,11 +90,11 @@ class Filling:
         """Look at calls before any of them is added: a child may begin before who made it is told of."""
         self._world.prepare(calls)
 
-    def add(self, calls: Sequence[ApiCall]) -> None:
-        """Calls that returned one behind the other."""
+    def add(self, calls: Sequence[ApiCall], is_told: Callable[[ApiCall], bool] = lambda call: True) -> None:
+        """Calls that returned one behind the other, of which some are told."""
         for call in calls:
             process, touches = self._world.see(call)
-            if process is None:
+            if process is None or not is_told(call):
                 continue
             self._call_rows.append(self._row(call, process))
             self._reference_rows += [self._reference(process, touch) for touch in touches]

@@ -42,6 +42,7 @@ from clew.sessions.threads import SessionThread, read_threads
 from clew.sessions.worker import Worker
 
 if TYPE_CHECKING:
+    from clew.recording.session.interrupts import InterruptGuard
     from clew.sessions.call_summaries import CallSummaries
     from clew.trace import Trace
 
@@ -71,6 +72,7 @@ class Session(
         *,
         is_spawned: bool,
         streams: Streams | None = None,
+        guard: InterruptGuard | None = None,
     ) -> None:
         """Meant for `spawn` and `attach_session`. Raises ClewError."""
         self._streams = streams or Streams(None, None, None)
@@ -86,7 +88,7 @@ class Session(
         self._is_spawned = is_spawned
         self._is_closed = False
         try:
-            self._worker = Worker(make_origin, self._options)
+            self._worker = Worker(make_origin, self._options, guard)
         except BaseException:
             self._streams.close()
             self._remove_folder()
@@ -193,6 +195,19 @@ class Session(
             with contextlib.suppress(TimeoutError):
                 self._first_end.exit_code.result(left)
         return exit_code
+
+    def wait_for_all(self, timeout: float | None = None) -> bool:
+        """Wait until nothing is followed any more: the process has ended and all that descend from it, or were left.
+        Whether that is so after `timeout` seconds. Raises what a callback raised, and ClewError."""
+        with contextlib.suppress(TimeoutError):
+            self._worker.result(timeout)
+        self._probes.delivery.raise_failure()
+        return self._worker.has_ended
+
+    @property
+    def is_following(self) -> bool:
+        """Whether the process is followed, or anybody that descends from it."""
+        return self._worker.is_following and not self._worker.has_ended
 
     def poll(self) -> int | None:
         """The `exit_code`, or None as long as the process has not ended; never waits. Raises what `wait` raises."""

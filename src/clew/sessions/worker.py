@@ -24,32 +24,56 @@ T = TypeVar("T")
 
 
 class _Leave(InterruptGuard):
-    """Signals are the caller's business; told to `leave_all` the recording leaves what it follows."""
+    """Told to `leave_all` the recording leaves what it follows. Signals are the caller's business; `held`, if there is
+    one, is the guard by which that takes them in its main thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, held: InterruptGuard | None = None) -> None:
         super().__init__()
         self._is_leaving = False
+        self._held = held
+        if held is not None:
+            self.set_aside, self.muted, self._taken = held.set_aside, held.muted, held._taken
 
     def leave_all(self) -> None:
         self._is_leaving = True
 
     @property
     def wants_to_leave(self) -> bool:
-        return self._is_leaving
+        return self._is_leaving or (self._held is not None and self._held.wants_to_leave)
 
     @property
     def n_stop_requests(self) -> int:
-        return int(self._is_leaving)
+        return int(self._is_leaving) + (0 if self._held is None else self._held.n_stop_requests)
+
+    def commit(self) -> None:
+        if self._held is not None:
+            self._held.commit()
+
+    def follow(self, target_pidfd: int) -> None:
+        if self._held is not None:
+            self._held.follow(target_pidfd)
+
+    def leave(self) -> None:
+        if self._held is not None:
+            self._held.leave()
+
+    def stop_with(self, pid: Pid) -> None:
+        """That is done in the thread that takes the signals."""
 
 
 class Worker:
-    """Follows what `make_origin` gives, from when it is made: then `pid` is followed. Raises ClewError."""
+    """Follows what `make_origin` gives, from when it is made: then `pid` is followed. `guard` says what signals to this
+    process mean for it, if they mean anything. Raises ClewError."""
 
-    def __init__(self, make_origin: Callable[[], Origin], options: RecordOptions) -> None:
+    def __init__(
+        self, make_origin: Callable[[], Origin], options: RecordOptions, guard: InterruptGuard | None = None
+    ) -> None:
         self._queue = CommandQueue()
-        self._guard = _Leave()
+        self._guard = _Leave(guard)
         self._started: Future[Pid] = Future()
         self._ended: Future[RecordResult] = Future()
+        self.is_following = True
+        """Something is still followed; afterwards the trace is written."""
         self._n_asked = self._n_answered = 0
         self._counting = threading.Lock()
         self._thread = threading.Thread(target=self._run, args=(make_origin, options), name="clew-session", daemon=True)
@@ -108,6 +132,7 @@ class Worker:
         self._started.set_result(session.target.pid)
         try:
             session.wait()
+            self.is_following = False
             self._ended.set_result(session.finish())
         except BaseException as error:
             self._queue.close()

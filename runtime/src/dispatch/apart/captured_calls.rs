@@ -21,7 +21,7 @@ use crate::instrument::captures::other_calls::OtherCalls;
 use crate::instrument::captures::places::Place;
 use crate::instrument::captures::text_cells::KeptText;
 use crate::instrument::{Engine, ENGINE};
-use crate::protocol::StatusPage;
+use crate::protocol::{StatusPage, CALL_PLACES};
 use crate::sys::calls::monotonic_ns;
 use crate::thread::block;
 use alloc::vec::Vec;
@@ -130,9 +130,24 @@ pub fn begin_child(engine: &mut Engine, context: &mut ThreadContext) {
     context.capture.has_open_calls = 0;
     if block::map_open_calls(context, engine.shared) {
         engine.captures.other_calls.inherit(table);
+        forget_maker(engine, context, table);
     } else {
         engine.captures.other_calls.forget(table);
         forget_all(context);
+    }
+}
+
+/// The system call that made this process is its parent's, which it returns in. Those that a handler interrupted are made here, too.
+fn forget_maker(engine: &mut Engine, context: &ThreadContext, table: OpenCalls) {
+    let capture = &context.capture;
+    let is_interrupted = |call: &OpenCall| {
+        let known = capture.begun_calls.iter().zip(&capture.begun_frames);
+        let sp = call.stack_pointer.wrapping_add(RETURN_ADDRESS_BYTES);
+        known.into_iter().any(|(begun, frame)| *begun == (sp, AppPc::from_raw(call.function)) && *frame != 0)
+    };
+    for (place, call) in table.all().filter(|(_, call)| call.return_pc >= CALL_PLACES && !is_interrupted(call)) {
+        engine.captures.other_calls.drop_texts(table, call.texts);
+        table.close(place);
     }
 }
 
