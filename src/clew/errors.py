@@ -115,7 +115,7 @@ class NotExecutableError(UsageError):
 class OutputExistsError(UsageError):
     """What is to be written to `path` is there already; `way_out` begins with a verb."""
 
-    def __init__(self, path: Path, way_out: str = "remove it, or choose another name with -o") -> None:
+    def __init__(self, path: Path, way_out: str = "remove it, or choose another name") -> None:
         super().__init__(f"{path}: exists already; {way_out}")
         self.path = path
 

@@ -38,7 +38,8 @@ class Headers:
     def __init__(self, names: Sequence[str], folders: Sequence[Path], descriptions: Descriptions) -> None:
         """Raises UsageError where there is no libclang, or a header does not compile."""
         self._descriptions = descriptions
-        paths = [os.path.abspath(name) if "/" in name and Path(name).is_file() else name for name in names]
+        # As it stands here; what is not here is looked for in the folders.
+        paths = [os.path.abspath(name) if Path(name).is_file() else name for name in names]
         unit = _parse(paths, folders)
         self._own_folders = frozenset(
             os.path.dirname(path) for path in paths if path.startswith("/") and not _is_system(os.path.dirname(path))

@@ -26,6 +26,7 @@ __all__ = [
     "is_error",
     "limit_text",
     "mode_text",
+    "number_of",
     "octets_text",
     "pointer_text",
     "quoted",
@@ -47,6 +48,9 @@ REDACTED: Final = "[redacted]"
 _WIDE: Final = re.compile(r"\*|long|\bdouble\b|64|size_t|off_t|time_t|ptr_t|timer_t|aio_context_t|cap_user")
 _NARROW: Final = re.compile(r"16|\bshort\b|\bumode_t\b")
 _BYTE: Final = re.compile(r"\bchar\b|\b\w*int8_t\b|\b_*[us]8\b|\bbool\b|\b_Bool\b")
+_UNSIGNED: Final = re.compile(
+    r"\bunsigned\b|\b_*u(?:int|short|char)?(?:8|16|32)?(?:_t)?\b|\b(?:mode|uid|gid|socklen)_t\b"
+)
 _ESCAPES: Final = {9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 34: '\\"', 92: "\\\\"}
 _FIRST_REAL_TIME_SIGNAL: Final = 32
 _LAST_SIGNAL: Final = 64
@@ -58,8 +62,18 @@ def is_error(function: Function, result: int | None) -> bool:
     if function.has_failed(result):
         return True
     own = function.result
-    is_told = function.error == "minus_one_errno" and own is not None and result is not None
-    return is_told and signed(result or 0, width_bits(own.c_type if own else "")) == -1
+    if own is None or result is None:
+        return False
+    if function.error == "minus_one_errno":
+        return signed(result, width_bits(own.c_type)) == -1
+    return function.error == "null_errno" and not result
+
+
+def number_of(value: int, c_type: str) -> int:
+    """What a register with a value of a C type means as a number: with the sign that the type has; of 64 bits always
+    with one, as tables have it."""
+    bits = width_bits(c_type)
+    return unsigned(value, bits) if bits < 64 and _UNSIGNED.search(c_type) else signed(value, min(bits, 64))
 
 
 def width_bits(c_type: str) -> int:

@@ -16,6 +16,7 @@ import click
 from clew.api.description import FILTERS
 from clew.cli.api_following import follow_to_the_end
 from clew.cli.api_headers import header_options, read_headers
+from clew.cli.api_output import open_output
 from clew.cli.api_redaction import read_redaction, redaction_options
 from clew.cli.api_remarks import say_of_functions, say_of_injections, say_unseen, say_what_is_raw
 from clew.cli.light_numpy import prepare_numpy_core
@@ -165,7 +166,7 @@ def command(
     if asked or places:
         choice = FunctionChoice(asked, descriptions, [*map(parse_place, places)], declared, filters)
     with ExitStack() as stack:
-        out = sys.stderr if output is None else stack.enter_context(output.open("w", encoding="utf-8"))
+        out = sys.stderr if output is None else stack.enter_context(open_output(output))
         mode = "coverage" if trace is None else mode
         guard = stack.enter_context((InterruptGuard() if pid is None else LeaveGuard()).held())
         if pid is None:

@@ -22,7 +22,7 @@ __all__ = ["CallChoice"]
 @dataclass(frozen=True)
 class CallChoice:
     """Calls that were asked for (`is_told`) and, if that is wanted, `failed`; that are about one of `paths`, which are
-    patterns, or name one of the descriptors `numbers`. `world`: what calls are about, where somebody wants to know that."""
+    patterns, or name one of the descriptors `numbers`. `world`: what calls are about, where that is wanted."""
 
     is_told: Callable[[ApiCall], bool]
     world: LiveWorld | None = None

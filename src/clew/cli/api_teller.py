@@ -10,11 +10,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from clew.api.injection import injected_words
+from clew.api.pieces import register_of
 from clew.api.text import call_text
 from clew.cli.api_tree import CallTree
 from clew.cli.console import escape_control
 from clew.dataclass import dataclass
 from clew.protocol._constants import Injected
+from clew.sessions.told_calls import iter_arguments, result_of
 
 if TYPE_CHECKING:
     from clew.api.descriptions import Descriptions
@@ -104,6 +106,8 @@ class Teller:
         return f"{call.tid} {call.time_ns / 1e9:.6f} {self._named_text(call)}{_marks(call)}{took}"
 
     def _object(self, call: ApiCall) -> dict[str, Any]:
+        """As api/calls.schema.json has it."""
+        seen = self._descriptions.with_values(call.function, [register_of(value) for value in call.values])
         return {
             "pid": call.pid,
             "tid": call.tid,
@@ -114,7 +118,8 @@ class Teller:
             "library": call.library,
             "filter": call.function.filter,
             "described": call.function.parameters is not None,
-            "result": call.result,
+            "arguments": list(iter_arguments(call, seen, self._descriptions, self._telling.limit)),
+            **result_of(call, seen, self._descriptions),
             "failed": call.has_failed,
             "injected": injected_words(call.injected),
             "text": self._text(call),

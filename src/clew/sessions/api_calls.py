@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from clew.api.captures import CallCapture, capture_of
 from clew.api.description import Function
 from clew.api.pieces import Value
+from clew.api.values import is_error
 from clew.dataclass import dataclass
 from clew.sessions.call_ends import CallEnds
 from clew.sessions.call_logs import CallEnd, take_together
@@ -66,8 +67,8 @@ class ApiCall:
 
     @property
     def has_failed(self) -> bool:
-        """Whether its result is an error."""
-        return self.function.has_failed(self.result)
+        """Whether its result is an error, or says that there was one."""
+        return is_error(self.function, self.result)
 
 
 class ApiLog:

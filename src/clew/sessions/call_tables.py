@@ -6,20 +6,19 @@ Runs in the controller, when the trace is there. What is kept until then are the
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
 
-from clew.api.description import RESULT
 from clew.api.descriptions import Descriptions
 from clew.api.entities.scene import Touch
 from clew.api.injection import injected_words
-from clew.api.pieces import Value, register_of
-from clew.api.text import argument_text, result_text
+from clew.api.pieces import register_of
 from clew.sessions.call_places import find_places
 from clew.sessions.call_world import CallWorld, Process, Processes
+from clew.sessions.told_calls import iter_arguments, result_of
 from clew.store.appending import append_tables
 from clew.store.columns import to_numpy
 from clew.store.schema import SCHEMAS
@@ -36,9 +35,6 @@ _RINGS: Final = "io_uring"
 
 _TEXT_BYTES: Final = 64
 """So much of strings and buffers is in the table."""
-
-_NUMBER_BITS: Final = 64
-"""What is longer, as numbers of x87's are, has only its text there."""
 
 
 class CallTables:
@@ -105,8 +101,6 @@ class Filling:
     def _row(self, call: ApiCall, process: Process) -> dict[str, Any]:
         is_system_call = bool(call.function.numbers)
         seen = self._descriptions.with_values(call.function, [register_of(value) for value in call.values])
-        told = "" if call.result is None else result_text(seen, call.result, self._descriptions)
-        error = told.split()[1] if call.has_failed and len(told.split()) > 1 else None
         return {
             "call_id": self._n_calls,
             "process_id": process.process_id,
@@ -121,32 +115,14 @@ class Filling:
             "library": _RINGS if call.function.opcode is not None else call.library,
             "block_id": None,
             "position": None,
-            "arguments": json.dumps(list(self._arguments(seen.parameters, call.values))),
-            "result": call.result,
-            "result_text": None if call.result is None else told,
-            "error": error,
+            "arguments": json.dumps(list(iter_arguments(call, seen, self._descriptions, _TEXT_BYTES))),
+            **result_of(call, seen, self._descriptions),
             "injected": ",".join(injected_words(call.injected)) or None,
             "filter": call.function.filter,
             "pc": call.pc,
             "end_ns": call.end_ns,
             "frame": call.frame,
         }
-
-    def _arguments(self, parameters: Any, values: Sequence[Value]) -> Iterator[dict[str, Any]]:
-        if parameters is None:
-            for value in values:
-                yield {"value": hex((value if isinstance(value, int) else 0) & 0xFFFFFFFFFFFFFFFF)}
-            return
-        for parameter in parameters:
-            if parameter.index == RESULT:
-                continue
-            value = values[parameter.index] if parameter.index < len(values) else None
-            number = register_of(value)
-            told: dict[str, Any] = {"name": parameter.name, "type": parameter.c_type}
-            if number is not None and parameter.hidden != "secret" and number.bit_length() <= _NUMBER_BITS:
-                told["value"] = hex(number & 0xFFFFFFFFFFFFFFFF) if parameter.is_pointer else number
-            told["text"] = argument_text(parameter, value, self._descriptions, limit=_TEXT_BYTES)
-            yield told
 
     def _reference(self, process: Process, touch: Touch) -> dict[str, Any]:
         return {

@@ -198,7 +198,7 @@ def give_address(scene: Scene, effect: Effect) -> Iterator[Touch]:
     role = effect.role or "subject"
     for entity_id in scene.entities(index):
         yield Touch(entity_id, role, _argument(index), None)
-        if name is not None and not scene.failed:
+        if name is not None and (not scene.failed or scene.goes_on):
             entity = scene.things[entity_id]
             is_own = role in ("bound", "subject")
             # Of its own addresses the last counts: the system chooses what the program leaves open.

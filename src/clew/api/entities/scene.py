@@ -5,8 +5,10 @@ Runs in the controller.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from clew.api.description import POINTERS, RESULT, Condition, Effect, Function, Parameter
@@ -14,10 +16,11 @@ from clew.api.descriptions import Descriptions
 from clew.api.entities.slots import Slot, Slots
 from clew.api.members import members_of
 from clew.api.pieces import Pointed, Value, register_of
-from clew.api.values import signed
+from clew.api.values import is_error, signed
 from clew.dataclass import dataclass
 
 if TYPE_CHECKING:
+    from clew.api.entities.holders import Holder
     from clew.api.entities.world import World
 
 __all__ = ["CURRENT_DIRECTORY", "Reference", "Scene", "Told", "Touch"]
@@ -72,11 +75,17 @@ class Scene:
         self._descriptions = descriptions
         self._registers = [register_of(value) for value in call.values]
         self.function = descriptions.with_values(call.function, self._registers)
-        self.holder = world.holder(call.pid, call.begin_ns)
-        self.failed = call.function.has_failed(call.result)
+        self.failed = is_error(call.function, call.result)
+        self.goes_on = self.failed and call.result == -errno.EINPROGRESS
+        """It did not wait for what it has begun, as a connection."""
         parameters = call.function.parameters or ()
         self._parameters = {one.index: one for one in parameters}
         self._parameters |= {one.index: one for one in self.function.parameters or ()}
+
+    @cached_property
+    def holder(self) -> Holder:
+        """The process that made the call. Who only looks at the call must not have it begin."""
+        return self.world.holder(self.call.pid, self.call.begin_ns)
 
     # ------------------------------------------------------------------------------------------------ values
 
