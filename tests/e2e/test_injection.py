@@ -282,8 +282,8 @@ def test_a_trace_says_what_was_done(program: Path, tmp_path: Path, mode: str) ->
     done = Counter((one["kind"], one["name"], one["error"], one["injected"]) for one in calls if one["injected"])
     closes = sum(one["name"] == "close" for one in calls)
     assert done == {
-        ("library", "open", None, "result"): 3,
-        ("library", "fopen", None, "result"): 1,
+        ("library", "open", "failed", "result"): 3,
+        ("library", "fopen", "failed", "result"): 1,
         ("system_call", "openat", "EACCES", "result"): 1,
         ("system_call", "close", None, "delay_enter,delay_exit,signal"): closes,
     }

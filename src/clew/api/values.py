@@ -301,12 +301,12 @@ def _internet(data: bytes) -> str | None:
 def _internet6(data: bytes) -> str | None:
     if len(data) < 24:
         return None
-    from ipaddress import IPv6Address
+    import socket
 
     port, info = int.from_bytes(data[2:4], "big"), int.from_bytes(data[4:8], "big")
     head = f"sin6_port=htons({port}), sin6_flowinfo=htonl({info})"
     scope = f", sin6_scope_id={int.from_bytes(data[24:28], 'little')}" if len(data) >= 28 else ""
-    return f'{head}, inet_pton(AF_INET6, "{IPv6Address(data[8:24])}", &sin6_addr){scope}'
+    return f'{head}, inet_pton(AF_INET6, "{socket.inet_ntop(socket.AF_INET6, data[8:24])}", &sin6_addr){scope}'
 
 
 def _unix(data: bytes) -> str | None:

@@ -239,6 +239,8 @@ class _Compiler:
 
     def _stack_argument(self, index: int, at: int) -> Made:
         """Where an argument is that has no register."""
+        if self.machine.stack_arguments is None:
+            raise self._error(f"there are {len(self.machine.arguments)} arguments here", at)
         distance = self.machine.stack_arguments + 8 * (index - len(self.machine.arguments))
         return self.builder.offset(self._register(self.machine.stack_pointer, at), distance)
 

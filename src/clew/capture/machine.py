@@ -20,8 +20,9 @@ class Machine:
     `registers` are the general ones in the architecture's order; `vectors` is how the vector registers are called, less
     their numbers, of which there are `n_vectors`. `arguments` are the registers of a function's first arguments,
     `result` that of what it returns, `stack_pointer` that of its stack, where further arguments are from
-    `stack_arguments` bytes on. `find_symbol` gives the address of a symbol, None if there is none; `scope` knows the
-    program's variables and types. `entry` is what names mean where a call begins, of what is taken when it returns.
+    `stack_arguments` bytes on, None: there are none. `find_symbol` gives the address of a symbol, None if there is
+    none; `scope` knows the program's variables and types. `entry` is what names mean where a call begins, of what is
+    taken when it returns.
     `is_interpreted`: no code is emitted for what is asked for there, so more can be asked (`match`, `fd_path`).
     """
 
@@ -31,7 +32,7 @@ class Machine:
     arguments: Sequence[str]
     result: str
     stack_pointer: str
-    stack_arguments: int
+    stack_arguments: int | None
     find_symbol: Callable[[str], int | None]
     scope: Scope | None = None
     entry: Machine | None = None

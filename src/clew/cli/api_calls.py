@@ -31,13 +31,24 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 
-@click.command(name="trace")
+def _read_filters(_context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
+    kinds = {kind.lower(): kind for kind in FILTERS}
+    found = []
+    for word in (word.strip() for text in given for word in text.split(",")):
+        if word.lower() not in kinds:
+            raise click.BadParameter(f"{word!r}: kinds are {', '.join(FILTERS)}")
+        found.append(kinds[word.lower()])
+    return tuple(dict.fromkeys(found))
+
+
+@click.command(name="trace", context_settings={"allow_interspersed_args": False})
 @click.option(
     "--filter",
     "filters",
     multiple=True,
-    type=click.Choice(FILTERS, case_sensitive=False),
-    help="Only calls of this kind; may be given again.",
+    metavar="KIND[,KIND]...",
+    callback=_read_filters,
+    help=f"Only calls of this kind; may be given again. Kinds are {', '.join(FILTERS)}.",
 )
 @click.option(
     "--function",
@@ -89,9 +100,7 @@ __all__ = ["command"]
 @click.option(
     "--mode",
     type=click.Choice(["coverage", "counts", "full"]),
-    default="counts",
-    show_default=True,
-    help="With --trace: what else is recorded.",
+    help="With --trace: what else is recorded; default counts.",
 )
 @click.option("-k", "--stack", "has_stacks", is_flag=True, help="Behind each call who made it, and who called that.")
 @click.option("-c", "--count", "counts", is_flag=True, help="Add up calls, errors and time by name, at the end.")
@@ -131,7 +140,7 @@ def command(
     secrets: bool,
     output: Path | None,
     trace: Path | None,
-    mode: str,
+    mode: str | None,
     has_stacks: bool,
     counts: bool,
     injections: tuple[str, ...],
@@ -143,6 +152,8 @@ def command(
         raise click.UsageError("a command behind --, or a process by --pid")
     if duration is not None and pid is None:
         raise click.UsageError("--duration is for --pid")
+    if mode is not None and trace is None:
+        raise click.UsageError("--mode is for --trace")
     if as_tree and (as_json or counts):
         raise click.UsageError("--tree is another form than --json and --count")
     prepare_numpy_core()
@@ -167,7 +178,7 @@ def command(
         choice = FunctionChoice(asked, descriptions, [*map(parse_place, places)], declared, filters)
     with ExitStack() as stack:
         out = sys.stderr if output is None else stack.enter_context(open_output(output))
-        mode = "coverage" if trace is None else mode
+        mode = "coverage" if trace is None else mode or "counts"
         guard = stack.enter_context((InterruptGuard() if pid is None else LeaveGuard()).held())
         if pid is None:
             environment, words = _given_environment(), list(command_line)

@@ -52,6 +52,7 @@ def say_of_functions(choice: FunctionChoice, *, is_attached: bool) -> None:
     for names, why in (
         (choice.undescribed, "without a description"),
         (choice.missing, "in nothing that was loaded"),
+        (choice.unmet, "asked for that nothing which was loaded has"),
         (choice.alike, "told by the names of others that are the same"),
         # What a program that began with this has not chosen it has not called.
         (choice.unchosen if is_attached else set(), "not seen, since nobody knows what was chosen for them"),

@@ -52,6 +52,11 @@ class FunctionPattern:
     name: str
     is_of_vdso: bool = False
 
+    @property
+    def text(self) -> str:
+        """How it is said."""
+        return f"{self.image}:{self.name}"
+
     def fits_image(self, path: str) -> bool:
         """Whether it is about an image."""
         if self.is_of_vdso or path == VDSO_NAME:
@@ -123,6 +128,8 @@ class FunctionChoice:
         self.alike: set[str] = set()
         """Those for which a function is called that is recorded under another name."""
         self.missing = {one.text for one in places}
+        self.unmet = {one.text for one in patterns if not one.is_of_vdso}
+        """Patterns that fit no function of what was loaded."""
         """The places that no image has had."""
 
     @property
@@ -175,8 +182,9 @@ class FunctionChoice:
             return
         by_offset: dict[int, list[FunctionName]] = {}
         for function in functions:
-            is_meant = any(fnmatchcase(function.name, pattern.name) for pattern in patterns)
-            if is_meant and function.offset not in taken:
+            fitting = {pattern.text for pattern in patterns if fnmatchcase(function.name, pattern.name)}
+            self.unmet -= fitting
+            if fitting and function.offset not in taken:
                 by_offset.setdefault(function.offset, []).append(function)
         library = path.rpartition("/")[2]
         debug = _read_debug(find_debug()) if by_offset else None

@@ -132,7 +132,7 @@ class SessionTarget:
             arguments=architecture.call_registers if of_system_calls else architecture.argument_registers,
             result=RESULT_WORD if of_rings else architecture.result_register,
             stack_pointer=definition.stack_pointer,
-            stack_arguments=architecture.stack_arguments,
+            stack_arguments=None if of_system_calls or of_rings else architecture.stack_arguments,
             find_symbol=self._find_symbol,
         )
 

@@ -6,7 +6,6 @@ Runs in the controller.
 from __future__ import annotations
 
 import socket
-from ipaddress import IPv6Address
 
 __all__ = ["address_name"]
 
@@ -18,7 +17,7 @@ def address_name(data: bytes) -> str | None:
     if family == socket.AF_INET and len(data) >= 8:
         return f"{'.'.join(map(str, data[4:8]))}:{port}"
     if family == socket.AF_INET6 and len(data) >= 24:
-        return f"[{IPv6Address(data[8:24])}]:{port}"
+        return f"[{socket.inet_ntop(socket.AF_INET6, data[8:24])}]:{port}"
     if family == socket.AF_UNIX and len(data) > 2:
         # An abstract name begins with a zero byte, and all of its bytes count.
         is_abstract = not data[2]
