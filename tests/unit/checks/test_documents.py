@@ -22,6 +22,7 @@ DOCUMENTS = (
     "docs/statistics.md",
     "docs/control.md",
     "docs/diff.md",
+    "docs/api-calls.md",
     "docs/api-descriptions.md",
     "docs/injection.md",
     "docs/python.md",

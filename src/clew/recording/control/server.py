@@ -17,7 +17,7 @@ from typing import Any, Final
 from clew.address import Pid
 from clew.dataclass import dataclass
 from clew.errors import ClewError
-from clew.recording.control.sockets import MAX_LINE_BYTES, folder_to_listen_in, name_of_socket, peer_of
+from clew.recording.control.sockets import MAX_LINE_BYTES, folder_to_listen_in, name_of_socket, peer_of, remove_left
 
 __all__ = ["Command", "ControlServer"]
 
@@ -56,6 +56,7 @@ class ControlServer:
         folder = folder_to_listen_in()
         if folder is None:
             return
+        remove_left(folder)
         path = name_of_socket(folder)
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         try:

@@ -18,11 +18,12 @@ from typing import Any, Final
 from clew.address import Pid
 from clew.errors import ControlError
 
-__all__ = ["MAX_LINE_BYTES", "ask", "find_sessions", "folder_to_listen_in", "name_of_socket", "peer_of"]
+__all__ = ["MAX_LINE_BYTES", "ask", "find_sessions", "folder_to_listen_in", "name_of_socket", "peer_of", "remove_left"]
 
 MAX_LINE_BYTES: Final = 1 << 22
 ANSWER_SECONDS: Final = 30.0
 _SUFFIX: Final = ".socket"
+_MOST_LOOKED_AT: Final = 64
 _PEER: Final = struct.Struct("iII")
 """struct ucred: process, user, group (unix(7), SO_PEERCRED)."""
 
@@ -57,6 +58,20 @@ def folder_to_listen_in() -> Path | None:
 def name_of_socket(folder: Path) -> Path:
     """A name for this process's socket."""
     return folder / f"{os.getpid()}{_SUFFIX}"
+
+
+def remove_left(folder: Path) -> None:
+    """Remove sockets at which nobody listens: those of recordings that were killed."""
+    for path in sorted(folder.glob(f"*{_SUFFIX}"))[:_MOST_LOOKED_AT]:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as connection:
+            try:
+                connection.connect(os.fspath(path))
+            except ConnectionRefusedError:
+                with contextlib.suppress(OSError):
+                    path.unlink()
+            except OSError:
+                # Busy, or not this user's: somebody's all the same.
+                continue
 
 
 def find_sessions() -> Iterator[Path]:

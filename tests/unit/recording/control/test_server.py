@@ -16,7 +16,7 @@ from clew.address import Pid
 from clew.errors import ControlError
 from clew.recording.control import sockets as control_sockets
 from clew.recording.control.server import MAX_CLIENTS, ControlServer
-from clew.recording.control.sockets import ask, find_sessions, folder_to_listen_in, peer_of
+from clew.recording.control.sockets import ask, find_sessions, folder_to_listen_in, peer_of, remove_left
 
 
 @pytest.fixture(autouse=True)
@@ -136,3 +136,13 @@ def test_the_peer_of_a_pair_is_who_made_it() -> None:
     one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with one, other:
         assert peer_of(one) == peer_of(other) == (os.getpid(), os.geteuid())
+
+
+def test_sockets_of_recordings_that_were_killed_go(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as killed, socket.socket(socket.AF_UNIX) as running:
+        killed.bind(str(tmp_path / "1.socket"))
+        running.bind(str(tmp_path / "2.socket"))
+        running.listen(1)
+        (tmp_path / "3.other").touch()
+        remove_left(tmp_path)
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["2.socket", "3.other"]
