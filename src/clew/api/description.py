@@ -348,6 +348,11 @@ class Function:
         return self.error == "negative_errno" and result is not None and -MAX_ERRNO <= result < 0
 
     @cached_property
+    def is_always_same(self) -> bool:
+        """Whether it looks the same whatever it is called with."""
+        return self.variants is None and all(one.conditional is None for one in self.parameters or ())
+
+    @cached_property
     def changes_world(self) -> bool:
         """Whether it changes what others stand for: who holds what, under which number or name."""
         return any(effect.kind not in _USES for effect in (*self.effects, *_effects_of(self.variants)))

@@ -187,7 +187,7 @@ class Descriptions:
         Where a value that is asked for is not known (None), there is no variant, and what is conditional is there.
         """
         parameters = function.parameters
-        if parameters is None:
+        if parameters is None or function.is_always_same:
             return function
         label, effects, variants, order = function.label, function.effects, function.variants, function.told
         while variants is not None:

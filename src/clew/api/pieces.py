@@ -6,9 +6,8 @@ Runs in the controller. What a piece means is not known here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
-
-from clew.dataclass import dataclass, field
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 __all__ = ["REST", "Path", "Pointed", "Value", "path_text", "register_of"]
 
@@ -16,12 +15,13 @@ Path = tuple[str | int, ...]
 """Where something is within what an argument leads to: names of members, and numbers of elements."""
 
 
+_NOTHING: Final[Mapping[Path, bytes]] = MappingProxyType({})
+
 REST: Final[Path] = ("",)
 """The path of what is behind the end of a page, of what was taken up to there."""
 
 
-@dataclass(frozen=True)
-class Pointed:
+class Pointed(NamedTuple):
     """An argument that leads somewhere: its `address`, and what is there. `data` is None where that could not be read,
     and `is_cut` says that there is more of it than `data` has.
 
@@ -33,8 +33,8 @@ class Pointed:
     data: bytes | None = None
     is_cut: bool = False
     before: bytes | None = None
-    inner: Mapping[Path, bytes] = field(default_factory=dict)
-    inner_before: Mapping[Path, bytes] = field(default_factory=dict)
+    inner: Mapping[Path, bytes] = _NOTHING
+    inner_before: Mapping[Path, bytes] = _NOTHING
     total: int | None = None
 
 

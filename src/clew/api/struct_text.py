@@ -5,7 +5,7 @@ Runs in the controller. Pure.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from clew.api.decoding import Address, Bytes, Item, Number, Record, Sequence, decode, number_of
 from clew.api.description import Member, Parameter
@@ -24,7 +24,6 @@ from clew.api.values import (
     timespec_text,
 )
 from clew.api.wide_strings import wide_text
-from clew.dataclass import dataclass
 
 __all__ = ["Style", "behind_text", "bytes_text", "item_text", "pointed_text"]
 
@@ -33,8 +32,7 @@ _SIGNALS: Final = "signals"
 """Names of tables that raw types have of themselves."""
 
 
-@dataclass(frozen=True)
-class Style:
+class Style(NamedTuple):
     """How much is told: so many bytes of strings and elements of arrays (None: all), and whether all members.
 
     `side` is what is told of members that are told on one side only; `before` is a structure as the call found it.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Final
 
 from clew.api.description import Flag, FlagTable, Function
@@ -52,6 +53,8 @@ _UNSIGNED: Final = re.compile(
     r"\bunsigned\b|\b_*u(?:int|short|char)?(?:8|16|32)?(?:_t)?\b|\b(?:mode|uid|gid|socklen)_t\b"
 )
 _ESCAPES: Final = {9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 34: '\\"', 92: "\\\\"}
+_PLAIN: Final = re.compile(rb"[ !#-\[\]-~]*")
+"""What stands for itself between quotes."""
 _FIRST_REAL_TIME_SIGNAL: Final = 32
 _LAST_SIGNAL: Final = 64
 _TIMESPEC: Final = struct.Struct("<qq")
@@ -76,6 +79,7 @@ def number_of(value: int, c_type: str) -> int:
     return unsigned(value, bits) if bits < 64 and _UNSIGNED.search(c_type) else signed(value, min(bits, 64))
 
 
+@lru_cache(maxsize=1 << 12)
 def width_bits(c_type: str) -> int:
     """How many bits a value of that C type has, of a register if it is in one; 32 for what has no other sign."""
     if c_type == "long double":
@@ -176,6 +180,8 @@ def quoted(data: bytes, limit: int | None = None, *, is_cut: bool = False) -> st
 def escaped(numbers: Sequence[int], octal_end: int = 256) -> str:
     """Characters by their numbers as C has them between quotes: in octal what can't be shown below `octal_end`, from
     there on as `\\u` has them, which what is no character has, too."""
+    if isinstance(numbers, bytes) and _PLAIN.fullmatch(numbers):
+        return numbers.decode("ascii")
     pieces = []
     for index, number in enumerate(numbers):
         if number in _ESCAPES:

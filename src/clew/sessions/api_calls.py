@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from clew.api.captures import CallCapture, capture_of
 from clew.api.description import Function
@@ -39,8 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["ApiCall", "ApiLog"]
 
 
-@dataclass(frozen=True)
-class ApiCall:
+class ApiCall(NamedTuple):
     """A call of `function` by a thread, from the instruction at `pc`; of a library's, `pc` is where the function is.
 
     It began at `time_ns`, since 1970, with the stack pointer at `frame`, and took `duration_ns`; `values` are those of

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
-from clew.dataclass import replace
 from clew.sessions.call_logs import CallEnd
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ class CallEnds:
 def _replaced(call: ApiCall) -> ApiCall:
     """A call of a program in whose place another one is by now; it took as long as that one's code ran."""
     result = call.function.unreturned
-    return call if result is None else replace(call, result=result, duration_ns=call.end_ns - call.time_ns)
+    return call if result is None else call._replace(result=result, duration_ns=call.end_ns - call.time_ns)
 
 
 def _key(call: ApiCall) -> _Key:
