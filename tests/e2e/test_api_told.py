@@ -74,6 +74,14 @@ def test_what_is_not_told_changes_what_descriptors_stand_for(program: Path, tmp_
     assert used == {("openat", str(tmp_path / "old")), ("close", str(tmp_path / "old"))}
 
 
+def test_descriptors_in_arrays_and_structures_have_names(program: Path, tmp_path: Path) -> None:
+    (made,) = (line for line in told(program, tmp_path, "descriptors", "-y") if "pipe2(" in line)
+    first = int(re.search(r"\[(\d+)<pipe>", made)[1])  # type: ignore[index]
+    assert f"pipe2([{first}<pipe>, {first + 1}<pipe>], 0) = 0" in made
+    (asked,) = (line for line in told(program, tmp_path, "connect", "-y") if " poll(" in line)
+    assert re.search(r"poll\(\[\{fd=\d+<127\.0\.0\.1:\d+>, events=POLLOUT\}\], 1, 10000\)", asked)
+
+
 @pytest.mark.parametrize("asked", [["--filter", "File"], []])
 def test_only_calls_about_a_file_are_told_and_counted(program: Path, tmp_path: Path, asked: list[str]) -> None:
     about = ["-P", str(tmp_path / "old"), *asked]

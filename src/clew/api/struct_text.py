@@ -5,6 +5,7 @@ Runs in the controller. Pure.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from clew.api.decoding import Address, Bytes, Item, Number, Record, Sequence, decode, number_of
@@ -19,13 +20,14 @@ from clew.api.values import (
     pointer_text,
     quoted,
     signals_text,
+    signed,
     size_text,
     sockaddr_text,
     timespec_text,
 )
 from clew.api.wide_strings import wide_text
 
-__all__ = ["Style", "behind_text", "bytes_text", "item_text", "pointed_text"]
+__all__ = ["Style", "behind_text", "bytes_text", "item_text", "named_text", "pointed_text"]
 
 _FAMILIES: Final = "socket_families"
 _SIGNALS: Final = "signals"
@@ -36,12 +38,25 @@ class Style(NamedTuple):
     """How much is told: so many bytes of strings and elements of arrays (None: all), and whether all members.
 
     `side` is what is told of members that are told on one side only; `before` is a structure as the call found it.
+    `name_of` says what a descriptor stands for, where that is told.
     """
 
     limit: int | None
     has_details: bool = False
     side: str | None = None
     before: bytes | None = None
+    name_of: Callable[[int], str | None] | None = None
+
+    def inside(self) -> Style:
+        """The same for what is in a structure."""
+        return self._replace(before=None)
+
+
+def named_text(name: str | None) -> str:
+    """What a descriptor stands for, as strace -y has it: what is not printed is escaped, and the sign that ends it."""
+    if name is None:
+        return ""
+    return f"<{quoted(name.encode(errors='surrogateescape'))[1:-1].replace('>', chr(92) + '76')}>"
 
 
 def bytes_text(
@@ -124,7 +139,10 @@ def item_text(item: Item, descriptions: Descriptions, style: Style) -> str:
         case Number() | Bytes() if item.one.hidden is not None:
             return size_text(len(item.data)) if isinstance(item, Bytes) and item.one.hidden == "data" else REDACTED
         case Number():
-            return number_text(item.one, item.value, item.bits, descriptions)
+            number = number_text(item.one, item.value, item.bits, descriptions)
+            if style.name_of is None or item.one.raw_type != "fd":
+                return number
+            return number + named_text(style.name_of(signed(item.value, item.bits)))
         case Address():
             return pointer_text(item.value)
         case Bytes():
@@ -132,7 +150,7 @@ def item_text(item: Item, descriptions: Descriptions, style: Style) -> str:
             return quoted(item.data, style.limit) if told is None else told
         case Record():
             return _record_text(item, descriptions, style)
-    inner = Style(style.limit, style.has_details, style.side)
+    inner = style.inside()
     shown = item.items if style.limit is None else item.items[: style.limit]
     pieces = [item_text(one, descriptions, inner) for one in shown]
     if item.is_cut or len(shown) < len(item.items):
@@ -141,7 +159,7 @@ def item_text(item: Item, descriptions: Descriptions, style: Style) -> str:
 
 
 def _record_text(record: Record, descriptions: Descriptions, style: Style) -> str:
-    inner = Style(style.limit, style.has_details, style.side)
+    inner = style.inside()
     pieces = []
     for member, item in record.members:
         if member.side in ("in", "out") and style.side not in (None, member.side):

@@ -7,7 +7,7 @@ register held, bytes are what it led to, `Pointed` has both, None is what nobody
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from clew.api.argument_words import LONG_DOUBLE
@@ -16,7 +16,7 @@ from clew.api.description import RESULT, Function, Parameter
 from clew.api.descriptions import Descriptions
 from clew.api.pieces import Pointed, Value, register_of
 from clew.api.scalars import name_of, number_text
-from clew.api.struct_text import Style, behind_text, item_text, pointed_text
+from clew.api.struct_text import Style, behind_text, item_text, named_text, pointed_text
 from clew.api.values import REDACTED, is_error, pointer_text, quoted, signed, size_text, unsigned, width_bits
 
 __all__ = ["DEFAULT_LIMIT_BYTES", "Pointed", "Value", "argument_text", "call_text", "result_text"]
@@ -36,9 +36,11 @@ def argument_text(
     *,
     limit: int | None = DEFAULT_LIMIT_BYTES,
     has_details: bool = False,
+    name_of: Callable[[int], str | None] | None = None,
 ) -> str:
     """An argument by what its parameter is. `limit`: how many bytes of strings and buffers, and elements of arrays, are
-    told; None: all. `has_details`: whether all members of structures are."""
+    told; None: all. `has_details`: whether all members of structures are. `name_of` says what descriptors stand for
+    that are in structures."""
     if parameter.hidden is not None:
         return hidden_text(parameter, value)
     if value is None:
@@ -52,15 +54,15 @@ def argument_text(
         return _number_text(parameter, value.address, descriptions)
     if not unsigned(value.address, 64):
         return pointer_text(value.address)
-    style = Style(limit, has_details, None, value.before)
+    style = Style(limit, has_details, None, value.before, name_of)
     if parameter.behind is not None:
-        shown, style = _as_before(value), Style(limit, has_details, "in")
+        shown, style = _as_before(value), Style(limit, has_details, "in", None, name_of)
     elif parameter.is_answered:
         return _answered_text(parameter, value, descriptions, style)
     elif parameter.direction != "out" and (value.data is None or parameter.direction == "in"):
         # Of a call that has left nothing it is told what it found.
         side = "in" if parameter.direction == "inout" else None
-        shown, style = _as_before(value), Style(limit, has_details, side)
+        shown, style = _as_before(value), Style(limit, has_details, side, None, name_of)
     else:
         shown = value
     return pointed_text(parameter, shown, descriptions, style) or pointer_text(value.address)
@@ -68,7 +70,7 @@ def argument_text(
 
 def _answered_text(parameter: Parameter, value: Pointed, descriptions: Descriptions, style: Style) -> str:
     """A structure as a call found it, and behind that what the call has written."""
-    before = Style(style.limit, style.has_details, "in")
+    before = style.inside()._replace(side="in")
     found = pointed_text(parameter, _as_before(value), descriptions, before) or pointer_text(value.address)
     item = None if value.data is None else decode(parameter, value.data, descriptions, value.inner)
     if not isinstance(item, Record):
@@ -76,7 +78,7 @@ def _answered_text(parameter: Parameter, value: Pointed, descriptions: Descripti
     written = Record(item.struct, tuple(one for one in item.members if one[0].side == "out"), item.is_cut)
     if not written.members:
         return found
-    return f"{found} => {item_text(written, descriptions, Style(style.limit, style.has_details, 'out'))}"
+    return f"{found} => {item_text(written, descriptions, style.inside()._replace(side='out'))}"
 
 
 def hidden_text(parameter: Parameter, value: Value) -> str:
@@ -160,11 +162,12 @@ def call_text(
     errno: int | None = None,
     has_details: bool = False,
     names: Mapping[int, str] | None = None,
+    name_of: Callable[[int], str | None] | None = None,
 ) -> str:
     """A whole call: name, arguments, result. `values` are by index of the argument; what is missing is not known.
 
     Of a function whose parameters nobody knows all values are told, in hexadecimal. `names`: what descriptors stand
-    for, by index of the argument, RESULT for the result.
+    for, by index of the argument, RESULT for the result; `name_of` says it of those that are in structures.
     """
     names = names or {}
     registers = [register_of(value) for value in values]
@@ -179,15 +182,20 @@ def call_text(
                 "[]"
                 if _is_empty_array(parameter, by_index)
                 else argument_text(
-                    parameter, by_index.get(parameter.index), descriptions, limit=limit, has_details=has_details
+                    parameter,
+                    by_index.get(parameter.index),
+                    descriptions,
+                    limit=limit,
+                    has_details=has_details,
+                    name_of=name_of,
                 )
             )
-            + _named(names.get(parameter.index))
+            + named_text(names.get(parameter.index))
             for parameter in _told_arguments(seen)
             if not _is_left_out(parameter, by_index.get(parameter.index))
         ]
-    behind = _behind(seen, values, result, descriptions, Style(limit, has_details, "out"))
-    told = result_text(seen, result, descriptions, errno=errno) + _named(names.get(RESULT))
+    behind = _behind(seen, values, result, descriptions, Style(limit, has_details, "out", None, name_of))
+    told = result_text(seen, result, descriptions, errno=errno) + named_text(names.get(RESULT))
     return f"{function.name}({', '.join(arguments)}) = {told}{behind}"
 
 
@@ -223,13 +231,6 @@ def _is_left_out(parameter: Parameter, value: Value) -> bool:
     return (parameter.is_named and not register_of(value)) or (
         parameter.behind is not None and not parameter.is_pointer
     )
-
-
-def _named(name: str | None) -> str:
-    """What a descriptor stands for, as strace -y has it: what is not printed is escaped, and the sign that ends it."""
-    if name is None:
-        return ""
-    return f"<{quoted(name.encode(errors='surrogateescape'))[1:-1].replace('>', chr(92) + '76')}>"
 
 
 def _behind(

@@ -53,8 +53,8 @@ _UNSIGNED: Final = re.compile(
     r"\bunsigned\b|\b_*u(?:int|short|char)?(?:8|16|32)?(?:_t)?\b|\b(?:mode|uid|gid|socklen)_t\b"
 )
 _ESCAPES: Final = {9: "\\t", 10: "\\n", 11: "\\v", 12: "\\f", 13: "\\r", 34: '\\"', 92: "\\\\"}
-_PLAIN: Final = re.compile(rb"[ !#-\[\]-~]*")
-"""What stands for itself between quotes."""
+_SPECIAL: Final = re.compile(rb"[^ !#-\[\]-~]")
+"""What does not stand for itself between quotes."""
 _FIRST_REAL_TIME_SIGNAL: Final = 32
 _LAST_SIGNAL: Final = 64
 _TIMESPEC: Final = struct.Struct("<qq")
@@ -180,8 +180,8 @@ def quoted(data: bytes, limit: int | None = None, *, is_cut: bool = False) -> st
 def escaped(numbers: Sequence[int], octal_end: int = 256) -> str:
     """Characters by their numbers as C has them between quotes: in octal what can't be shown below `octal_end`, from
     there on as `\\u` has them, which what is no character has, too."""
-    if isinstance(numbers, bytes) and _PLAIN.fullmatch(numbers):
-        return numbers.decode("ascii")
+    if isinstance(numbers, bytes):
+        return _SPECIAL.sub(_escaped_byte, numbers).decode("ascii")
     pieces = []
     for index, number in enumerate(numbers):
         if number in _ESCAPES:
@@ -195,6 +195,14 @@ def escaped(numbers: Sequence[int], octal_end: int = 256) -> str:
         else:
             pieces.append(f"\\u{number:04x}" if number <= 0xFFFF else f"\\U{number:08x}")
     return "".join(pieces)
+
+
+def _escaped_byte(found: re.Match[bytes]) -> bytes:
+    number = found[0][0]
+    if number in _ESCAPES:
+        return _ESCAPES[number].encode("ascii")
+    is_followed = found.string[found.end() : found.end() + 1].isdigit()
+    return b"\\%03o" % number if is_followed else b"\\%o" % number
 
 
 def octets_text(data: bytes) -> str:

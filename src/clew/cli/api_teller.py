@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TextIO
 
 from clew.api.injection import injected_words
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from clew.cli.api_choice import CallChoice
     from clew.sessions.api_calls import ApiCall
     from clew.sessions.call_stacks import CallFrame, CallStacks
+    from clew.sessions.call_world import LiveWorld
 
 __all__ = ["Teller", "Telling"]
 
@@ -86,9 +88,22 @@ class Teller:
         return {index: self._descriptions.redacted(name) for index, name in self._world.names(call).items()}
 
     def _text(self, call: ApiCall) -> str:
-        names = self._names(call)
-        limit = self._telling.limit
-        return call_text(call.function, call.values, call.result, self._descriptions, limit=limit, names=names)
+        names, name_of = self._names(call), None
+        if self._world is not None and self._telling.has_names:
+            name_of = partial(self._name_of, self._world, call)
+        return call_text(
+            call.function,
+            call.values,
+            call.result,
+            self._descriptions,
+            limit=self._telling.limit,
+            names=names,
+            name_of=name_of,
+        )
+
+    def _name_of(self, world: LiveWorld, call: ApiCall, number: int) -> str | None:
+        name = world.name_of(call, number)
+        return None if name is None else self._descriptions.redacted(name)
 
     def _frames(self, call: ApiCall) -> list[CallFrame]:
         return [] if self._stacks is None else self._stacks.frames(call)

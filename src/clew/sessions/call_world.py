@@ -155,6 +155,12 @@ class LiveWorld:
                 found[index] = self.name(slot.entity_id)
         return found
 
+    def name_of(self, call: ApiCall, number: int) -> str | None:
+        """What a descriptor in a structure stands for, that the call was given or that it gave; None: nobody knows."""
+        files = self._calls.world.holder(call.pid, call.time_ns).files
+        slot = files.get(("fd", number), call.end_ns) or files.get(("fd", number), call.time_ns)
+        return None if slot is None or number < 0 else self.name(slot.entity_id)
+
     def descriptors(self, call: ApiCall) -> dict[int, int]:
         """The numbers of descriptors among a call's arguments, and its result if that is one."""
         numbers = [value if isinstance(value, int) else None for value in call.values]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from random import Random
 
 import pytest
 
@@ -10,6 +11,7 @@ from clew.api.description import Function, Parameter
 from clew.api.descriptions import Descriptions
 from clew.api.reading import load_built_in
 from clew.api.text import Pointed, Value, argument_text, call_text, result_text
+from clew.api.values import escaped
 
 ADDRESS = 0x7FFD28C6E620
 AT_FDCWD = 0xFFFFFF9C
@@ -365,3 +367,10 @@ def test_every_call_can_be_written_whatever_its_registers_hold(descriptions: Des
         for call in descriptions.system_calls.values():
             for values in ([number] * 6, [at(b"")] * 6, [at(b"\xff" * 99)] * 6, [b""] * 6, [None] * 6):
                 assert call_text(call, list(values), number, descriptions).startswith(f"{call.name}(")
+
+
+def test_bytes_are_escaped_as_their_numbers_are() -> None:
+    random = Random(3)
+    for _ in range(2000):
+        data = bytes(random.choice([random.randrange(256), *b'09\n"\\A']) for _ in range(random.randrange(12)))
+        assert escaped(data) == escaped(list(data)), data
