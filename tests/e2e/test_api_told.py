@@ -17,7 +17,7 @@ from tests.programs.build import SOURCES, build_plain
 FUNCTIONS = {
     "Libraries": [
         {
-            "Name": "told",
+            "Name": "misread",
             "Functions": [
                 {
                     "Name": "conn_open",
@@ -45,7 +45,7 @@ FUNCTIONS = {
 
 @pytest.fixture(scope="module")
 def program() -> Path:
-    return build_plain(SOURCES / "api" / "told.c", "-O1")
+    return build_plain(SOURCES / "api" / "misread.c", "-O1")
 
 
 def told(program: Path, tmp_path: Path, what: str, *arguments: str) -> list[str]:
@@ -117,11 +117,11 @@ def test_a_connection_that_nobody_waits_for_has_its_peer(program: Path, tmp_path
 def test_functions_fail_as_their_description_says(program: Path, tmp_path: Path) -> None:
     described, trace = tmp_path / "conn.json", tmp_path / "it.clew"
     described.write_text(json.dumps(FUNCTIONS))
-    asked = ["--api-file", str(described), "--function", "told:conn_*"]
+    asked = ["--api-file", str(described), "--function", "misread:conn_*"]
     lines = told(program, tmp_path, "functions", *asked, "--failed")
     assert [line.split(" ", 2)[2].rpartition(" <")[0] for line in lines] == [
-        'told!conn_open("/no/such") = -1',
-        'told!conn_find("b") = NULL',
+        'misread!conn_open("/no/such") = -1',
+        'misread!conn_find("b") = NULL',
     ]
     counted = told(program, tmp_path, "functions", *asked, "-c")
     assert [line.split()[1:] for line in counted[-1:]] == [["4", "2", "total"]]
