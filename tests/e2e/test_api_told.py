@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import jsonschema
@@ -165,3 +170,82 @@ def test_all_calls_have_stacks_where_these_are_asked_for(program: Path, tmp_path
     lines = told(program, tmp_path, "connect", "--stack")
     calls = [line for line in lines if line and line[0].isdigit()]
     assert len(calls) > 20 and len(lines) > 2 * len(calls)
+
+
+def test_what_a_child_in_its_parents_memory_opens_is_its_own(program: Path, tmp_path: Path) -> None:
+    trace = tmp_path / "it.clew"
+    with open("/etc/hostname") as given:
+        words = [sys.executable, "-m", "clew", "api", "-y", "--trace", str(trace), "-o", str(tmp_path / "told")]
+        environ = {**runs.environment(), "PYTHONPATH": str(runs.ROOT / "src")}
+        subprocess.run([*words, "--", program, "vfork", "."], env=environ, stdin=given, check=True, timeout=120)
+    lines = (tmp_path / "told").read_text().splitlines()
+    parent = next(line for line in lines if "vfork() = " in line).split()[0]
+    child = next(line for line in lines if "dup2(" in line).split()[0]
+    (peeked,) = (line for line in lines if "pread64(" in line and ", 1, 0)" in line)
+    assert parent != child and peeked.startswith(parent) and "</etc/passwd>" in peeked
+    # What it executes has its descriptors.
+    given_to_it = [line for line in lines if line.startswith(child) and re.search(r"\w\(0<", line)]
+    assert given_to_it and all("(0</etc/hostname>" in line for line in given_to_it)
+    content = clew.Trace(trace)
+    assert not content.verify()
+    names = {row["entity_id"]: row["name"] for row in content.entities.to_pylist()}
+    calls = {row["call_id"]: row for row in content.calls.to_pylist()}
+    of_hosts = {
+        (calls[one["call_id"]]["name"], calls[one["call_id"]]["tid"])
+        for one in content.references.to_pylist()
+        if names[one["entity_id"]] == "/etc/hosts"
+    }
+    assert {tid for _, tid in of_hosts} == {int(child)} and ("dup2", int(child)) in of_hosts
+
+
+@pytest.mark.parametrize("mode", ["counts", "full"])
+def test_calls_that_handlers_leave_by_jumps_are_in_good_traces(program: Path, tmp_path: Path, mode: str) -> None:
+    trace = tmp_path / "it.clew"
+    lines = told(program, tmp_path, "jump", "--trace", str(trace), "--mode", mode)
+    assert sum(bool(re.search(r" read\(\d+, 0x[0-9a-f]+, 1\) = \?", line)) for line in lines) == 3
+    assert not clew.Trace(trace).verify()
+
+
+def test_names_that_are_no_text_are_in_traces(tmp_path: Path) -> None:
+    bad = os.fsencode(tmp_path) + b"/bad\xff\xe9"
+    Path(os.fsdecode(bad)).write_text("x")
+    trace = tmp_path / "it.clew"
+    done = run_clew(["cat", os.fsdecode(bad)], "--trace", str(trace), path=tmp_path / "told")
+    assert (done.returncode, done.stdout) == (0, b"x")
+    content = clew.Trace(trace)
+    assert not content.verify() and content.calls.num_rows > 10
+    assert f"{tmp_path}/bad\\xff\\xe9" in content.entities["name"].to_pylist()
+
+
+def test_a_path_means_the_file_by_whatever_name(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "link").symlink_to("file")
+    for asked in ("file", "./link", str(tmp_path / "file"), f"{tmp_path}/l*"):
+        done = run_clew(["cat", "./link"], "-P", asked, path=tmp_path / "told", cwd=tmp_path)
+        text = (tmp_path / "told").read_text()
+        assert done.stdout == b"x" and 'openat(AT_FDCWD, "./link"' in text and "read(" in text, asked
+
+
+def test_who_makes_nothing_but_calls_is_left_in_time(program: Path, tmp_path: Path) -> None:
+    """However long it takes to tell them; and one more signal ends that."""
+    target = subprocess.Popen([program, "forever", str(tmp_path / "old")])
+    environ = {**runs.environment(), "PYTHONPATH": str(runs.ROOT / "src")}
+    words = [sys.executable, "-m", "clew", "api", "--pid", str(target.pid), "-o", str(tmp_path / "told")]
+    maps = Path(f"/proc/{target.pid}/maps")
+    try:
+        run_clew([], "--pid", str(target.pid), "--duration", "1", path=tmp_path / "told")
+        times = [float(line.split()[1]) for line in (tmp_path / "told").read_text().splitlines()]
+        assert len(times) > 1000 and times[-1] - times[0] < 2 and "memfd:clew" not in maps.read_text()
+        with subprocess.Popen(words, env=environ, stderr=subprocess.PIPE, text=True) as given_up:
+            while "memfd:clew" not in maps.read_text():
+                time.sleep(0.02)
+            time.sleep(1)
+            given_up.send_signal(signal.SIGTERM)
+            while "memfd:clew" in maps.read_text():
+                time.sleep(0.02)
+            given_up.send_signal(signal.SIGTERM)
+            said = given_up.communicate(timeout=60)[1]
+        assert given_up.returncode == 0 and (not said or "calls are not told" in said)
+    finally:
+        target.kill()
+        target.wait()

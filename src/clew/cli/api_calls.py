@@ -9,7 +9,7 @@ import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Final, TextIO
 
 import click
 
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from clew.sessions.session import Session
 
 __all__ = ["command"]
+
+
+_MOST_WAITING_BYTES: Final = 8 << 20
+"""So much that was captured waits to be told: some ten thousand calls."""
 
 
 def _read_filters(_context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
@@ -156,6 +160,8 @@ def command(
         raise click.UsageError("--mode is for --trace")
     if as_tree and (as_json or counts):
         raise click.UsageError("--tree is another form than --json and --count")
+    if as_json and counts:
+        raise click.UsageError("--json has an object for each call, --count none of them")
     prepare_numpy_core()
     import clew
     from clew.api.reading import load_built_in
@@ -209,6 +215,7 @@ def command(
                 stacks=stacks,
                 injections=injected,
                 sees_world=needs_world or trace is not None,
+                most_bytes=_MOST_WAITING_BYTES,
             )
         teller = sums = None
         if log is not None:

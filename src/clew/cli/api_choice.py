@@ -5,8 +5,10 @@ Runs in the controller.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from clew.dataclass import dataclass
@@ -16,7 +18,17 @@ if TYPE_CHECKING:
     from clew.sessions.api_calls import ApiCall
     from clew.sessions.call_world import LiveWorld
 
-__all__ = ["CallChoice"]
+__all__ = ["CallChoice", "is_path_meant"]
+
+
+@lru_cache(maxsize=1 << 12)
+def is_path_meant(name: str, asked: str) -> bool:
+    """Whether a file is meant by a path or a pattern: of a path, as this process sees it, by whatever other path."""
+    if fnmatchcase(name, asked):
+        return True
+    if not name.startswith("/") or any(sign in asked for sign in "*?["):
+        return False
+    return os.path.realpath(name) == os.path.realpath(asked)
 
 
 @dataclass(frozen=True)
@@ -44,6 +56,6 @@ class CallChoice:
         if self.world is None or not (self.paths or self.numbers):
             return True
         names = [self.world.name(touch.entity_id) for touch in touches]
-        if any(fnmatchcase(name, pattern) for name in names for pattern in self.paths):
+        if any(is_path_meant(name, pattern) for name in names for pattern in self.paths):
             return True
         return any(number in self.numbers for number in self.world.descriptors(call).values())

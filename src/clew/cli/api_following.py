@@ -5,6 +5,7 @@ Runs in the controller, in the main thread, which takes the signals to this proc
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +23,7 @@ __all__ = ["follow_to_the_end"]
 
 _LOOK_SECONDS: Final = 0.1
 _TELL_AFTER_SECONDS: Final = 2.0
+_CALLS_AT_ONCE: Final = 1000
 
 
 def follow_to_the_end(
@@ -36,13 +38,28 @@ def follow_to_the_end(
     """Have all calls taken until the program and all that descend from it have ended, or until `end` or a signal where
     it is left; the exit status of the program, as shells have it."""
 
+    asked_before: int | None = None
+    """How many signals had come when nothing was followed any more: one more, and nothing more is told."""
+
     def tell(*, is_last: bool = False) -> None:
+        nonlocal asked_before
         calls = [] if log is None else log.read(is_last=is_last)
-        if take is not None:
-            take(calls)
+        for start in range(0, len(calls), _CALLS_AT_ONCE):
+            if not session.is_following and asked_before is None:
+                asked_before = guard.n_stop_requests
+            if asked_before is not None and guard.n_stop_requests > asked_before:
+                say(f"{len(calls) - start} calls are not told")
+                return
+            if take is not None:
+                take(calls[start : start + _CALLS_AT_ONCE])
 
     alone_since, is_told = None, False
-    while (end is None or time.monotonic() < end) and not session.wait_for_all(_LOOK_SECONDS):
+    if end is not None:
+        # Telling may take longer than that.
+        timer = threading.Timer(max(end - time.monotonic(), 0), session.detach, kwargs={"wait": False})
+        timer.daemon = True
+        timer.start()
+    while not session.wait_for_all(_LOOK_SECONDS):
         guard.stop_with(Pid(session.pid))
         tell()
         if is_left or session.exit_code is None or not session.is_following:

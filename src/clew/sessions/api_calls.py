@@ -84,11 +84,13 @@ class ApiLog:
         stacks: CallStacks | None = None,
         injections: Sequence[Injection] = (),
         sees_world: bool = False,
+        most_bytes: int | None = None,
     ) -> None:
         """All system calls; or those of `filters`; None: none. And `functions`, if there are any. `keeps`: what was
         read can be read again, all of it (`batches`). `stacks`: calls have theirs. `injections`: what may be done to
         calls, which are told so. `sees_world`: calls are read, too, that are not asked for and change what those are
-        about (`is_told`). Raises CaptureError, UsageError."""
+        about (`is_told`). With more than `most_bytes` that nobody has read the target waits. Raises CaptureError,
+        UsageError."""
         self.descriptions, self._stacks, self._injections = descriptions, stacks, injections
         self.raw: dict[str, int] = {}
         """How many calls were read of each function of which nobody knows the parameters: they are told raw."""
@@ -121,6 +123,8 @@ class ApiLog:
         self._captured = logs
         self._kept: list[_Taken] | None = [] if keeps else None
         self._ends = CallEnds(session.processes_begun)
+        if most_bytes is not None:
+            session.limit_captures(most_bytes)
         if functions is not None:
             self._log_functions(session, functions)
 

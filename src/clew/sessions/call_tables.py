@@ -16,6 +16,7 @@ from clew.api.descriptions import Descriptions
 from clew.api.entities.scene import Touch
 from clew.api.injection import injected_words
 from clew.api.pieces import register_of
+from clew.recording.assembly.tables.tables import clean_text
 from clew.sessions.call_places import find_places
 from clew.sessions.call_world import CallWorld, Process, Processes
 from clew.sessions.told_calls import iter_arguments, result_of
@@ -139,7 +140,7 @@ class Filling:
         schema = SCHEMAS["calls"]
         for name, kind in _BESIDE.items():
             schema = schema.append(pa.field(name, kind))
-        self._calls.append(pa.Table.from_pylist(self._call_rows, schema))
+        self._calls.append(pa.Table.from_pylist([*map(_as_told, self._call_rows)], schema))
         self._references.append(pa.Table.from_pylist(self._reference_rows, SCHEMAS["references"]))
         self._call_rows, self._reference_rows = [], []
 
@@ -169,7 +170,7 @@ class Filling:
             }
             for one in self.world.things.entities
         ]
-        return pa.Table.from_pylist(rows, SCHEMAS["entities"])
+        return pa.Table.from_pylist([*map(_as_told, rows)], SCHEMAS["entities"])
 
     def _redacted(self, value: Any) -> Any:
         """What JSON has, without what is not to be told in its texts."""
@@ -258,3 +259,8 @@ def _is_over(outer: tuple[int, int, int, bool], begin: int, end: int, frame: int
     if outer_end <= begin or (has_returned and outer_end < end):
         return True
     return not has_returned and 0 < outer_frame <= frame
+
+
+def _as_told(row: dict[str, Any]) -> dict[str, Any]:
+    """A row whose names of files need not be UTF-8, as tables have it."""
+    return {name: clean_text(value) if isinstance(value, str) else value for name, value in row.items()}

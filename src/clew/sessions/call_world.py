@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import os
 from bisect import bisect_right, insort
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +21,7 @@ from clew.api.values import signed
 from clew.dataclass import dataclass
 
 if TYPE_CHECKING:
+    from clew.api.entities.holders import Holder
     from clew.sessions.api_calls import ApiCall
     from clew.sessions.session import Session
 
@@ -120,7 +121,7 @@ class LiveWorld:
     def __init__(self, session: Session, descriptions: Descriptions) -> None:
         """The session's process is stopped in front of its first call that is told, or has just been attached to."""
         self._session, self._descriptions, self._n_begun = session, descriptions, 0
-        self._calls = CallWorld(descriptions, Processes(), session.pid)
+        self._calls = CallWorld(descriptions, Processes(), session.pid, is_process=_is_process)
 
     def see(self, calls: Sequence[ApiCall]) -> Iterator[tuple[ApiCall, list[Touch]]]:
         """Calls that have returned, each with what it has to do with what."""
@@ -141,7 +142,7 @@ class LiveWorld:
 
     def names(self, call: ApiCall) -> dict[int, str]:
         """What the descriptors that a call names stand for, by argument; RESULT for that which it gave."""
-        holder = self._calls.world.holder(call.pid, call.time_ns)
+        holder = self._calls.holder(call)
         found = {}
         was_there = call.result != -errno.EBADF
         for index, number in self.descriptors(call).items():
@@ -157,7 +158,7 @@ class LiveWorld:
 
     def name_of(self, call: ApiCall, number: int) -> str | None:
         """What a descriptor in a structure stands for, that the call was given or that it gave; None: nobody knows."""
-        files = self._calls.world.holder(call.pid, call.time_ns).files
+        files = self._calls.holder(call).files
         slot = files.get(("fd", number), call.end_ns) or files.get(("fd", number), call.time_ns)
         return None if slot is None or number < 0 else self.name(slot.entity_id)
 
@@ -168,6 +169,15 @@ class LiveWorld:
         values = dict(enumerate(numbers)) | {RESULT: call.result}
         told = {one.index: values.get(one.index) for one in seen.parameters or () if one.raw_type == "fd"}
         return {index: signed(number, 32) for index, number in told.items() if number is not None}
+
+
+def _is_process(number: int) -> bool | None:
+    """Whether a number that is in use is that of a process, not of another thread."""
+    try:
+        lines = Path(f"/proc/{number}/status").read_text().splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) == number for line in lines if line.startswith("Tgid:")), None)
 
 
 def _began(process: Process) -> int:
@@ -183,19 +193,30 @@ def _is_maker(call: ApiCall) -> bool:
 class CallWorld:
     """Has each call touch what it is about; `world`: what is held now, when the last one has returned."""
 
-    def __init__(self, descriptions: Descriptions, processes: Processes, pid: int) -> None:
-        """`pid`: the first process, which is there and has made no call yet that is told."""
+    def __init__(
+        self,
+        descriptions: Descriptions,
+        processes: Processes,
+        pid: int,
+        is_process: Callable[[int], bool | None] = lambda _: None,
+    ) -> None:
+        """`pid`: the first process, which is there and has made no call yet that is told. `is_process`: whether a
+        number is that of a process, not of a thread; None: nobody knows."""
         self.processes = processes
         self.world = World(descriptions)
-        self._descriptions = descriptions
+        self._descriptions, self._is_process = descriptions, is_process
         self._makers: dict[int, tuple[int, frozenset[str]]] = {}
+        self._threads: set[int] = set()
+        self._in_parents: dict[int, int] = {}
+        """Children that have their parent's memory until they execute a program, and when they were made."""
         self._first = (pid, *read_descriptors(pid))
 
     def start_again(self, processes: Processes) -> CallWorld:
         """The same from the beginning, with other processes."""
         made = object.__new__(CallWorld)
         made.processes, made.world, made._descriptions = processes, World(self._descriptions), self._descriptions
-        made._makers, made._first = {}, self._first
+        made._makers, made._first, made._is_process = {}, self._first, lambda _: None
+        made._threads, made._in_parents = set(), {}
         return made
 
     def prepare(self, calls: Iterable[ApiCall]) -> None:
@@ -214,13 +235,45 @@ class CallWorld:
         made = self.processes.find(call.result or 0, end_ns) if _is_maker(call) else None
         # Who calls is there, whatever the clocks say, and who was made, although it may begin later.
         self.start(end_ns, [one for one in (process, made) if one is not None])
-        told = Told(call.pid, call.tid, call.time_ns, end_ns, call.function, call.values, call.result)
+        pid = self._acting(call, process)
+        told = Told(pid, call.tid, call.time_ns, end_ns, call.function, call.values, call.result)
         return process, self.world.see(told)
+
+    def holder(self, call: ApiCall) -> Holder:
+        """Who holds what a call names, which was seen."""
+        return self.world.holder(call.tid if call.tid in self._in_parents else call.pid, call.time_ns)
+
+    def _acting(self, call: ApiCall, process: Process | None) -> int:
+        """The number of the process that makes a call: of a child in its parent's memory (vfork) its own, which the
+        trace has as a thread of its parent's until it executes a program."""
+        tid = call.tid
+        if tid == call.pid or tid in self._threads:
+            return call.pid
+        made_ns, shared = self._makers.get(tid, (call.time_ns, frozenset[str]()))
+        if tid not in self._makers and tid not in self._in_parents:
+            is_process = self._is_process(tid)
+            if is_process is False:
+                self._threads.add(tid)
+            if not is_process:
+                return call.pid
+        if "Thread" in shared:
+            return call.pid
+        begun_ns = self._in_parents.get(tid)
+        if begun_ns is None or (tid in self._makers and begun_ns < made_ns):
+            self._in_parents[tid] = made_ns
+            name = f"process {tid}" if process is None else process.executable
+            self.world.add_process(tid, name, made_ns, call.pid, shared)
+        return tid
 
     def start(self, time_ns: int, needed: Sequence[Process] = ()) -> None:
         """All processes that are there at a time are known, and those that are needed."""
         for one in self.processes.take(time_ns, needed):
-            if self.processes.is_first(one):
+            if self._in_parents.pop(one.pid, one.start_ns + 1) <= one.start_ns:
+                # It has been there, and executes its first program.
+                holder = self.world.holder(one.pid, one.start_ns)
+                holder.execute(one.start_ns)
+                self.world.things[holder.entity_id].name = one.executable
+            elif self.processes.is_first(one):
                 made_ns, shared = self._makers.get(one.pid, (one.start_ns, frozenset()))
                 begun_ns = min(made_ns, one.start_ns)
                 holder = self.world.add_process(one.pid, one.executable, begun_ns, one.parent_pid, shared)

@@ -7,7 +7,7 @@ believed: records that do not hold together are counted and dropped.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 import numpy as np
@@ -59,6 +59,16 @@ class CaptureSink(Sink):
         """Processes, and programs that they executed, as they began: who, and when, in nanoseconds since 1970."""
         self.n_damaged = 0
         """Records that do not hold together."""
+        self.most_bytes: int | None = None
+        """With more than that waiting for somebody who reads, the target waits as well; None: it never does."""
+        self.must_take: Callable[[], bool] = bool
+        """Whether the target must get on all the same."""
+        self._n_bytes = 0
+
+    @property
+    def has_room(self) -> bool:
+        """Whether more is to be taken out of the rings."""
+        return self.most_bytes is None or self._n_bytes < self.most_bytes or self.must_take()
 
     def open_process(self, number: int) -> ProcessSink:
         return _Process(self)
@@ -84,6 +94,7 @@ class CaptureSink(Sink):
             for number in asked:
                 if self._kept.get(number):
                     self._kept[number] = []
+            self._n_bytes -= sum(_size(one) for some in taken for one in some)
             return taken
 
     def keep(self, pid: int, records: Array) -> None:
@@ -94,6 +105,7 @@ class CaptureSink(Sink):
             for number, captured in found:
                 if number in self._kept:
                     self._kept[number].append(captured)
+                    self._n_bytes += _size(captured)
 
     def _by_number(self, pid: int, records: Array) -> Iterator[tuple[int, Captured]]:
         for heads, payloads in self._find(records):
@@ -132,11 +144,19 @@ def _column(records: Array, name: str, kind: str) -> Array:
     return np.ascontiguousarray(records[:, start : start + field.itemsize]).view(kind)[:, 0]
 
 
+def _size(captured: Captured) -> int:
+    return int(captured.heads.nbytes + captured.payloads.nbytes)
+
+
 class _Process(ProcessSink):
     def __init__(self, sink: CaptureSink) -> None:
         self._sink = sink
         self._pid: int | None = None
         self._early: list[Array] = []
+
+    @property
+    def has_room(self) -> bool:
+        return self._sink.has_room
 
     def begin(self, start: ProcessStart) -> None:
         self._pid = int(start.who.pid)

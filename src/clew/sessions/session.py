@@ -93,7 +93,7 @@ class Session(
             self._streams.close()
             self._remove_folder()
             raise
-        event_sink.must_take = lambda: self._worker.is_asked
+        event_sink.must_take = self._captures.must_take = lambda: self._worker.is_asked
         self._streams.let_go()
         self.pid = int(self._worker.pid)
         self._target = SessionTarget(self._worker)

@@ -6,9 +6,12 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,6 +30,42 @@ static void change_descriptors(const char *path) {
     printf("same %d\n", ends[0] == file);
     close(ends[0]);
     close(ends[1]);
+}
+
+// A child that has its parent's memory, and descriptors of its own.
+static void open_in_child(void) {
+    char byte;
+    int file = open("/etc/passwd", O_RDONLY);
+    if (vfork() == 0) {
+        dup2(open("/etc/hosts", O_RDONLY), file);
+        execl("/bin/cat", "cat", "-", NULL);
+        _exit(1);
+    }
+    wait(NULL);
+    printf("read %zd\n", pread(file, &byte, 1, 0));
+}
+
+// A call that would be made again behind its handler, which leaves it by a jump.
+static sigjmp_buf outside;
+
+static void leave(int signal) {
+    (void)signal;
+    siglongjmp(outside, 1);
+}
+
+static void jump_out(void) {
+    int ends[2];
+    char byte;
+    struct sigaction action = {.sa_handler = leave, .sa_flags = SA_RESTART};
+    struct itimerval soon = {{0, 0}, {0, 30000}};
+    if (pipe(ends))
+        _exit(1);
+    sigaction(SIGALRM, &action, NULL);
+    for (volatile int turn = 0; turn < 3; turn++) {
+        setitimer(ITIMER_REAL, &soon, NULL);
+        if (!sigsetjmp(outside, 1) && read(ends[0], &byte, 1) == 1)
+            _exit(1);
+    }
 }
 
 static void make_children(void) {
@@ -62,6 +101,13 @@ int main(int count, char **words) {
         make_children();
     else if (!strcmp(what, "connect"))
         connect_later();
+    else if (!strcmp(what, "vfork"))
+        open_in_child();
+    else if (!strcmp(what, "jump"))
+        jump_out();
+    else if (!strcmp(what, "forever"))
+        for (int file = open(words[2], O_RDONLY | O_CREAT, 0600);;)
+            lseek(file, 0, SEEK_SET);
     else {
         int first = conn_open("/no/such"), second = conn_open("/dev/null");
         void *third = conn_find("b"), *fourth = conn_find("a");

@@ -24,7 +24,8 @@ __all__ = ["CALL_COUNT_INVARIANTS"]
 
 class _Made:
     """The calls whose thread and block are counted, by index: `thread` (a row of the counts' threads), `block` (a row
-    of the blocks), `is_system`, `is_apart` (an operation of a ring, which no block makes), and `position`."""
+    of the blocks), `is_system`, `is_apart` (an operation of a ring, which no block makes), `is_left` (it has not
+    returned), and `position`."""
 
     def __init__(self, arrays: TraceArrays) -> None:
         def numbers(name: str) -> Array:
@@ -46,6 +47,7 @@ class _Made:
         self.is_system = kind == CALL_WORDS.index("system_call")
         self.is_apart = self.is_system & has_library
         self.position = numbers("position")[kept]
+        self.is_left = ~to_numpy(arrays.column("calls", "result").combine_chunks().is_valid())[kept]
 
 
 def _is_exact(arrays: TraceArrays) -> Array:
@@ -65,7 +67,8 @@ def check_counts(arrays: TraceArrays) -> Iterator[Places]:
 
 def _find_too_many(arrays: TraceArrays, made: _Made) -> tuple[Array, Array, Array]:
     """Threads, blocks, and how many calls are more than executions."""
-    by_block = np.flatnonzero(~made.is_apart)
+    # A call that a handler has left by a jump is one, and would have been made again: its block has not run.
+    by_block = np.flatnonzero(~made.is_apart & ~(made.is_system & made.is_left))
     # A function that jumps to another one is two calls by one execution of what called.
     placed = by_block[~made.is_system[by_block] & (made.position[by_block] >= 0)]
     others = np.setdiff1d(by_block, placed, assume_unique=True)

@@ -134,6 +134,11 @@ class ProbesFacet:
         """The debugging information of an image; who reads it is alone, as where images are told of."""
         return self._target.images.debug(image)
 
+    def limit_captures(self, most_bytes: int) -> None:
+        """Have the target wait where more than that is captured and was not read. For who reads all the while: what
+        nobody reads would hold it for ever."""
+        self._captures.most_bytes = most_bytes
+
     def call_stacks(self) -> CallStacks:
         """What takes the stacks of calls that are logged from now on. Raises ControlError."""
         from clew.sessions.call_stacks import CallStacks
