@@ -121,6 +121,13 @@ def test_a_close_that_returns_late_closes_what_was_there_when_it_began(run: Run)
     assert run("read", 3, b"x", 1, result=1, begin=began - 1, end=began + 25) == [("read", "/home/a")]
 
 
+def test_what_is_closed_is_nobodys_once_the_close_is_over(run: Run) -> None:
+    run.open("/a", 3)
+    run("close", 3, begin=500, end=600)
+    assert run("read", 3, 0x1000, 1, result=1, begin=550, end=700) == [("read", "/a")]
+    assert run("read", 3, 0x1000, 1, result=1, begin=610, end=710) == [("read", "descriptor 3")]
+
+
 def test_names_move_and_end(run: Run) -> None:
     run.open("a", 3)
     assert run("rename", b"a\0", b"b\0") == [("renamed", "/home/b")]

@@ -120,7 +120,7 @@ def destroy(scene: Scene, effect: Effect) -> Iterator[Touch]:
         held = [(key, slot) for key, slot in scene.holder.files.items(call.begin_ns) if isinstance(key, tuple)]
         for key, gone in held:
             if not scene.failed and first <= key[1] <= last:
-                scene.holder.files.set(key, call.begin_ns, None)
+                scene.holder.files.set(key, call.begin_ns, None, call.end_ns)
                 yield Touch(gone.entity_id, role, effect.parameters[0], None)
         return
     index = effect.parameters[0]
@@ -130,7 +130,7 @@ def destroy(scene: Scene, effect: Effect) -> Iterator[Touch]:
             yield Touch(slot.entity_id, role, _argument(index), None)
             # Whatever close says, the descriptor is gone (close(2)), but where there was none.
             if reference.slots.get(reference.key, call.begin_ns) is not None:
-                reference.slots.set(reference.key, call.begin_ns, None)
+                reference.slots.set(reference.key, call.begin_ns, None, call.end_ns)
 
 
 def modify(scene: Scene, effect: Effect) -> Iterator[Touch]:

@@ -32,9 +32,14 @@ class Slots:
 
     def __init__(self) -> None:
         self._changes: dict[Hashable, tuple[list[int], list[Slot | None]]] = {}
+        self._gone_ns: dict[Hashable, int] = {}
+        """When who had `key` stand for nothing was done with that, the last one."""
 
-    def set(self, key: Hashable, time_ns: int, slot: Slot | None) -> None:
-        """From `time_ns` on `key` stands for `slot`; None: for nothing. Of one time the last change holds."""
+    def set(self, key: Hashable, time_ns: int, slot: Slot | None, gone_ns: int = 0) -> None:
+        """From `time_ns` on `key` stands for `slot`; None: for nothing, at `gone_ns` at the latest. Of one time the
+        last change holds."""
+        if slot is None:
+            self._gone_ns[key] = max(self._gone_ns.get(key, 0), gone_ns, time_ns)
         times, slots = self._changes.setdefault(key, ([], []))
         at = bisect_right(times, time_ns)
         times.insert(at, time_ns)
@@ -49,8 +54,10 @@ class Slots:
         return found[1][at - 1] if found is not None and at else None
 
     def last(self, key: Hashable, time_ns: int) -> Slot | None:
-        """What `key` stood for last, up to a time: who closes something may still be at it."""
+        """What `key` stood for last, up to a time: who closes something may still be at it, as long as that takes."""
         times, slots = self._changes.get(key, ([], []))
+        if time_ns > self._gone_ns.get(key, time_ns):
+            return None
         before = reversed(slots[: bisect_right(times, time_ns)])
         return next((slot for slot in before if slot is not None), None)
 
