@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("57164fa2da85a06cb731d04047847b896b45fadc8202022f730db634351086d3")
+SCHEMA_HASH: Final = bytes.fromhex("4ec860b1056e46bbe29ca32aab025b8912c79d56aef56957813d81dbe980ad9f")
 
 CONTAINER_MAGIC: Final = 3544686211845344323
 """what a container begins with: CLDATA11"""
@@ -74,13 +74,13 @@ MAX_INLINE_REGISTERS: Final = 6
 """registers that an inline piece changes (InlinePiece)"""
 MAX_BLOCK_CHANGES_BYTES: Final = 16384
 """bytes of what is changed in one block"""
-MAX_CAPTURE_OPERATIONS: Final = 256
+MAX_CAPTURE_OPERATIONS: Final = 192
 """operations of one form"""
 MAX_CAPTURE_FIELDS: Final = 32
 """fields of one form"""
 CAPTURE_RECORD_VALUES: Final = 4
 """fields of a CaptureRecord that are in the record itself"""
-MAX_CAPTURE_VALUES: Final = 256
+MAX_CAPTURE_VALUES: Final = 192
 """operations of all forms at one address"""
 MAX_CAPTURE_TEXT: Final = 4096
 """bytes of one value that is bytes, and of the data of all forms at one address"""
