@@ -271,7 +271,8 @@ def test_descriptors_are_told_by_what_they_stand_for(tmp_path: Path) -> None:
     text = (tmp_path / "told").read_text()
     assert f'openat(AT_FDCWD<{Path.cwd()}>, "{tmp_path}/a", O_WRONLY|O_CREAT|O_TRUNC, 0666) = 3<{tmp_path}/a>' in text
     assert f'write(1<{tmp_path}/a>, "one\\n", 4) = 4' in text
-    assert re.search(rf"dup2\(3<{tmp_path}/b>, 1<.*>\) = 1<{tmp_path}/b>", text)
+    # What was closed stands for nothing.
+    assert re.search(rf"dup2\(3<{tmp_path}/b>, 1\) = 1<{tmp_path}/b>", text)
     # Under whatever name it was opened.
     run_clew(words, "-P", f"{tmp_path}/[bc]", path=tmp_path / "some")
     some = [re.sub(r"^\d+ [\d.]+ ", "", line) for line in (tmp_path / "some").read_text().splitlines()]
