@@ -75,11 +75,6 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
         REASON_EXIT => link = exits::take_exit(context),
         REASON_INDIRECT => indirect::take_indirect(context),
         REASON_SYSCALL if context.signals.pending != 0 => rewind_syscall(context),
-        REASON_SYSCALL => match arrivals::take(context) {
-            Way::By(exit) => link = exit,
-            Way::Straight(address) => return leave_for(context, address),
-            Way::Gate(address) => return address,
-        },
         REASON_SYSCALL_DONE
             if context.registers.result() as i64 == -i64::from(EFAULT) && written::is_to_be_made_again(context) =>
         {
@@ -88,11 +83,14 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, reason: u32) -> u64 {
             context.registers.put_back(context.gate.overwritten());
             rewind_syscall(context);
         }
-        REASON_SYSCALL_DONE => match arrivals::end(context) {
-            Way::By(exit) => link = exit,
-            Way::Straight(address) => return leave_for(context, address),
-            Way::Gate(address) => return address,
-        },
+        REASON_SYSCALL | REASON_SYSCALL_DONE => {
+            let way = if reason == REASON_SYSCALL { arrivals::take(context) } else { arrivals::end(context) };
+            match way {
+                Way::By(exit) => link = exit,
+                Way::Straight(address) => return leave_for(context, address),
+                Way::Gate(address) => return address,
+            }
+        }
         REASON_SYSCALL_AGAIN => {
             rewind_call(context);
             hold::catch_up(context);

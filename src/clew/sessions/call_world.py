@@ -5,7 +5,6 @@ Runs in the controller. Processes are those of a trace, or those that have begun
 
 from __future__ import annotations
 
-import errno
 import os
 from bisect import bisect_right, insort
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -144,12 +143,9 @@ class LiveWorld:
         """What the descriptors that a call names stand for, by argument; RESULT for that which it gave."""
         holder = self._calls.holder(call)
         found = {}
-        was_there = call.result != -errno.EBADF
         for index, number in self.descriptors(call).items():
             time_ns = call.end_ns if index == RESULT else call.time_ns
-            slot = holder.files.get(("fd", number), time_ns)
-            if slot is None and was_there:
-                slot = holder.files.last(("fd", number), time_ns)
+            slot = holder.files.get(("fd", number), time_ns) or holder.files.last(("fd", number), time_ns)
             if number == CURRENT_DIRECTORY and holder.place.directory is not None:
                 found[index] = holder.place.directory
             elif slot is not None and number >= 0:

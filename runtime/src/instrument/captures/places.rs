@@ -58,8 +58,6 @@ pub fn are_any() -> bool {
 /// What is captured at one address, in the order in which it was asked for.
 #[derive(Debug, Default)]
 pub struct Place {
-    /// Whether all of them are plain, and none leads a thread elsewhere.
-    pub is_plain: bool,
     pub programs: Vec<Program>,
     /// How it was asked for, which tells whether it is still the same.
     asked: Vec<(u32, Action, u32, Vec<u8>)>,
@@ -80,9 +78,6 @@ impl Place {
                 None => n_refused += 1,
             }
         }
-        let is_plain =
-            |one: &Program| one.is_plain && !matches!(one.action, Action::Inject | Action::Stop | Action::Delay);
-        place.is_plain = place.programs.iter().all(is_plain);
         (place, n_refused)
     }
 
