@@ -88,7 +88,9 @@ def run_told(recorder: Recorder, words: list[str], raw: Path, folder: Path) -> d
         found = re.fullmatch(r"\w+\((.*)\) = .*", call["text"])
         assert found, call
         arguments = tuple(0 if word == "NULL" else int(word, 16) for word in found[1].split(", "))
-        told[call["tid"]].append((call["time_ns"], (call["name"], arguments, call["result"])))
+        # By their ends: one that a signal came in front of began before what the handler calls, and is made after it.
+        ended_ns = call["time_ns"] + (call["duration_ns"] or 0)
+        told[call["tid"]].append((ended_ns, (call["name"], arguments, call["result"])))
     return {tid: [call for _, call in sorted(calls, key=lambda one: one[0])] for tid, calls in told.items()}
 
 

@@ -206,9 +206,11 @@ def read_status_of_ended(pid: Pid, pidfd: int) -> int | None:
 
     While nobody has waited for it, /proc has it; after that, the pidfd (since Linux 6.15, PIDFD_INFO_EXIT).
     """
+    # To those that may not look at the process the kernel says 0 (fs/proc/array.c, do_task_stat). Asked first: whoever
+    # is waited for meanwhile has no status to be read afterwards.
+    is_known = _may_be_looked_at(pid)
     fields = read_stat(pid)
-    # To those that may not look at the process the kernel says 0 (fs/proc/array.c, do_task_stat).
-    if fields[:1] == [b"Z"] and (int(fields[-1]) or _may_be_looked_at(pid)):
+    if fields[:1] == [b"Z"] and (int(fields[-1]) or is_known):
         return int(fields[-1])
     if pidfd < 0:
         return None
@@ -229,6 +231,6 @@ def _may_be_looked_at(pid: Pid) -> bool:
     except PermissionError:
         return False
     except OSError:
-        # It is allowed, but a process that has ended is in no namespace any more.
+        # It is allowed, but a process that has ended is in no namespace any more; or it is gone.
         return True
     return True

@@ -20,7 +20,7 @@ from clew.process.shared_memory import FilterRow, HeaderSettings, SharedFile, Sh
 from clew.protocol._constants import Mode, ReleaseReason
 from clew.protocol.layout import field_offset
 from clew.recording.following import entering
-from clew.recording.following.followed import FollowedProcess
+from clew.recording.following.followed import FollowedProcess, read_status_of_ended
 from clew.recording.following.processes import Processes
 from clew.recording.journal.sink import JournalSink
 from clew.recording.journal.writer import JournalWriter
@@ -128,3 +128,24 @@ def test_a_child_that_did_not_speak_yet_has_filters_that_come_meanwhile(tmp_path
         assert {included for *_, included in told[1:]} == {False}
         assert child._n_directives == before + 2
         followed.leave()
+
+
+def test_whoever_is_waited_for_while_it_is_looked_at_has_no_status(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who may not look at a process reads 0 for its status. Here it is gone between its status and the question whether
+    it may be looked at: that nothing is there must not be taken for leave."""
+    masked = [b"Z", *[b"0"] * 50]
+    with subprocess.Popen(["true"]) as process:
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        is_gone = False
+
+        def read(pid: int) -> list[bytes]:
+            return [] if is_gone else masked
+
+        def look(path: str) -> str:
+            nonlocal is_gone
+            is_gone = True
+            raise FileNotFoundError(path)
+
+        monkeypatch.setattr("clew.recording.following.followed.read_stat", read)
+        monkeypatch.setattr("clew.recording.following.followed.os.readlink", look)
+        assert read_status_of_ended(Pid(process.pid), -1) is None
