@@ -4,7 +4,8 @@
 //! taken there in front. What such a call keeps lies in the thread's table (instrument/captures/open_calls.rs).
 
 extern crate alloc;
-use super::captured_values::{Taken, Values};
+use super::captured_values::Values;
+use crate::instrument::captures::taken::Taken;
 use super::left_calls::{self, Left};
 use crate::buffer::{RingWriter, Shared};
 use crate::context::addresses::AppPc;

@@ -5,9 +5,9 @@
 //! for registers are the words of its entry (instrument/captures/ring.rs). The program's memory is read while no lock is held.
 
 extern crate alloc;
-use super::capture_records::{record, Heading};
+use crate::instrument::captures::taken_records::{record, Heading};
 use super::captured_calls::to_ns;
-use super::captured_values::{kept_of, Taken};
+use crate::instrument::captures::taken::{kept_of, Taken};
 use super::left_calls::Left;
 use crate::buffer::RingWriter;
 use crate::context::addresses::AppPc;

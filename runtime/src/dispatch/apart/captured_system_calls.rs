@@ -5,11 +5,11 @@
 //! open as a function's is (captured_calls.rs), by the stack pointer; a call that is made again, as behind a signal, stays open.
 
 extern crate alloc;
-use super::capture_records::{add, record, Heading};
+use crate::instrument::captures::taken_records::{add, record, Heading};
 use super::captured_calls::{measure_ticks, note_others, open, table_of, texts_of, to_ns};
 use super::captured_rings;
 use super::captured_thread::Thread;
-use super::captured_values::Taken;
+use crate::instrument::captures::taken::Taken;
 use super::injections;
 use super::known_places;
 use crate::buffer::RingWriter;

@@ -2,7 +2,7 @@
 
 extern crate alloc;
 use super::captured_calls::to_ns;
-use super::captured_values::kept_of;
+use crate::instrument::captures::taken::kept_of;
 use super::injections;
 use crate::context::ThreadContext;
 use crate::cpu::context::Registers;

@@ -11,7 +11,7 @@ use crate::context::numbers::{CounterId, ExitId, FragmentId};
 use crate::context::ThreadContext;
 use crate::cpu::signal::asynchronous::TAKEN_BACK;
 use crate::cpu::sys::clock::ticks;
-use crate::dispatch::apart::capture_records::{add, record, Heading};
+use crate::instrument::captures::taken_records::{add, record, Heading};
 use crate::dispatch::apart::captured_calls;
 use crate::dispatch::apart::captured_thread::Thread;
 use crate::dispatch::apart::captured_values::Values;

@@ -4,8 +4,8 @@
 //! (CapturePlace.tells_left). Of what a signal ends the controller reads the calls that are still open (recording/drain/open_calls.py), and
 //! makes the same of them. Runs in the target on the runtime's stack.
 
-use super::capture_records::{record, Heading};
-use super::captured_values::{kept_of, Taken};
+use crate::instrument::captures::taken_records::{record, Heading};
+use crate::instrument::captures::taken::{kept_of, Taken};
 use crate::buffer::RingWriter;
 use crate::context::addresses::AppPc;
 use crate::cpu::sys::clock::ticks;

@@ -3,7 +3,6 @@
 pub mod ahead;
 pub mod away;
 pub mod breakpoints;
-pub mod capture_records;
 pub mod captured_calls;
 pub mod captured_rings;
 pub mod captured_system_calls;

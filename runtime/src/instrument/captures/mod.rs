@@ -13,4 +13,6 @@ pub mod places;
 pub mod ring;
 pub mod ring_layout;
 pub mod rings;
+pub mod taken;
+pub mod taken_records;
 pub mod text_cells;

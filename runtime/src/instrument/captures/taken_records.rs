@@ -1,12 +1,12 @@
 //! What is made of a capture's fields: a record in a thread's ring, or a part of a row.
 
 extern crate alloc;
-use super::captured_values::Taken;
+use super::aggregates::Table;
+use super::few::Few;
+use super::layout::Program;
+use super::taken::Taken;
 use crate::buffer::RingWriter;
 use crate::context::addresses::AppPc;
-use crate::instrument::captures::aggregates::Table;
-use crate::instrument::captures::few::Few;
-use crate::instrument::captures::layout::Program;
 use crate::protocol::{
     record_kind, CaptureRecord, AGGREGATE_KEY_WORDS, CAPTURE_RECORD_VALUES, CONTINUATION_PAYLOAD_BYTES,
 };
