@@ -26,6 +26,7 @@ Floors = tuple[frozenset[str], ...]
 
 RUNTIME_FLOORS: Floors = (
     frozenset({"dispatch"}),
+    frozenset({"probe"}),
     frozenset({"signal", "thread"}),
     frozenset({"instrument"}),
     frozenset({"translate"}),

@@ -13,7 +13,7 @@ pub use ring::RingWriter;
 pub use wait_limit::WaitLimit;
 
 use crate::cpu::sys::clock::ticks;
-use crate::protocol::{self, release_reason, FilterRange, SessionHeader, StatusPage, ThreadSlot};
+use crate::protocol::{self, release_reason, FilterRange, ProbeSite, SessionHeader, StatusPage, ThreadSlot};
 use crate::sys::calls::{futex_wake, monotonic_ns, mremap, munmap, Error};
 use crate::sys::kernel::{MREMAP_FIXED, MREMAP_MAYMOVE};
 use core::cell::UnsafeCell;
@@ -134,6 +134,11 @@ impl Shared {
     fn born_child(&self, index: u32) -> &AtomicU64 {
         // SAFETY: the slot is mapped, the field aligned.
         unsafe { AtomicU64::from_ptr(&raw mut (*self.slot(index)).born_child) }
+    }
+
+    /// A row of the table of probes.
+    pub fn probe_site(&self, index: u32) -> *mut ProbeSite {
+        (self.base + self.header().probes_offset + u64::from(index) * size_of::<ProbeSite>() as u64) as *mut ProbeSite
     }
 
     pub fn ring(&self, index: u32) -> u64 {

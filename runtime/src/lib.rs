@@ -2,13 +2,15 @@
 //!
 //! A freestanding dynamic binary translator. It shares the address space with the program it follows, and nothing else:
 //! no libc, no registers or memory of the program's where the program could see it. Modules are floors; each may use only
-//! those named after it: dispatch > signal, thread > instrument > translate > cache > decode > arch > context > buffer > sys >
+//! those named after it: dispatch > probe > signal, thread > instrument > translate > cache > decode > arch > context > buffer > sys >
 //! protocol.
 
 #![cfg_attr(not(test), no_std)]
 
 #[cfg(not(any(test, feature = "made-up")))]
 pub mod dispatch;
+#[cfg(not(any(test, feature = "made-up")))]
+pub mod probe;
 #[cfg(not(any(test, feature = "made-up")))]
 pub mod signal;
 #[cfg(not(any(test, feature = "made-up")))]

@@ -41,7 +41,12 @@ global_asm!(
 
 extern "C" fn start(block: &'static StartBlock) -> ! {
     // SAFETY: the controller enters the image at `_start` with the block that it filled.
-    unsafe { clew_runtime::dispatch::life::start::start(block) }
+    unsafe {
+        match block.role {
+            protocol::role::PROBES => clew_runtime::probe::worker::start(block),
+            _ => clew_runtime::dispatch::life::start::start(block),
+        }
+    }
 }
 
 /// An ELF note: what the controller checks before it injects the image.

@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0x4e, 0xc8, 0x60, 0xb1, 0x05, 0x6e, 0x46, 0xbb, 0xe2, 0x9c, 0xa3, 0x2a, 0xab, 0x02, 0x5b, 0x89, 0x12, 0xc7, 0x9d,
-    0x56, 0xae, 0xf5, 0x69, 0x57, 0x81, 0x3d, 0x81, 0xdb, 0xe9, 0x80, 0xad, 0x9f,
+    0x51, 0x6c, 0xcd, 0x0c, 0x1b, 0xe6, 0x20, 0xb7, 0x32, 0x31, 0x65, 0x46, 0x37, 0x99, 0xf1, 0xe0, 0xa7, 0x47, 0x5f,
+    0xf9, 0x99, 0xdc, 0x90, 0x38, 0x69, 0xc0, 0x1d, 0x76, 0x2c, 0xdc, 0xce, 0x67,
 ];
 /// the least that is mapped at once
 pub const PAGE_BYTES: u64 = 0x1000;
@@ -30,9 +30,11 @@ pub const MAX_PATH_BYTES: u64 = 0x1000;
 /// entries of StatusPage.breakpoints
 pub const MAX_BREAKPOINTS: u64 = 0x20;
 /// entries of the table of captures (CapturePlace)
-pub const MAX_CAPTURES: u64 = 0x2000;
+pub const MAX_CAPTURES: u64 = 0x10000;
 /// bytes of the forms of all captures, behind the table
 pub const MAX_CAPTURE_BYTES: u64 = 0x200000;
+/// entries of the table of probes (ProbeSite)
+pub const MAX_PROBES: u64 = 0x10000;
 /// captures at one address
 pub const MAX_CAPTURES_AT_PLACE: u64 = 0x10;
 /// ranges of code of StatusPage.invalidated_ranges
@@ -374,6 +376,22 @@ pub mod end_kind {
     pub const EXECVE: u32 = 4;
 }
 
+/// What the runtime does in a process. engine: it executes the program's code, translated. probes: the program executes
+/// its own, and comes here at probes only.
+pub mod role {
+    pub const ENGINE: u32 = 0;
+    pub const PROBES: u32 = 1;
+}
+
+/// How far a probe's handler is. none: there is none. asked: its code is to be made. made: it is. refused: there is no
+/// capture at its place, or no room for its code.
+pub mod probe_state {
+    pub const NONE: u32 = 0;
+    pub const ASKED: u32 = 1;
+    pub const MADE: u32 = 2;
+    pub const REFUSED: u32 = 3;
+}
+
 /// Where the runtime stands.
 pub mod runtime_state {
     pub const INJECTED: u32 = 0;
@@ -679,8 +697,10 @@ pub struct SessionHeader {
     /// where the windows of open calls are: call_window_bytes each, in slot order; page aligned (written by:
     /// controller)
     pub calls_offset: u64,
+    /// where ProbeSite\[max_probes\] is (written by: controller)
+    pub probes_offset: u64,
     /// zero (written by: controller)
-    pub reserved: [u8; 64],
+    pub reserved: [u8; 56],
 }
 const _: () = assert!(core::mem::size_of::<SessionHeader>() == 256);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, magic) == 0);
@@ -712,7 +732,48 @@ const _: () = assert!(core::mem::offset_of!(SessionHeader, captures_offset) == 1
 const _: () = assert!(core::mem::offset_of!(SessionHeader, prefetch_offset) == 168);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, aggregates_offset) == 176);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, calls_offset) == 184);
-const _: () = assert!(core::mem::offset_of!(SessionHeader, reserved) == 192);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, probes_offset) == 192);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, reserved) == 200);
+
+/// A place of the program's own code that leads to a handler of its own while the process is probed, and is not
+/// followed. The controller puts the handler to its place, and leads the code there; the runtime makes its code.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct ProbeSite {
+    /// address of the instruction that is probed, as CapturePlace has it (written by: controller:live)
+    pub pc: u64,
+    /// where the handler will be (written by: controller:live)
+    pub code: u64,
+    /// where the thread goes on behind it: within 2 GiB of code (written by: controller:live)
+    pub resume: u64,
+    /// how many bytes the handler may have (written by: controller:live)
+    pub room: u32,
+    /// enum ProbeState (written by: both)
+    pub state: u32,
+    /// where its code lies, in the runtime's own memory, as long as the table is not changed again (written by:
+    /// runtime)
+    pub made: u64,
+    /// bytes of it (written by: runtime)
+    pub size: u32,
+    /// zero (written by: runtime)
+    pub reserved: u32,
+    /// how often a thread came there and took nothing: a probe of its own was interrupted by a signal's handler, or
+    /// there was no slot for it (written by: runtime)
+    pub missed: u64,
+    /// zero (written by: runtime)
+    pub reserved_more: u64,
+}
+const _: () = assert!(core::mem::size_of::<ProbeSite>() == 64);
+const _: () = assert!(core::mem::offset_of!(ProbeSite, pc) == 0);
+const _: () = assert!(core::mem::offset_of!(ProbeSite, code) == 8);
+const _: () = assert!(core::mem::offset_of!(ProbeSite, resume) == 16);
+const _: () = assert!(core::mem::offset_of!(ProbeSite, room) == 24);
+const _: () = assert!(core::mem::offset_of!(ProbeSite, state) == 28);
+const _: () = assert!(core::mem::offset_of!(ProbeSite, made) == 32);
+const _: () = assert!(core::mem::offset_of!(ProbeSite, size) == 40);
+const _: () = assert!(core::mem::offset_of!(ProbeSite, reserved) == 44);
+const _: () = assert!(core::mem::offset_of!(ProbeSite, missed) == 48);
+const _: () = assert!(core::mem::offset_of!(ProbeSite, reserved_more) == 56);
 
 /// Code from start up to end is recorded or not; of several ranges that hold an address the last counts.
 #[repr(C)]
@@ -1094,8 +1155,19 @@ pub struct StatusPage {
     /// the time stamp counter when the table of captures was written: calls that threads were in then are taken to
     /// begin there (written by: controller:live)
     pub captures_tsc: u64,
+    /// role probes: another number each time that captures or probes are others, or is_leaving is set (futex) (written
+    /// by: controller:live)
+    pub probe_ticket: u32,
+    /// role probes: up to which of them all was done (futex) (written by: runtime)
+    pub probe_done: u32,
+    /// role probes: how many entries of the table of probes are valid (written by: controller:live)
+    pub probe_count: u32,
+    /// role probes: 1: no code leads here any more, the runtime's own task ends (written by: controller:live)
+    pub probes_leave: u32,
+    /// role probes: the number of that task (written by: runtime)
+    pub probe_task: u32,
     /// zero (written by: runtime)
-    pub reserved: [u8; 800],
+    pub reserved: [u8; 780],
 }
 const _: () = assert!(core::mem::size_of::<StatusPage>() == 4096);
 const _: () = assert!(core::mem::offset_of!(StatusPage, state) == 0);
@@ -1172,7 +1244,12 @@ const _: () = assert!(core::mem::offset_of!(StatusPage, calls_forgotten) == 3264
 const _: () = assert!(core::mem::offset_of!(StatusPage, ring_submissions_unseen) == 3272);
 const _: () = assert!(core::mem::offset_of!(StatusPage, ring_completions_unseen) == 3280);
 const _: () = assert!(core::mem::offset_of!(StatusPage, captures_tsc) == 3288);
-const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 3296);
+const _: () = assert!(core::mem::offset_of!(StatusPage, probe_ticket) == 3296);
+const _: () = assert!(core::mem::offset_of!(StatusPage, probe_done) == 3300);
+const _: () = assert!(core::mem::offset_of!(StatusPage, probe_count) == 3304);
+const _: () = assert!(core::mem::offset_of!(StatusPage, probes_leave) == 3308);
+const _: () = assert!(core::mem::offset_of!(StatusPage, probe_task) == 3312);
+const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 3316);
 
 /// One thread's row. The ring's bytes from ring_tail up to ring_head (both count all bytes ever, modulo ring_bytes they
 /// are places) are whole records.
@@ -1344,8 +1421,10 @@ pub struct StartBlock {
     /// where the ControlBlock is; without threads in it the program was launched, and the registers above are its first
     /// thread's
     pub control_block: u64,
+    /// enum Role
+    pub role: u32,
     /// zero
-    pub reserved: [u8; 8],
+    pub reserved: [u8; 4],
     /// executable memory at start: start, end, protection (PROT_*) of each of up to 160 ranges
     pub ranges: [u64; 480],
 }
@@ -1367,7 +1446,8 @@ const _: () = assert!(core::mem::offset_of!(StartBlock, range_count) == 224);
 const _: () = assert!(core::mem::offset_of!(StartBlock, has_fsgsbase) == 228);
 const _: () = assert!(core::mem::offset_of!(StartBlock, anchor_base) == 232);
 const _: () = assert!(core::mem::offset_of!(StartBlock, control_block) == 240);
-const _: () = assert!(core::mem::offset_of!(StartBlock, reserved) == 248);
+const _: () = assert!(core::mem::offset_of!(StartBlock, role) == 248);
+const _: () = assert!(core::mem::offset_of!(StartBlock, reserved) == 252);
 const _: () = assert!(core::mem::offset_of!(StartBlock, ranges) == 256);
 
 /// What entering a process that runs already, and leaving any, takes. In the target's private memory: the controller

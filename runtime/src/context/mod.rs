@@ -24,6 +24,7 @@ pub mod layout;
 pub mod native;
 pub mod numbers;
 pub mod path;
+pub mod probe;
 pub mod process;
 pub mod rseq;
 pub mod signals;
@@ -41,6 +42,7 @@ use layout::{branch_table_offset, counter_offset, heat_offset};
 use native::Native;
 use numbers::{CounterId, SiteId};
 use path::Path;
+use probe::Probe;
 use process::Process;
 use rseq::Rseq;
 use signals::{Signals, PENDING_SIGNAL};
@@ -71,6 +73,8 @@ pub struct ThreadContext {
     pub native: Native,
     /// What is captured in front of a block (dispatch/apart/captures.rs).
     pub capture: Capture,
+    /// Where it executes the program's own code, and comes to probes.
+    pub probe: Probe,
     /// What the block's next thread finds in it.
     pub left: Left,
 }

@@ -39,6 +39,7 @@ from clew.process.runtime_image import RuntimeImage
 from clew.process.shared_layout import PAGE_BYTES, SharedLayout
 from clew.process.shared_memory import MEMFD_NAME, HeaderSettings, SharedFile, SharedMemory
 from clew.process.stopped_process import StoppedProcess
+from clew.protocol._constants import Role
 from clew.protocol.layout import pack_struct
 
 __all__ = ["inject", "map_runtime", "start_block", "unmap_runtime"]
@@ -174,7 +175,13 @@ def _expect(process: StoppedProcess, wanted: RemoteAddress, address: int) -> Non
         raise InjectionError(process.pid, f"process {process.pid}: mapped at {address:#x} instead of {wanted:#x}")
 
 
-def start_block(process: StoppedProcess, registers: Registers, plan: InjectionPlan, mappings: list[Mapping]) -> bytes:
+def start_block(
+    process: StoppedProcess,
+    registers: Registers,
+    plan: InjectionPlan,
+    mappings: list[Mapping],
+    role: Role = Role.ENGINE,
+) -> bytes:
     """The bytes of the start block, for a process where `mappings` were mapped before the runtime was, and that begins
     with `registers`."""
     executable = [mapping for mapping in mappings if mapping.protection & PROT_EXEC]
@@ -194,6 +201,7 @@ def start_block(process: StoppedProcess, registers: Registers, plan: InjectionPl
         heap_bytes=plan.heap_bytes,
         range_count=len(executable),
         control_block=plan.control_block,
+        role=role,
         ranges=ranges,
         **process.processor.start_fields(registers),
     )

@@ -38,6 +38,7 @@ __all__ = [
     "request",
     "resume_to_syscall",
     "seize",
+    "set_options",
     "set_register_set",
     "set_signal_mask",
     "try_wait",
@@ -58,6 +59,7 @@ _FAULTS: Final = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, s
 _CONT: Final = 7
 _DETACH: Final = 17
 _SYSCALL: Final = 24
+_SETOPTIONS: Final = 0x4200
 _GETEVENTMSG: Final = 0x4201
 _GETSIGINFO: Final = 0x4202
 _GETREGSET: Final = 0x4204
@@ -90,6 +92,11 @@ class _IoVector(ctypes.Structure):
 def seize(pid: TaskId, options: int) -> None:
     """Become the tracer of `pid` without stopping it."""
     _ptrace(_SEIZE, pid, 0, options)
+
+
+def set_options(pid: TaskId, options: int) -> None:
+    """Have other options for a stopped tracee."""
+    _ptrace(_SETOPTIONS, pid, 0, options)
 
 
 def cont(pid: TaskId, signal_number: int = 0) -> None:

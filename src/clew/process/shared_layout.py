@@ -18,6 +18,8 @@ from clew.protocol._constants import (
     MAX_CAPTURES,
     MAX_FILTER_RANGES,
     MAX_PREFETCHED,
+    MAX_PROBES,
+    PROBE_SITE_BYTES,
     STATUS_PAGE_BYTES,
     THREAD_SLOT_BYTES,
 )
@@ -58,8 +60,12 @@ class SharedLayout:
         return _page_up(self.captures_offset + MAX_CAPTURES * CAPTURE_PLACE_BYTES + MAX_CAPTURE_BYTES)
 
     @property
-    def callout_data_offset(self) -> int:
+    def probes_offset(self) -> int:
         return _page_up(self.prefetch_offset + 8 * MAX_PREFETCHED)
+
+    @property
+    def callout_data_offset(self) -> int:
+        return _page_up(self.probes_offset + MAX_PROBES * PROBE_SITE_BYTES)
 
     @property
     def aggregates_offset(self) -> int:

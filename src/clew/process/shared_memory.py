@@ -193,6 +193,7 @@ class SharedMemory:
             filters_offset=layout.filters_offset,
             captures_offset=layout.captures_offset,
             prefetch_offset=layout.prefetch_offset,
+            probes_offset=layout.probes_offset,
             aggregates_offset=layout.aggregates_offset,
             calls_offset=layout.calls_offset,
             counter_bytes=layout.counter_bytes,

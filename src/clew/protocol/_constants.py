@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("4ec860b1056e46bbe29ca32aab025b8912c79d56aef56957813d81dbe980ad9f")
+SCHEMA_HASH: Final = bytes.fromhex("516ccd0c1be620b7323165463799f1e0a7475ff999dc903869c01d762cdcce67")
 
 CONTAINER_MAGIC: Final = 3544686211845344323
 """what a container begins with: CLDATA11"""
@@ -44,10 +44,12 @@ MAX_PATH_BYTES: Final = 4096
 """longest path in an image record"""
 MAX_BREAKPOINTS: Final = 32
 """entries of StatusPage.breakpoints"""
-MAX_CAPTURES: Final = 8192
+MAX_CAPTURES: Final = 65536
 """entries of the table of captures (CapturePlace)"""
 MAX_CAPTURE_BYTES: Final = 2097152
 """bytes of the forms of all captures, behind the table"""
+MAX_PROBES: Final = 65536
+"""entries of the table of probes (ProbeSite)"""
 MAX_CAPTURES_AT_PLACE: Final = 16
 """captures at one address"""
 MAX_INVALIDATED_RANGES: Final = 16
@@ -458,6 +460,26 @@ class EndKind(IntEnum):
     EXECVE = 4
 
 
+class Role(IntEnum):
+    """What the runtime does in a process. engine: it executes the program's code, translated. probes: the program
+    executes its own, and comes here at probes only.
+    """
+
+    ENGINE = 0
+    PROBES = 1
+
+
+class ProbeState(IntEnum):
+    """How far a probe's handler is. none: there is none. asked: its code is to be made. made: it is. refused: there is
+    no capture at its place, or no room for its code.
+    """
+
+    NONE = 0
+    ASKED = 1
+    MADE = 2
+    REFUSED = 3
+
+
 class RuntimeState(IntEnum):
     """Where the runtime stands."""
 
@@ -754,6 +776,7 @@ class FunctionFlag(IntEnum):
 
 
 SESSION_HEADER_BYTES: Final = 256
+PROBE_SITE_BYTES: Final = 64
 FILTER_RANGE_BYTES: Final = 24
 CAPTURE_FORM_BYTES: Final = 8
 CAPTURE_INSTRUCTION_BYTES: Final = 16
@@ -816,7 +839,23 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "prefetch_offset": (168, "<Q"),
             "aggregates_offset": (176, "<Q"),
             "calls_offset": (184, "<Q"),
-            "reserved": (192, "<64s"),
+            "probes_offset": (192, "<Q"),
+            "reserved": (200, "<56s"),
+        },
+    ),
+    "ProbeSite": (
+        64,
+        {
+            "pc": (0, "<Q"),
+            "code": (8, "<Q"),
+            "resume": (16, "<Q"),
+            "room": (24, "<I"),
+            "state": (28, "<I"),
+            "made": (32, "<Q"),
+            "size": (40, "<I"),
+            "reserved": (44, "<I"),
+            "missed": (48, "<Q"),
+            "reserved_more": (56, "<Q"),
         },
     ),
     "FilterRange": (
@@ -986,7 +1025,12 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "ring_submissions_unseen": (3272, "<Q"),
             "ring_completions_unseen": (3280, "<Q"),
             "captures_tsc": (3288, "<Q"),
-            "reserved": (3296, "<800s"),
+            "probe_ticket": (3296, "<I"),
+            "probe_done": (3300, "<I"),
+            "probe_count": (3304, "<I"),
+            "probes_leave": (3308, "<I"),
+            "probe_task": (3312, "<I"),
+            "reserved": (3316, "<780s"),
         },
     ),
     "ThreadSlot": (
@@ -1058,7 +1102,8 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "has_fsgsbase": (228, "<I"),
             "anchor_base": (232, "<Q"),
             "control_block": (240, "<Q"),
-            "reserved": (248, "<8s"),
+            "role": (248, "<I"),
+            "reserved": (252, "<4s"),
             "ranges": (256, "<480Q"),
         },
     ),

@@ -78,6 +78,7 @@ from clew.protocol._constants import (
     MAX_KEPT_VALUES,
     MAX_PATH_BYTES,
     MAX_PREFETCHED,
+    MAX_PROBES,
     MAX_TRANSFORM_RANGES,
     MOST_BLOCKS,
     NOTE_NAME,
@@ -110,6 +111,7 @@ from clew.protocol._constants import (
     PATH_SYMBOLS_OFFSET,
     PATH_UNLIMITED,
     PATH_WINDOW_BYTES,
+    PROBE_SITE_BYTES,
     RECORD_BYTES,
     REGION_BLOCKS,
     REGION_BUFFER_BYTES,
@@ -155,10 +157,12 @@ from clew.protocol._constants import (
     PathStream,
     PieceKind,
     PiecePlace,
+    ProbeState,
     RecordKind,
     RegionWord,
     ReleaseReason,
     RequestKind,
+    Role,
     RuntimeState,
     SlotState,
     Stage,
@@ -253,6 +257,7 @@ __all__ = [
     "MAX_KEPT_VALUES",
     "MAX_PATH_BYTES",
     "MAX_PREFETCHED",
+    "MAX_PROBES",
     "MAX_TRANSFORM_RANGES",
     "MOST_BLOCKS",
     "NOTE_NAME",
@@ -288,6 +293,8 @@ __all__ = [
     "PATH_SYMBOLS_OFFSET",
     "PATH_UNLIMITED",
     "PATH_WINDOW_BYTES",
+    "PROBE_SITE",
+    "PROBE_SITE_BYTES",
     "RECORD_BYTES",
     "RECORD_DTYPES",
     "REGION_BLOCKS",
@@ -341,10 +348,12 @@ __all__ = [
     "PathStream",
     "PieceKind",
     "PiecePlace",
+    "ProbeState",
     "RecordKind",
     "RegionWord",
     "ReleaseReason",
     "RequestKind",
+    "Role",
     "RuntimeState",
     "SlotState",
     "Stage",
@@ -383,6 +392,7 @@ SESSION_HEADER: Final[np.dtype[np.void]] = np.dtype(
             "prefetch_offset",
             "aggregates_offset",
             "calls_offset",
+            "probes_offset",
             "reserved",
         ],
         "formats": [
@@ -415,7 +425,8 @@ SESSION_HEADER: Final[np.dtype[np.void]] = np.dtype(
             "<u8",
             "<u8",
             "<u8",
-            ("<u1", (64,)),
+            "<u8",
+            ("<u1", (56,)),
         ],
         "offsets": [
             0,
@@ -448,12 +459,25 @@ SESSION_HEADER: Final[np.dtype[np.void]] = np.dtype(
             176,
             184,
             192,
+            200,
         ],
         "itemsize": 256,
     }
 )
 """Offset 0 of the shared memory, a region of a file that a process and its forks' children share. The runtime refuses a
 magic, version or hash that is not its own.
+"""
+
+PROBE_SITE: Final[np.dtype[np.void]] = np.dtype(
+    {
+        "names": ["pc", "code", "resume", "room", "state", "made", "size", "reserved", "missed", "reserved_more"],
+        "formats": ["<u8", "<u8", "<u8", "<u4", "<u4", "<u8", "<u4", "<u4", "<u8", "<u8"],
+        "offsets": [0, 8, 16, 24, 28, 32, 40, 44, 48, 56],
+        "itemsize": 64,
+    }
+)
+"""A place of the program's own code that leads to a handler of its own while the process is probed, and is not
+followed. The controller puts the handler to its place, and leads the code there; the runtime makes its code.
 """
 
 FILTER_RANGE: Final[np.dtype[np.void]] = np.dtype(
@@ -640,6 +664,11 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             "ring_submissions_unseen",
             "ring_completions_unseen",
             "captures_tsc",
+            "probe_ticket",
+            "probe_done",
+            "probe_count",
+            "probes_leave",
+            "probe_task",
             "reserved",
         ],
         "formats": [
@@ -717,7 +746,12 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             "<u8",
             "<u8",
             "<u8",
-            ("<u1", (800,)),
+            "<u4",
+            "<u4",
+            "<u4",
+            "<u4",
+            "<u4",
+            ("<u1", (780,)),
         ],
         "offsets": [
             0,
@@ -795,6 +829,11 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             3280,
             3288,
             3296,
+            3300,
+            3304,
+            3308,
+            3312,
+            3316,
         ],
         "itemsize": 4096,
     }
@@ -928,6 +967,7 @@ START_BLOCK: Final[np.dtype[np.void]] = np.dtype(
             "has_fsgsbase",
             "anchor_base",
             "control_block",
+            "role",
             "reserved",
             "ranges",
         ],
@@ -949,10 +989,11 @@ START_BLOCK: Final[np.dtype[np.void]] = np.dtype(
             "<u4",
             "<u8",
             "<u8",
-            ("<u1", (8,)),
+            "<u4",
+            ("<u1", (4,)),
             ("<u8", (480,)),
         ],
-        "offsets": [0, 8, 16, 24, 32, 40, 48, 56, 64, 192, 200, 208, 216, 224, 228, 232, 240, 248, 256],
+        "offsets": [0, 8, 16, 24, 32, 40, 48, 56, 64, 192, 200, 208, 216, 224, 228, 232, 240, 248, 252, 256],
         "itemsize": 4096,
     }
 )

@@ -55,6 +55,8 @@ pub const GS_CAPTURE_RING: u32 = gs_offset!(capture.ring);
 pub const GS_CAPTURE_VECTORS: u32 = gs_offset!(capture.vectors);
 pub const GS_CAPTURE_FLOAT_STATE: u32 = gs_offset!(capture.float_state);
 pub const GS_CAPTURE_OWN_FLOAT_STATE: u32 = gs_offset!(capture.own_float_state);
+pub const GS_PROBE_OWNER: u32 = gs_offset!(probe.owner);
+pub const GS_PROBE_BUSY: u32 = gs_offset!(probe.is_busy);
 
 /// gs displacements of the values of captures (instrument/captures/layout.rs).
 pub const GS_CAPTURE_VALUES: u32 = CAPTURE_VALUES_OFFSET as u32;

@@ -24,6 +24,7 @@ mod jumps;
 pub mod parking;
 pub mod patching;
 pub mod private_range;
+pub mod probe;
 pub mod probe_points;
 pub mod question;
 pub mod region;

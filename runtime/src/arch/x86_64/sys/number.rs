@@ -74,6 +74,7 @@ pub const DUP3: u64 = 292;
 pub const PREADV: u64 = 295;
 pub const RT_TGSIGQUEUEINFO: u64 = 297;
 pub const PERF_EVENT_OPEN: u64 = 298;
+pub const GETCPU: u64 = 309;
 pub const PROCESS_VM_READV: u64 = 310;
 pub const PROCESS_VM_WRITEV: u64 = 311;
 pub const KCMP: u64 = 312;

@@ -1,0 +1,121 @@
+//! A thread that comes to a probe without a block of its own: it is given one, on a stack that all such threads share.
+//!
+//! Runs in the target, called by a handler (`handler`), with the program's registers and flags, below its red zone. All signals are
+//! blocked meanwhile: a handler of the program's that came to a probe would wait for the stack that its own thread has.
+
+use crate::cpu::sys::number;
+use core::arch::global_asm;
+use core::mem::transmute;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+const STACK_BYTES: usize = 0x8000;
+/// As many bytes behind the call are left out where the thread gets no block (`handler`).
+pub const SKIPPED_BYTES: usize = 13;
+const SET_MASK: u32 = 2;
+
+#[repr(C, align(64))]
+struct Stack([u8; STACK_BYTES]);
+
+static mut STACK: Stack = Stack([0; STACK_BYTES]);
+
+/// What gives the calling thread a block: whether there was one.
+pub type Claim = extern "C" fn() -> u32;
+
+/// The probes' floor is above this one: it says which function that is.
+static CLAIM: AtomicUsize = AtomicUsize::new(0);
+
+/// Says what gives a thread a block. Once, before any code leads to a handler.
+pub fn set_claim(claim: Claim) {
+    CLAIM.store(claim as usize, Ordering::Relaxed);
+}
+
+extern "C" fn claim_entry() -> u32 {
+    let address = CLAIM.load(Ordering::Relaxed);
+    // SAFETY: `set_claim` stored a function of this type before the first handler was reached.
+    let claim: Claim = unsafe { transmute(address) };
+    claim()
+}
+
+global_asm!(
+    ".pushsection .text.clew_probe_claim,\"ax\",@progbits",
+    ".balign 16",
+    ".globl clew_probe_claim",
+    "clew_probe_claim:",
+    "pushfq",
+    ".irp register, rax,rcx,rdx,rbx,rbp,rsi,rdi,r8,r9,r10,r11,r12,r13,r14,r15",
+    "push \\register",
+    ".endr",
+    "cld",
+    // The mask as it was, and that of all signals.
+    "sub rsp, 16",
+    "mov qword ptr [rsp + 8], -1",
+    "mov eax, {sigprocmask}",
+    "mov edi, {SET_MASK}",
+    "lea rsi, [rsp + 8]",
+    "mov rdx, rsp",
+    "mov r10d, 8",
+    "syscall",
+    "mov rbx, rsp",
+    "2:",
+    "mov eax, 1",
+    "xchg eax, [rip + clew_probe_stack_used]",
+    "test eax, eax",
+    "jz 3f",
+    "mov eax, {sched_yield}",
+    "syscall",
+    "jmp 2b",
+    "3:",
+    "lea rsp, [rip + {stack} + {STACK_BYTES} - 288]",
+    ".irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15",
+    "movups [rsp + 16 * \\n], xmm\\n",
+    ".endr",
+    "stmxcsr [rsp + 256]",
+    "ldmxcsr [rip + clew_default_mxcsr]",
+    "call {claim}",
+    "mov ebp, eax",
+    "ldmxcsr [rsp + 256]",
+    ".irp n, 0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15",
+    "movups xmm\\n, [rsp + 16 * \\n]",
+    ".endr",
+    "mov rsp, rbx",
+    "mov dword ptr [rip + clew_probe_stack_used], 0",
+    "mov eax, {sigprocmask}",
+    "mov edi, {SET_MASK}",
+    "mov rsi, rsp",
+    "xor edx, edx",
+    "mov r10d, 8",
+    "syscall",
+    "add rsp, 16",
+    "test ebp, ebp",
+    "jnz 4f",
+    // The return address, behind fifteen registers and the flags.
+    "add qword ptr [rsp + 128], {SKIPPED_BYTES}",
+    "4:",
+    ".irp register, r15,r14,r13,r12,r11,r10,r9,r8,rdi,rsi,rbp,rbx,rdx,rcx,rax",
+    "pop \\register",
+    ".endr",
+    "popfq",
+    "ret",
+    ".popsection",
+    ".pushsection .data.clew_probe_stack_used,\"aw\",@progbits",
+    ".balign 4",
+    "clew_probe_stack_used: .long 0",
+    ".popsection",
+    sigprocmask = const number::RT_SIGPROCMASK,
+    sched_yield = const number::SCHED_YIELD,
+    SET_MASK = const SET_MASK,
+    SKIPPED_BYTES = const SKIPPED_BYTES,
+    STACK_BYTES = const STACK_BYTES,
+    stack = sym STACK,
+    claim = sym claim_entry,
+);
+
+// SAFETY: the assembly above defines it. It is only ever called by handlers.
+unsafe extern "C" {
+    fn clew_probe_claim();
+}
+
+/// Where handlers call.
+pub fn entry() -> u64 {
+    clew_probe_claim as *const () as u64
+}

@@ -1,0 +1,115 @@
+"""A process whose own code leads to probes: the runtime's task in it, its handlers, and the places that lead there.
+
+Runs in the controller, all of it in one thread (ptrace). The process is not followed: it executes its own code.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from clew.address import Pid, RemoteAddress, Tid
+from clew.dataclass import dataclass
+from clew.errors import AttachError, InjectionError, TargetError
+from clew.probing.near_memory import NearMemory
+from clew.probing.site_table import AskedSite, SiteTable
+from clew.probing.worker import clone_worker, reap_worker, stopped_worker
+from clew.process import ptrace
+from clew.process.attachable import check_attachable
+from clew.process.capture_table import CaptureRow
+from clew.process.held_process import HeldProcess
+from clew.process.inject import map_runtime, start_block
+from clew.process.injection_plan import InjectionPlan, layout_for_limits, plan_injection
+from clew.process.maps import read_maps
+from clew.process.runtime_image import RuntimeImage
+from clew.process.shared_layout import SharedLayout
+from clew.process.shared_memory import HeaderSettings, SharedFile, SharedMemory
+from clew.process.stopped_process import StoppedProcess
+from clew.process.thread_state import give_back, read_state
+from clew.protocol._constants import Mode, Role, RuntimeState
+
+__all__ = ["ProbedProcess"]
+
+_HOLD_SECONDS: Final = 2.0
+_START_SECONDS: Final = 20.0
+_HANDLER_BYTES: Final = 1024
+_COPY_BYTES: Final = 128
+
+
+class ProbedProcess:
+    """Process `pid`, with the runtime's task in it. Leave it by `close`."""
+
+    def __init__(self, pid: Pid, task: Pid, shared: SharedMemory, plan: InjectionPlan) -> None:
+        self.pid, self.task, self.shared, self.plan = pid, task, shared, plan
+        self.sites = SiteTable(shared)
+        self.memory = NearMemory(pid)
+        self._memory_fd = os.open(f"/proc/{task}/mem", os.O_RDWR | os.O_CLOEXEC)
+
+    @classmethod
+    def attach(cls, pid: Pid, image: RuntimeImage) -> ProbedProcess:
+        """Begin in a running process. Raises AttachError, InjectionError, TargetGoneError."""
+        check_attachable(pid)
+        held = HeldProcess(pid)
+        try:
+            held.stop_all(_HOLD_SECONDS)
+            tid = next(iter(held.threads))
+            process = StoppedProcess(pid, tid=tid)
+            state = read_state(process, tid)
+            try:
+                worker = clone_worker(process)
+            finally:
+                give_back(state)
+                process.close()
+        finally:
+            held.let_go()
+        return cls._begin(pid, worker, image)
+
+    @classmethod
+    def enter(cls, process: StoppedProcess, image: RuntimeImage) -> ProbedProcess:
+        """Begin in a process that is stopped before its first instruction; it stays so."""
+        ptrace.set_options(process.task, ptrace.OPTION_TRACESYSGOOD | ptrace.OPTION_TRACECLONE | ptrace.OPTION_EXITKILL)
+        worker = clone_worker(process)
+        ptrace.set_options(process.task, ptrace.OPTION_TRACESYSGOOD | ptrace.OPTION_EXITKILL)
+        return cls._begin(process.pid, worker, image)
+
+    @classmethod
+    def _begin(cls, pid: Pid, worker: StoppedProcess, image: RuntimeImage) -> ProbedProcess:
+        """Map the runtime in the task, which is stopped, and let it run."""
+        task = Pid(worker.task)
+        with worker:
+            mappings = read_maps(task)
+            layout, heap_bytes = layout_for_limits(SharedLayout(max_threads=512, counter_bytes=1 << 20), pid)
+            plan = plan_injection(image.memory_bytes, layout, heap_bytes, mappings, pid, bases=worker.processor.bases)
+            settings = HeaderSettings(Mode.COUNTS, drop_on_full=True)
+            block = start_block(worker, worker.registers, plan, [], Role.PROBES)
+            shared = map_runtime(
+                worker, image, plan, layout, block, lambda fd: SharedMemory(SharedFile(layout, fd), settings)
+            )
+            worker.registers.begin(plan.image_base + image.entry_offset)
+            worker.registers.argument = plan.start_block
+            worker.detach()
+        deadline = time.monotonic() + _START_SECONDS
+        while (state := shared.status_u32("state")) != RuntimeState.RUNNING:
+            if state == RuntimeState.FAILED or time.monotonic() > deadline or not os.path.exists(f"/proc/{task}"):
+                raise InjectionError(pid, f"process {pid}: what serves the probes could not start")
+            time.sleep(0.0005)
+        return cls(pid, task, shared, plan)
+
+    def read(self, address: int, size_bytes: int) -> bytes:
+        """Memory of the process. Raises TargetError."""
+        try:
+            return os.pread(self._memory_fd, size_bytes, address)
+        except OSError as error:
+            raise TargetError(self.pid, f"process {self.pid}: can't read memory at {address:#x}") from error
+
+    def write(self, address: int, data: bytes) -> None:
+        """Write memory of the process, whatever protects it. Raises TargetError."""
+        try:
+            n = os.pwrite(self._memory_fd, data, address)
+        except OSError as error:
+            raise TargetError(self.pid, f"process {self.pid}: can't write memory at {address:#x}") from error
+        if n != len(data):
+            raise TargetError(self.pid, f"process {self.pid}: can't write memory at {address:#x}")

@@ -1,0 +1,104 @@
+"""The table of probes in the shared memory: what the controller asks of the runtime's task, and what that has made.
+
+Runs in the controller. What the target writes is not believed: sizes are bounded, states looked at.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+import time
+from collections.abc import Sequence
+from typing import Final
+
+from clew.dataclass import dataclass
+from clew.errors import TargetError
+from clew.process.futexes import wait_for_change
+from clew.process.linux import futex_wake
+from clew.process.shared_memory import SharedMemory
+from clew.protocol._constants import MAX_PROBES, PROBE_SITE_BYTES, ProbeState
+from clew.protocol.layout import field_offset, pack_struct
+
+__all__ = ["AskedSite", "MadeHandler", "SiteTable"]
+
+_ANSWER_SECONDS: Final = 20.0
+_MADE_PLACE, _STATE_PLACE, _MISSED_PLACE = (field_offset("ProbeSite", name) for name in ("made", "state", "missed"))
+
+
+@dataclass(frozen=True)
+class AskedSite:
+    """A place whose handler is to be made: as captures have it (`pc`), where it will be, and where it leads to."""
+
+    number: int
+    pc: int
+    code: int
+    room: int
+    resume: int
+
+
+@dataclass(frozen=True)
+class MadeHandler:
+    """Where a handler's code lies in the runtime's memory, and its size."""
+
+    address: int
+    size_bytes: int
+
+
+class SiteTable:
+    """Of one process."""
+
+    def __init__(self, shared: SharedMemory) -> None:
+        self._shared = shared
+        self._map, self._offset = shared.map, shared.layout.probes_offset
+        self._status = shared.layout.status_offset
+        self._ticket = self._count = 0
+        self._done = ctypes.c_uint32.from_buffer(self._map, self._status + field_offset("StatusPage", "probe_done"))
+
+    def close(self) -> None:
+        """Let go of the shared memory."""
+        del self._done
+
+    def ask(self, sites: Sequence[AskedSite], pid: int) -> list[MadeHandler | None]:
+        """Have the handlers of these places made, with the captures that are in their table; None: the runtime could
+        not, as there is no room for it. Raises TargetError if it does not answer."""
+        for site in sites:
+            assert site.number < MAX_PROBES
+            at = self._offset + site.number * PROBE_SITE_BYTES
+            self._map[at : at + PROBE_SITE_BYTES] = pack_struct(
+                "ProbeSite", pc=site.pc, code=site.code, resume=site.resume, room=site.room, state=ProbeState.ASKED
+            )
+            self._count = max(self._count, site.number + 1)
+        self._shared.set_status_ticket("probe_count", self._count)
+        self._ring()
+        self._wait(pid)
+        return [self._read(site) for site in sites]
+
+    def missed(self, number: int) -> int:
+        """How often nothing was taken at a place, since there was no room to take it in."""
+        at = self._offset + number * PROBE_SITE_BYTES + _MISSED_PLACE
+        return int.from_bytes(self._map[at : at + 8], "little")
+
+    def leave(self) -> None:
+        """Have the runtime's task end: nothing leads to handlers any more."""
+        self._shared.set_status_ticket("probes_leave", 1)
+        self._ring()
+
+    def _ring(self) -> None:
+        self._ticket += 1
+        offset = self._shared.set_status_ticket("probe_ticket", self._ticket)
+        futex_wake(ctypes.addressof(ctypes.c_char.from_buffer(self._map, offset)))
+
+    def _wait(self, pid: int) -> None:
+        deadline = time.monotonic() + _ANSWER_SECONDS
+        while (seen := self._done.value) != self._ticket:
+            if time.monotonic() > deadline:
+                raise TargetError(pid, f"process {pid}: what serves the probes does not answer")
+            wait_for_change([(self._done, seen)], min(deadline, time.monotonic() + 0.5))
+
+    def _read(self, site: AskedSite) -> MadeHandler | None:
+        at = self._offset + site.number * PROBE_SITE_BYTES
+        (state,) = struct.unpack_from("<I", self._map, at + _STATE_PLACE)
+        address, size_bytes = struct.unpack_from("<QI", self._map, at + _MADE_PLACE)
+        if state != ProbeState.MADE or not 0 < size_bytes <= site.room:
+            return None
+        return MadeHandler(address, size_bytes)
