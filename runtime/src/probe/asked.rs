@@ -2,40 +2,57 @@
 
 extern crate alloc;
 use crate::context::ThreadContext;
+use crate::cpu::context::Registers;
+use crate::cpu::sys::clock::ticks;
 use crate::cpu::sys::number;
 use crate::cpu::thread_pointer;
 use crate::instrument::captures::evaluate::{Asked, Value};
+use crate::instrument::captures::open_calls::OpenCall;
+use crate::instrument::captures::taken::kept_of;
+use crate::instrument::captures::text_cells::KeptText;
 use crate::protocol::capture_context;
 use crate::sys::calls::{getpid, monotonic_ns, syscall};
+use crate::thread::captured_calls::to_ns;
 use crate::thread::registry::thread_name;
 
-/// The calling thread: its registers are in its context.
+/// The calling thread, in front of an instruction; or where `call` is about to return, with the bytes that this keeps.
 pub struct Probed<'t> {
-    pub context: &'t ThreadContext,
+    registers: &'t Registers,
+    tid: u32,
+    call: Option<(&'t OpenCall, &'t [KeptText])>,
+}
+
+impl<'t> Probed<'t> {
+    pub fn of(context: &'t ThreadContext) -> Probed<'t> {
+        Probed { registers: &context.registers, tid: context.tid, call: None }
+    }
+
+    pub fn behind(self, call: &'t OpenCall, texts: &'t [KeptText]) -> Probed<'t> {
+        Probed { call: Some((call, texts)), ..self }
+    }
 }
 
 impl Asked for Probed<'_> {
     fn register(&self, number: u64) -> Option<u64> {
-        self.context.registers.held_register(number)
+        self.registers.held_register(number)
     }
 
-    /// By the kernel: pages may be missing, or not be there yet, and no handler of faults is the runtime's.
     fn read(&self, address: u64, target: &mut [u8]) -> usize {
-        let local = [target.as_mut_ptr() as u64, target.len() as u64];
-        let remote = [address, target.len() as u64];
-        let arguments = [u64::from(getpid()), local.as_ptr() as u64, 1, remote.as_ptr() as u64, 1, 0];
-        // SAFETY: writes no more than the target holds.
-        let n = unsafe { syscall(number::PROCESS_VM_READV, arguments) };
-        usize::try_from(n).unwrap_or(0)
+        read_memory(address, target)
     }
 
     fn context(&self, what: u8) -> Value {
+        let of_call =
+            |value: fn(&OpenCall) -> u64| self.call.map_or(Value::Missing, |(call, _)| Value::Number(value(call)));
         match what {
-            capture_context::TID => Value::Number(self.context.tid.into()),
+            capture_context::TID => Value::Number(self.tid.into()),
             capture_context::PID => Value::Number(u64::from(getpid())),
             capture_context::TIME => Value::Number(monotonic_ns()),
             capture_context::CPU => processor().map_or(Value::Missing, |number| Value::Number(number.into())),
             capture_context::THREAD_POINTER => Value::Number(thread_pointer()),
+            capture_context::DURATION => of_call(|call| to_ns(ticks().saturating_sub(call.tsc))),
+            capture_context::BEGAN => of_call(|call| call.tsc),
+            capture_context::FRAME => of_call(|call| call.stack_pointer),
             capture_context::COMM => {
                 let name = thread_name();
                 Value::Bytes(name.iter().copied().take_while(|byte| *byte != 0).collect())
@@ -48,9 +65,20 @@ impl Asked for Probed<'_> {
         Value::Missing
     }
 
-    fn kept(&self, _: usize, _: bool) -> Value {
-        Value::Missing
+    fn kept(&self, field: usize, is_text: bool) -> Value {
+        self.call.map_or(Value::Missing, |(call, texts)| kept_of(call, texts, field, is_text))
     }
+}
+
+/// Reads the program's memory by the kernel: pages may be missing, or not be there yet, and no handler of faults is the runtime's. How many
+/// bytes of it could be read.
+pub fn read_memory(address: u64, target: &mut [u8]) -> usize {
+    let local = [target.as_mut_ptr() as u64, target.len() as u64];
+    let remote = [address, target.len() as u64];
+    let arguments = [u64::from(getpid()), local.as_ptr() as u64, 1, remote.as_ptr() as u64, 1, 0];
+    // SAFETY: writes no more than the target holds.
+    let n = unsafe { syscall(number::PROCESS_VM_READV, arguments) };
+    usize::try_from(n).unwrap_or(0)
 }
 
 /// Which one the thread runs on.

@@ -9,7 +9,7 @@ use crate::context::numbers::ExitId;
 use crate::cpu::emit::Emitter;
 use crate::cpu::probe::claim;
 use crate::cpu::probe::handler::{emit, Handler};
-use crate::instrument::captures::places::Place;
+use crate::instrument::captures::places::{Outlets, Place};
 use crate::instrument::ENGINE;
 use crate::protocol::{probe_state, ProbeSite, MAX_PROBES};
 use crate::sys::lock::Lock;
@@ -88,7 +88,7 @@ fn make(shared: Shared, asked: &ProbeSite, number: u32, place: Arc<Place>, misse
         place: &place,
         pc,
         exit: ExitId::from_raw(number),
-        outlets: shared.outlets(),
+        outlets: Outlets { before_return: true, ..shared.outlets() },
         resume: CachePc::from_raw(asked.resume),
         missed,
         claim: claim::entry(),

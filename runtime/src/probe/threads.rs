@@ -1,9 +1,9 @@
 //! Blocks and slots for threads that come to a probe.
 
-use crate::cpu::{enter_block, thread_pointer};
-use crate::cpu::sys::number;
-use crate::context::ThreadContext;
 use crate::context::layout::PRIVATE_BYTES;
+use crate::context::ThreadContext;
+use crate::cpu::sys::number;
+use crate::cpu::{enter_block, thread_pointer};
 use crate::instrument::ENGINE;
 use crate::sys::calls::{getpid, gettid, syscall};
 use crate::sys::kernel::MADV_WIPEONFORK;

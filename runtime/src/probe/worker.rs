@@ -15,6 +15,7 @@ use crate::instrument::ENGINE;
 use crate::protocol::{error_code, runtime_state, StartBlock};
 use crate::sys::calls::{futex_wait, futex_wake, getpid, monotonic_ns, set_signal_mask, syscall};
 use crate::sys::heap;
+use crate::thread::captured_calls::measure_ticks;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 /// How long it is until it looks whether the process is there.
@@ -82,6 +83,7 @@ fn serve(shared: Shared, process: u32) -> ! {
         if leaves.load(Ordering::Acquire) != 0 {
             break;
         }
+        measure_ticks(shared);
         sites::make_all(shared);
         seen = asked;
         done.store(asked, Ordering::Release);

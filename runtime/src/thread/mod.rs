@@ -5,7 +5,9 @@
 pub mod activity;
 pub mod block;
 pub mod budget;
+pub mod captured_calls;
 pub mod checkpoint;
+pub mod left_calls;
 pub mod open_calls;
 pub mod path;
 pub mod path_words;

@@ -5,8 +5,6 @@
 
 extern crate alloc;
 use super::captured_values::Values;
-use crate::instrument::captures::taken::Taken;
-use super::left_calls::{self, Left};
 use crate::buffer::{RingWriter, Shared};
 use crate::context::addresses::AppPc;
 use crate::context::layout::{OPEN_CALLS_BYTES, OPEN_CALLS_OFFSET};
@@ -16,23 +14,13 @@ use crate::cpu::sys::clock::ticks;
 use crate::instrument::captures::form::Operation;
 use crate::instrument::captures::layout::Program;
 use crate::instrument::captures::open_calls::{
-    is_armed, note_armed, CallHead, OpenCall, OpenCalls, OPEN_CALL_BYTES, RETURN_ADDRESS_BYTES, TICK_NS,
+    is_armed, note_armed, CallHead, OpenCall, OpenCalls, OPEN_CALL_BYTES, RETURN_ADDRESS_BYTES,
 };
-use crate::instrument::captures::other_calls::OtherCalls;
 use crate::instrument::captures::places::Place;
-use crate::instrument::captures::text_cells::KeptText;
 use crate::instrument::{Engine, ENGINE};
-use crate::protocol::{StatusPage, CALL_PLACES};
-use crate::sys::calls::monotonic_ns;
+use crate::protocol::CALL_PLACES;
 use crate::thread::block;
-use alloc::vec::Vec;
-use core::sync::atomic::Ordering;
-
-/// The table of the thread's open calls; `None`: there are none.
-pub fn table_of(context: &ThreadContext) -> Option<OpenCalls> {
-    // SAFETY: the block is the calling thread's, and the table is mapped from then on.
-    (context.capture.has_open_calls != 0).then(|| unsafe { OpenCalls::of(context.self_address) })
-}
+use crate::thread::captured_calls::{measure_ticks, note_others, open, table_of, texts_of};
 
 /// A call begins whose return is to be captured, at the thread's place; its values are those of `program`.
 pub fn begin(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadContext, program: &Program, kind: u32) {
@@ -58,71 +46,6 @@ pub fn begin(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadConte
     let tsc = ticks();
     let call = CallHead { stack_pointer, return_pc, function, kind, missing, tsc, ..CallHead::default() };
     open(engine, writer, context, call, &taken.words, texts_of(program, &taken));
-}
-
-/// Has a call open that keeps those values, and those bytes.
-pub fn open(
-    engine: &mut Engine,
-    writer: &RingWriter,
-    context: &mut ThreadContext,
-    mut call: CallHead,
-    values: &[u64],
-    texts: Vec<KeptText>,
-) {
-    let others = &mut engine.captures.other_calls;
-    let Some(table) = table_to_open(others, context, writer) else { return };
-    call.texts = others.keep_texts(table, texts);
-    let left = others.open(table, &call, values);
-    settle_left(engine, writer, context, table, left);
-}
-
-/// The thread's table, which is made if it has none yet; `None`: there is no memory for it, which is reported.
-pub fn table_to_open(others: &mut OtherCalls, context: &mut ThreadContext, writer: &RingWriter) -> Option<OpenCalls> {
-    let is_first = context.capture.has_open_calls == 0;
-    if is_first && !block::map_open_calls(context, writer.shared) {
-        return None;
-    }
-    let table = table_of(context)?;
-    if is_first {
-        others.forget(table);
-    }
-    Some(table)
-}
-
-/// Tells of calls that are over, since others began where they were.
-pub fn settle_left(
-    engine: &mut Engine,
-    writer: &RingWriter,
-    context: &mut ThreadContext,
-    table: OpenCalls,
-    left: Vec<OpenCall>,
-) {
-    for left in left {
-        let texts = engine.captures.other_calls.take_texts(table, left.texts);
-        left_calls::tell(engine, writer, context.tid, &left, &texts, Left::Over);
-    }
-    note_others(engine, context, table);
-}
-
-/// The fields that are bytes.
-pub fn texts_of(program: &Program, taken: &Taken) -> Vec<KeptText> {
-    let mut texts = Vec::new();
-    let mut rest = &taken.bytes[..];
-    for (field, size) in taken.words.iter().enumerate().filter(|(field, _)| program.is_text_field(*field)) {
-        let (own, behind) = rest.split_at((*size as usize).min(rest.len()));
-        texts.push((field, own.to_vec()));
-        rest = behind;
-    }
-    texts
-}
-
-/// Has translated code know whether calls are beside the thread's table.
-pub fn note_others(engine: &Engine, context: &mut ThreadContext, table: OpenCalls) {
-    let n = engine.captures.other_calls.count(table) as u32;
-    if context.capture.n_other_calls != n {
-        context.capture.n_other_calls = n;
-        table.tell_others(n.into());
-    }
 }
 
 /// A process begins with a copy of its parent's memory, whose window of calls is the parent's: it has one of its own, with the same calls.
@@ -224,29 +147,4 @@ pub fn forget_more(context: &ThreadContext, place: &Place, shared: Shared) {
 /// The thread goes where nothing is captured: none of its calls is open any more.
 pub fn forget_all(context: &mut ThreadContext) {
     (context.capture.has_open_calls, context.capture.n_other_calls) = (0, 0);
-}
-
-/// How long so many ticks take; 0: it is not known yet.
-pub fn to_ns(ticks: u64) -> u64 {
-    ((u128::from(ticks) * u128::from(TICK_NS.load(Ordering::Relaxed))) >> 32) as u64
-}
-
-/// Finds out how long ticks take, as well as can be by now.
-pub fn measure_ticks(shared: Shared) {
-    const MOMENT_NS: u64 = 1 << 20;
-    // SAFETY: the status page is mapped; both were written when the runtime began.
-    let (start_tsc, start_ns) = unsafe {
-        let status: *const StatusPage = shared.status();
-        ((&raw const (*status).start_tsc).read_volatile(), (&raw const (*status).start_ns).read_volatile())
-    };
-    loop {
-        let (now_ns, now_tsc) = (monotonic_ns(), ticks());
-        let (took_ns, took) = (now_ns.saturating_sub(start_ns), now_tsc.saturating_sub(start_tsc));
-        // What says that time went backwards was written by the program.
-        if took_ns >= MOMENT_NS || now_ns < start_ns {
-            let tick = (u128::from(took_ns) << 32).checked_div(u128::from(took)).unwrap_or(0);
-            TICK_NS.store(tick as u64, Ordering::Relaxed);
-            return;
-        }
-    }
 }

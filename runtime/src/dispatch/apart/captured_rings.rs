@@ -5,10 +5,6 @@
 //! for registers are the words of its entry (instrument/captures/ring.rs). The program's memory is read while no lock is held.
 
 extern crate alloc;
-use crate::instrument::captures::taken_records::{record, Heading};
-use super::captured_calls::to_ns;
-use crate::instrument::captures::taken::{kept_of, Taken};
-use super::left_calls::Left;
 use crate::buffer::RingWriter;
 use crate::context::addresses::AppPc;
 use crate::context::process::Sharing;
@@ -24,11 +20,15 @@ use crate::instrument::captures::places::Place;
 use crate::instrument::captures::ring::{word, Completion, OpenOperation, Submission, Unseen, Words};
 use crate::instrument::captures::ring_layout::{Layout, PARAMS_BYTES, SETUP_REGISTERED_FD_ONLY};
 use crate::instrument::captures::rings::Name;
+use crate::instrument::captures::taken::{kept_of, Taken};
+use crate::instrument::captures::taken_records::{record, Heading};
 use crate::instrument::captures::text_cells::KeptText;
 use crate::instrument::{Engine, ENGINE};
 use crate::protocol::{capture_context, MAX_KEPT_VALUES, PAGE_BYTES, RING_OPERATIONS};
 use crate::sys::calls::{getpid, monotonic_ns, syscall};
 use crate::sys::kernel::MAP_ANONYMOUS;
+use crate::thread::captured_calls::to_ns;
+use crate::thread::left_calls::Left;
 use crate::thread::registry::writer_of;
 use alloc::sync::Arc;
 use alloc::vec::Vec;

@@ -5,11 +5,8 @@
 //! open as a function's is (captured_calls.rs), by the stack pointer; a call that is made again, as behind a signal, stays open.
 
 extern crate alloc;
-use crate::instrument::captures::taken_records::{add, record, Heading};
-use super::captured_calls::{measure_ticks, note_others, open, table_of, texts_of, to_ns};
 use super::captured_rings;
 use super::captured_thread::Thread;
-use crate::instrument::captures::taken::Taken;
 use super::injections;
 use super::known_places;
 use crate::buffer::RingWriter;
@@ -21,8 +18,11 @@ use crate::cpu::sys::clock::ticks;
 use crate::instrument::captures::layout::{Action, Program};
 use crate::instrument::captures::open_calls::{CallHead, RETURN_ADDRESS_BYTES};
 use crate::instrument::captures::places::{are_calls_captured, call_place, Place};
+use crate::instrument::captures::taken::Taken;
+use crate::instrument::captures::taken_records::{add, record, Heading};
 use crate::instrument::{Engine, ENGINE};
 use crate::protocol::injected;
+use crate::thread::captured_calls::{measure_ticks, note_others, open, table_of, texts_of, to_ns};
 use crate::thread::registry::writer_of;
 use alloc::vec::Vec;
 

@@ -1,8 +1,6 @@
 //! What captures ask about the thread where the dispatcher works them out: at system calls, and at functions whose calls may go another way.
 
 extern crate alloc;
-use super::captured_calls::to_ns;
-use crate::instrument::captures::taken::kept_of;
 use super::injections;
 use crate::context::ThreadContext;
 use crate::cpu::context::Registers;
@@ -11,9 +9,11 @@ use crate::cpu::sys::clock::ticks;
 use crate::cpu::thread_pointer;
 use crate::instrument::captures::evaluate::{Asked, Value};
 use crate::instrument::captures::open_calls::OpenCall;
+use crate::instrument::captures::taken::kept_of;
 use crate::instrument::captures::text_cells::KeptText;
 use crate::protocol::capture_context;
 use crate::sys::calls::{getpid, monotonic_ns};
+use crate::thread::captured_calls::to_ns;
 use crate::thread::registry::thread_name;
 
 /// The calling thread, at a call, or behind `call`, with the bytes that this keeps.

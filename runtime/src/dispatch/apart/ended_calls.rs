@@ -3,10 +3,9 @@
 //! Runs in the target on the runtime's stack, no lock held.
 
 extern crate alloc;
-use super::captured_calls::{forget_all, table_of};
+use super::captured_calls::forget_all;
 use super::captured_rings;
 use super::known_places;
-use super::left_calls::{tell, Left};
 use crate::buffer::RingWriter;
 use crate::context::process::Sharing;
 use crate::context::ThreadContext;
@@ -14,6 +13,8 @@ use crate::instrument::captures::open_calls::OpenCalls;
 use crate::instrument::{Engine, ENGINE};
 use crate::protocol::StatusPage;
 use crate::thread::block::clear_open_calls;
+use crate::thread::captured_calls::table_of;
+use crate::thread::left_calls::{tell, Left};
 use crate::thread::THREADS;
 use alloc::vec::Vec;
 

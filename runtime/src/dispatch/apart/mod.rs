@@ -14,7 +14,6 @@ pub mod hardware;
 pub mod hold;
 pub mod injections;
 pub mod known_places;
-pub mod left_calls;
 pub mod probe_ends;
 pub mod probe_returns;
 pub mod transforms;

@@ -6,12 +6,12 @@ use crate::context::ThreadContext;
 use crate::cpu::signal::deliver;
 use crate::cpu::sys::number;
 use crate::dispatch::apart::ended_calls;
-use crate::dispatch::apart::left_calls::Left;
 use crate::dispatch::calls::results::{finish, is_trapped};
 use crate::instrument::ENGINE;
 use crate::protocol::{end_kind, event_kind};
 use crate::sys::calls::{program_call, set_signal_mask};
 use crate::sys::filter;
+use crate::thread::left_calls::Left;
 use crate::thread::registry::{describe_end, end_slot, write_event, writer_of};
 use crate::thread::THREADS;
 

@@ -9,11 +9,11 @@ use crate::cpu::signal::deliver;
 use crate::cpu::sys::number;
 use crate::cpu::thread::create;
 use crate::dispatch::apart::ended_calls;
-use crate::dispatch::apart::left_calls::Left;
 use crate::instrument::ENGINE;
 use crate::protocol::{end_kind, event_kind, request_kind};
 use crate::signal::table::table_of;
 use crate::sys::calls::{program_call, set_signal_mask};
+use crate::thread::left_calls::Left;
 use crate::thread::registry::{describe_end, write_event, writer_of};
 
 /// execve and execveat: everything is recorded before, because nothing of the runtime is left after. The controller is

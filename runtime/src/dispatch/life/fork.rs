@@ -87,7 +87,7 @@ fn start_whole_copy(context: &mut ThreadContext, start: Start) -> Option<i64> {
     if !copies::make_copies(&engine.cache.slabs) {
         return None;
     }
-    engine.captures.other_calls.pass(captured_calls::table_of(context));
+    engine.captures.other_calls.pass(crate::thread::captured_calls::table_of(context));
     let _threads = THREADS.lock();
     let _actions = table_of(context).lock();
     let _texts = proc_reads::hold();

@@ -157,6 +157,8 @@ pub struct Outlets {
     /// Where it is what a tick of the counter takes, and which returns are armed (`open_calls`).
     pub tick_ns: u64,
     pub armed: u64,
+    /// Calls that return are met in front of the instruction by which they do: at probes. Elsewhere it is where they return to.
+    pub before_return: bool,
 }
 
 /// What a fragment does in front of its block for a place.
@@ -383,6 +385,7 @@ impl Shared {
             clock: self.status() as u64 + offset_of!(StatusPage, last_tsc) as u64,
             tick_ns: TICK_NS.as_ptr() as u64,
             armed: ARMED.as_ptr() as u64,
+            before_return: false,
         }
     }
 

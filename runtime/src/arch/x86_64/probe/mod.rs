@@ -1,5 +1,5 @@
 //! Probes in the program's own code, for x86-64: the handlers' machine code, and how a thread gets a block when it first comes to one.
 
-pub mod handler;
 #[cfg(not(test))]
 pub mod claim;
+pub mod handler;

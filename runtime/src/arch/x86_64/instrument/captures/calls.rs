@@ -48,10 +48,10 @@ pub fn emit_fetch(emitter: &mut Emitter, leaving: &mut Vec<CachePc>) {
 }
 
 /// Emits a branch that is taken where no call that is open has returned now.
-pub fn emit_quick_look(emitter: &mut Emitter) -> Vec<CachePc> {
+pub fn emit_quick_look(emitter: &mut Emitter, before_return: bool) -> Vec<CachePc> {
     emitter.compare_gs_zero(GS_CAPTURE_HAS_OPEN_CALLS);
     let mut nothing = [emitter.jump_condition(ZERO)].to_vec();
-    emit_returned_set(emitter);
+    emit_returned_set(emitter, before_return);
     let mut found = Vec::new();
     for way in 0..WAYS {
         emitter.compare_with_call(RAX, (way * OPEN_CALL_BYTES) as usize + STACK_POINTER);
@@ -66,13 +66,18 @@ pub fn emit_quick_look(emitter: &mut Emitter) -> Vec<CachePc> {
 
 /// Emits that the call is found which a capture is taken for. Returns the branches that are taken where there is none.
 pub fn emit_match(code: &mut Code) -> Vec<CachePc> {
-    let (kind, pc, index) = (code.program.returned, code.pc, code.number);
+    let (kind, pc, index, before_return) = (code.program.returned, code.pc, code.number, code.outlets.before_return);
     let emitter = &mut *code.emitter;
     emitter.store_gs_zero(matched(index));
     emitter.compare_gs_zero(GS_CAPTURE_HAS_OPEN_CALLS);
     let mut none = [emitter.jump_condition(ZERO)].to_vec();
-    emit_returned_set(emitter);
-    emitter.load_immediate(RDX, pc.raw());
+    emit_returned_set(emitter, before_return);
+    if before_return {
+        // mov rdx, [rsp]: the program reads it next.
+        emitter.bytes(&[WIDE, 0x8b, 0x14, 0x24]);
+    } else {
+        emitter.load_immediate(RDX, pc.raw());
+    }
     let mut found = Vec::new();
     for way in 0..WAYS {
         emitter.compare_with_call(RAX, STACK_POINTER);
@@ -193,13 +198,17 @@ pub fn emit_open(code: &mut Code, kind: u32, leaving: &mut Vec<CachePc>) {
     leaving.push(code.emitter.jump_condition(ZERO));
     code.emitter.compare_gs_zero(GS_CAPTURE_OTHER_CALLS);
     leaving.push(code.emitter.jump_condition(NOT_ZERO));
-    leaving.push(code.begin_reading());
-    // mov rdx, [rsp]
-    code.emitter.bytes(&[WIDE, 0x8b, 0x14, 0x24]);
-    code.end_reading();
+    if code.outlets.before_return {
+        // mov rdx, [rsp]: the call has just written it.
+        code.emitter.bytes(&[WIDE, 0x8b, 0x14, 0x24]);
+    } else {
+        leaving.push(code.begin_reading());
+        code.emitter.bytes(&[WIDE, 0x8b, 0x14, 0x24]);
+        code.end_reading();
+        emit_armed(code.emitter, kind, armed);
+        leaving.push(code.emitter.jump_condition(NOT_ZERO));
+    }
     let emitter = &mut *code.emitter;
-    emit_armed(emitter, kind, armed);
-    leaving.push(emitter.jump_condition(NOT_ZERO));
     emitter.store_gs(spilled(RETURN_PC), RDX);
     emitter.copy_register(RAX, RSP);
     emit_set(emitter);
@@ -277,10 +286,14 @@ fn emit_place_to_open(emitter: &mut Emitter, (program, kind): (&Program, u32), p
     }
 }
 
-/// Emits the stack pointer of a call that has returned now to rax, and its set to rcx; rdx is lost.
-fn emit_returned_set(emitter: &mut Emitter) {
-    // lea rax, [rsp - 8]
-    emitter.bytes(&[WIDE, 0x8d, 0x44, 0x24, (RETURN_ADDRESS_BYTES as u8).wrapping_neg()]);
+/// Emits the stack pointer of a call that has returned now, or is about to, to rax, and its set to rcx; rdx is lost.
+fn emit_returned_set(emitter: &mut Emitter, before_return: bool) {
+    if before_return {
+        emitter.copy_register(RAX, RSP);
+    } else {
+        // lea rax, [rsp - 8]
+        emitter.bytes(&[WIDE, 0x8d, 0x44, 0x24, (RETURN_ADDRESS_BYTES as u8).wrapping_neg()]);
+    }
     emit_set(emitter);
 }
 

@@ -65,7 +65,8 @@ pub fn emit(emitter: &mut Emitter, place: &Place, pc: AppPc, exit: ExitId, outle
     if place.has_returns() {
         calls::emit_fetch(emitter, &mut leaving);
     }
-    let nothing = if place.is_of_returns() { calls::emit_quick_look(emitter) } else { Vec::new() };
+    let nothing =
+        if place.is_of_returns() { calls::emit_quick_look(emitter, outlets.before_return) } else { Vec::new() };
     emitter.store_gs_immediate(GS_CAPTURE_OUTCOME, 0);
     if is_asked {
         emitter.compare_gs_zero(GS_CAPTURE_PREPARED);

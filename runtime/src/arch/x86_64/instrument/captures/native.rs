@@ -265,6 +265,7 @@ pub fn run_beside(aggregates: u64, place: &Place, machine: &Machine, set_up: imp
             clock: CLOCK.as_ptr() as u64,
             tick_ns: TICK_NS.as_ptr() as u64,
             armed: ARMED.as_ptr() as u64,
+            before_return: false,
         };
         let behind = emit(&mut emitter, place, AppPc::from_raw(0x1000), ExitId::from_raw(7), outlets);
         assert_eq!(behind, emitter.address());

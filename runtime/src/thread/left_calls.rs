@@ -4,14 +4,14 @@
 //! (CapturePlace.tells_left). Of what a signal ends the controller reads the calls that are still open (recording/drain/open_calls.py), and
 //! makes the same of them. Runs in the target on the runtime's stack.
 
-use crate::instrument::captures::taken_records::{record, Heading};
-use crate::instrument::captures::taken::{kept_of, Taken};
 use crate::buffer::RingWriter;
 use crate::context::addresses::AppPc;
 use crate::cpu::sys::clock::ticks;
 use crate::instrument::captures::evaluate::{Asked, Value};
 use crate::instrument::captures::layout::Action;
 use crate::instrument::captures::open_calls::OpenCall;
+use crate::instrument::captures::taken::{kept_of, Taken};
+use crate::instrument::captures::taken_records::{record, Heading};
 use crate::instrument::captures::text_cells::KeptText;
 use crate::instrument::Engine;
 use crate::protocol::{capture_context, CAPTURE_EXECUTING, CAPTURE_LEFT};
