@@ -13,7 +13,9 @@ pub use ring::RingWriter;
 pub use wait_limit::WaitLimit;
 
 use crate::cpu::sys::clock::ticks;
-use crate::protocol::{self, release_reason, FilterRange, ProbeSite, SessionHeader, StatusPage, ThreadSlot};
+use crate::protocol::{
+    self, release_reason, FilterRange, ProbeSite, SessionHeader, StatusPage, ThreadSlot, TrapRow, MAX_TRAPS,
+};
 use crate::sys::calls::{futex_wake, monotonic_ns, mremap, munmap, Error};
 use crate::sys::kernel::{MREMAP_FIXED, MREMAP_MAYMOVE};
 use core::cell::UnsafeCell;
@@ -139,6 +141,12 @@ impl Shared {
     /// A row of the table of probes.
     pub fn probe_site(&self, index: u32) -> *mut ProbeSite {
         (self.base + self.header().probes_offset + u64::from(index) * size_of::<ProbeSite>() as u64) as *mut ProbeSite
+    }
+
+    /// One of the two tables of traps.
+    pub fn traps(&self, index: u64) -> *const TrapRow {
+        (self.base + self.header().traps_offset + (index & 1) * MAX_TRAPS * size_of::<TrapRow>() as u64)
+            as *const TrapRow
     }
 
     pub fn ring(&self, index: u32) -> u64 {

@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0x51, 0x6c, 0xcd, 0x0c, 0x1b, 0xe6, 0x20, 0xb7, 0x32, 0x31, 0x65, 0x46, 0x37, 0x99, 0xf1, 0xe0, 0xa7, 0x47, 0x5f,
-    0xf9, 0x99, 0xdc, 0x90, 0x38, 0x69, 0xc0, 0x1d, 0x76, 0x2c, 0xdc, 0xce, 0x67,
+    0x1d, 0x1b, 0xe7, 0xcb, 0xf7, 0x20, 0xf3, 0x75, 0x76, 0xd7, 0x1e, 0x6a, 0xff, 0x13, 0xaa, 0x7f, 0x40, 0x7d, 0x88,
+    0x47, 0xd5, 0x29, 0x5c, 0xff, 0xdf, 0x91, 0x8f, 0x2c, 0x6c, 0xb4, 0xe7, 0x2a,
 ];
 /// the least that is mapped at once
 pub const PAGE_BYTES: u64 = 0x1000;
@@ -35,6 +35,8 @@ pub const MAX_CAPTURES: u64 = 0x10000;
 pub const MAX_CAPTURE_BYTES: u64 = 0x200000;
 /// entries of the table of probes (ProbeSite)
 pub const MAX_PROBES: u64 = 0x10000;
+/// entries of a table of traps (TrapRow)
+pub const MAX_TRAPS: u64 = 0x40000;
 /// captures at one address
 pub const MAX_CAPTURES_AT_PLACE: u64 = 0x10;
 /// ranges of code of StatusPage.invalidated_ranges
@@ -699,8 +701,10 @@ pub struct SessionHeader {
     pub calls_offset: u64,
     /// where ProbeSite\[max_probes\] is (written by: controller)
     pub probes_offset: u64,
+    /// where two tables of TrapRow\[max_traps\] are (written by: controller)
+    pub traps_offset: u64,
     /// zero (written by: controller)
-    pub reserved: [u8; 56],
+    pub reserved: [u8; 48],
 }
 const _: () = assert!(core::mem::size_of::<SessionHeader>() == 256);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, magic) == 0);
@@ -733,7 +737,21 @@ const _: () = assert!(core::mem::offset_of!(SessionHeader, prefetch_offset) == 1
 const _: () = assert!(core::mem::offset_of!(SessionHeader, aggregates_offset) == 176);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, calls_offset) == 184);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, probes_offset) == 192);
-const _: () = assert!(core::mem::offset_of!(SessionHeader, reserved) == 200);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, traps_offset) == 200);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, reserved) == 208);
+
+/// Where a thread goes on that traps at an address, for the sake of a probe. Sorted by address.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct TrapRow {
+    /// of the byte that traps (written by: controller:live)
+    pub address: u64,
+    /// where the thread goes on (written by: controller:live)
+    pub target: u64,
+}
+const _: () = assert!(core::mem::size_of::<TrapRow>() == 16);
+const _: () = assert!(core::mem::offset_of!(TrapRow, address) == 0);
+const _: () = assert!(core::mem::offset_of!(TrapRow, target) == 8);
 
 /// A place of the program's own code that leads to a handler of its own while the process is probed, and is not
 /// followed. The controller puts the handler to its place, and leads the code there; the runtime makes its code.
@@ -1167,7 +1185,20 @@ pub struct StatusPage {
     /// role probes: the number of that task (written by: runtime)
     pub probe_task: u32,
     /// zero (written by: runtime)
-    pub reserved: [u8; 780],
+    pub reserved_probes: u32,
+    /// role probes: the handler that the controller has the process have for SIGTRAP and SIGILL while code traps for
+    /// the sake of probes (written by: runtime)
+    pub trap_handler: u64,
+    /// role probes: and what that returns to (written by: runtime)
+    pub trap_restorer: u64,
+    /// role probes: which table of traps is the one, in the lowest bit; above it how many entries it has (written by:
+    /// controller:live)
+    pub trap_table: u64,
+    /// role probes: the program's own actions for SIGTRAP and for SIGILL, as rt_sigaction has them: handler, flags,
+    /// restorer, mask (written by: controller:live)
+    pub trap_actions: [u64; 8],
+    /// zero (written by: runtime)
+    pub reserved: [u8; 688],
 }
 const _: () = assert!(core::mem::size_of::<StatusPage>() == 4096);
 const _: () = assert!(core::mem::offset_of!(StatusPage, state) == 0);
@@ -1249,7 +1280,12 @@ const _: () = assert!(core::mem::offset_of!(StatusPage, probe_done) == 3300);
 const _: () = assert!(core::mem::offset_of!(StatusPage, probe_count) == 3304);
 const _: () = assert!(core::mem::offset_of!(StatusPage, probes_leave) == 3308);
 const _: () = assert!(core::mem::offset_of!(StatusPage, probe_task) == 3312);
-const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 3316);
+const _: () = assert!(core::mem::offset_of!(StatusPage, reserved_probes) == 3316);
+const _: () = assert!(core::mem::offset_of!(StatusPage, trap_handler) == 3320);
+const _: () = assert!(core::mem::offset_of!(StatusPage, trap_restorer) == 3328);
+const _: () = assert!(core::mem::offset_of!(StatusPage, trap_table) == 3336);
+const _: () = assert!(core::mem::offset_of!(StatusPage, trap_actions) == 3344);
+const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 3408);
 
 /// One thread's row. The ring's bytes from ring_tail up to ring_head (both count all bytes ever, modulo ring_bytes they
 /// are places) are whole records.

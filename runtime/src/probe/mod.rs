@@ -8,4 +8,5 @@ mod asked;
 mod hits;
 mod sites;
 mod threads;
+mod traps;
 pub mod worker;

@@ -4,7 +4,7 @@
 //! no signal at its end), with descriptors of its own, which it closes at once. It makes what the controller asks for, and ends
 //! with the process, or when it is told to.
 
-use super::{hits, sites, threads};
+use super::{hits, sites, threads, traps};
 use crate::buffer::Shared;
 use crate::cpu::features::{self, Features};
 use crate::cpu::private_range::set_private_range;
@@ -57,6 +57,8 @@ pub unsafe fn start(block: &'static StartBlock) -> ! {
     // SAFETY: the status page is mapped, the fields aligned.
     unsafe {
         (&raw mut (*status).probe_task).write_volatile(getpid());
+        (&raw mut (*status).trap_handler).write_volatile(traps::handler());
+        (&raw mut (*status).trap_restorer).write_volatile(traps::restorer());
         AtomicU32::from_ptr(&raw mut (*status).state).store(runtime_state::RUNNING, Ordering::Release);
     }
     serve(shared, process);

@@ -19,9 +19,11 @@ from clew.protocol._constants import (
     MAX_FILTER_RANGES,
     MAX_PREFETCHED,
     MAX_PROBES,
+    MAX_TRAPS,
     PROBE_SITE_BYTES,
     STATUS_PAGE_BYTES,
     THREAD_SLOT_BYTES,
+    TRAP_ROW_BYTES,
 )
 
 __all__ = ["CALLOUT_DATA_BYTES", "PAGE_BYTES", "SharedLayout"]
@@ -64,8 +66,12 @@ class SharedLayout:
         return _page_up(self.prefetch_offset + 8 * MAX_PREFETCHED)
 
     @property
-    def callout_data_offset(self) -> int:
+    def traps_offset(self) -> int:
         return _page_up(self.probes_offset + MAX_PROBES * PROBE_SITE_BYTES)
+
+    @property
+    def callout_data_offset(self) -> int:
+        return _page_up(self.traps_offset + 2 * MAX_TRAPS * TRAP_ROW_BYTES)
 
     @property
     def aggregates_offset(self) -> int:

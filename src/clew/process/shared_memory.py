@@ -194,6 +194,7 @@ class SharedMemory:
             captures_offset=layout.captures_offset,
             prefetch_offset=layout.prefetch_offset,
             probes_offset=layout.probes_offset,
+            traps_offset=layout.traps_offset,
             aggregates_offset=layout.aggregates_offset,
             calls_offset=layout.calls_offset,
             counter_bytes=layout.counter_bytes,

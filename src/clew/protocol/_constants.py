@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("516ccd0c1be620b7323165463799f1e0a7475ff999dc903869c01d762cdcce67")
+SCHEMA_HASH: Final = bytes.fromhex("1d1be7cbf720f37576d71e6aff13aa7f407d8847d5295cffdf918f2c6cb4e72a")
 
 CONTAINER_MAGIC: Final = 3544686211845344323
 """what a container begins with: CLDATA11"""
@@ -50,6 +50,8 @@ MAX_CAPTURE_BYTES: Final = 2097152
 """bytes of the forms of all captures, behind the table"""
 MAX_PROBES: Final = 65536
 """entries of the table of probes (ProbeSite)"""
+MAX_TRAPS: Final = 262144
+"""entries of a table of traps (TrapRow)"""
 MAX_CAPTURES_AT_PLACE: Final = 16
 """captures at one address"""
 MAX_INVALIDATED_RANGES: Final = 16
@@ -776,6 +778,7 @@ class FunctionFlag(IntEnum):
 
 
 SESSION_HEADER_BYTES: Final = 256
+TRAP_ROW_BYTES: Final = 16
 PROBE_SITE_BYTES: Final = 64
 FILTER_RANGE_BYTES: Final = 24
 CAPTURE_FORM_BYTES: Final = 8
@@ -840,7 +843,15 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "aggregates_offset": (176, "<Q"),
             "calls_offset": (184, "<Q"),
             "probes_offset": (192, "<Q"),
-            "reserved": (200, "<56s"),
+            "traps_offset": (200, "<Q"),
+            "reserved": (208, "<48s"),
+        },
+    ),
+    "TrapRow": (
+        16,
+        {
+            "address": (0, "<Q"),
+            "target": (8, "<Q"),
         },
     ),
     "ProbeSite": (
@@ -1030,7 +1041,12 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "probe_count": (3304, "<I"),
             "probes_leave": (3308, "<I"),
             "probe_task": (3312, "<I"),
-            "reserved": (3316, "<780s"),
+            "reserved_probes": (3316, "<I"),
+            "trap_handler": (3320, "<Q"),
+            "trap_restorer": (3328, "<Q"),
+            "trap_table": (3336, "<Q"),
+            "trap_actions": (3344, "<8Q"),
+            "reserved": (3408, "<688s"),
         },
     ),
     "ThreadSlot": (

@@ -80,6 +80,7 @@ from clew.protocol._constants import (
     MAX_PREFETCHED,
     MAX_PROBES,
     MAX_TRANSFORM_RANGES,
+    MAX_TRAPS,
     MOST_BLOCKS,
     NOTE_NAME,
     NOTE_TYPE,
@@ -133,6 +134,7 @@ from clew.protocol._constants import (
     THREAD_SLOT_BYTES,
     THREAD_STATE_BYTES,
     THREAD_STRIDE_BYTES,
+    TRAP_ROW_BYTES,
     UNMAP_RECORD_BYTES,
     VERSION,
     CaptureAction,
@@ -259,6 +261,7 @@ __all__ = [
     "MAX_PREFETCHED",
     "MAX_PROBES",
     "MAX_TRANSFORM_RANGES",
+    "MAX_TRAPS",
     "MOST_BLOCKS",
     "NOTE_NAME",
     "NOTE_TYPE",
@@ -323,6 +326,8 @@ __all__ = [
     "THREAD_STATE",
     "THREAD_STATE_BYTES",
     "THREAD_STRIDE_BYTES",
+    "TRAP_ROW",
+    "TRAP_ROW_BYTES",
     "UNMAP_RECORD",
     "UNMAP_RECORD_BYTES",
     "VERSION",
@@ -393,6 +398,7 @@ SESSION_HEADER: Final[np.dtype[np.void]] = np.dtype(
             "aggregates_offset",
             "calls_offset",
             "probes_offset",
+            "traps_offset",
             "reserved",
         ],
         "formats": [
@@ -426,7 +432,8 @@ SESSION_HEADER: Final[np.dtype[np.void]] = np.dtype(
             "<u8",
             "<u8",
             "<u8",
-            ("<u1", (56,)),
+            "<u8",
+            ("<u1", (48,)),
         ],
         "offsets": [
             0,
@@ -460,6 +467,7 @@ SESSION_HEADER: Final[np.dtype[np.void]] = np.dtype(
             184,
             192,
             200,
+            208,
         ],
         "itemsize": 256,
     }
@@ -467,6 +475,16 @@ SESSION_HEADER: Final[np.dtype[np.void]] = np.dtype(
 """Offset 0 of the shared memory, a region of a file that a process and its forks' children share. The runtime refuses a
 magic, version or hash that is not its own.
 """
+
+TRAP_ROW: Final[np.dtype[np.void]] = np.dtype(
+    {
+        "names": ["address", "target"],
+        "formats": ["<u8", "<u8"],
+        "offsets": [0, 8],
+        "itemsize": 16,
+    }
+)
+"""Where a thread goes on that traps at an address, for the sake of a probe. Sorted by address."""
 
 PROBE_SITE: Final[np.dtype[np.void]] = np.dtype(
     {
@@ -669,6 +687,11 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             "probe_count",
             "probes_leave",
             "probe_task",
+            "reserved_probes",
+            "trap_handler",
+            "trap_restorer",
+            "trap_table",
+            "trap_actions",
             "reserved",
         ],
         "formats": [
@@ -751,7 +774,12 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             "<u4",
             "<u4",
             "<u4",
-            ("<u1", (780,)),
+            "<u4",
+            "<u8",
+            "<u8",
+            "<u8",
+            ("<u8", (8,)),
+            ("<u1", (688,)),
         ],
         "offsets": [
             0,
@@ -834,6 +862,11 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             3308,
             3312,
             3316,
+            3320,
+            3328,
+            3336,
+            3344,
+            3408,
         ],
         "itemsize": 4096,
     }

@@ -3,3 +3,5 @@
 #[cfg(not(test))]
 pub mod claim;
 pub mod handler;
+#[cfg(not(test))]
+pub mod trap;

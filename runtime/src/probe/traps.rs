@@ -1,0 +1,105 @@
+//! Threads that trap for the sake of a probe: at a place whose only byte is an int3, or that came into the middle of what a jump replaced.
+//!
+//! Runs in the target, as a handler of the program's own would: the controller has it be the process' action for SIGTRAP and SIGILL. What
+//! is none of the probes' is done as the program's own action has it.
+
+use crate::cpu::probe::trap::{go_on_at, restorer as frame_restorer, trapped_at};
+use crate::cpu::sys::kernel::UContext;
+use crate::cpu::sys::number;
+use crate::instrument::ENGINE;
+use crate::protocol::{StatusPage, MAX_TRAPS};
+use crate::sys::calls::{getpid, gettid, syscall};
+use crate::sys::kernel::{SigInfo, SIGTRAP};
+use core::mem::transmute;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+const SIG_DFL: u64 = 0;
+const SIG_IGN: u64 = 1;
+const SA_RESTORER: u64 = 0x0400_0000;
+const SIG_BLOCK: u64 = 0;
+const MASK_BYTES: u64 = 8;
+
+type Handler = extern "C" fn(i32, &mut SigInfo, &mut UContext);
+
+/// As rt_sigaction has it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Action {
+    handler: u64,
+    flags: u64,
+    restorer: u64,
+    mask: u64,
+}
+
+/// The address of the handler.
+pub fn handler() -> u64 {
+    on_trap as *const () as u64
+}
+
+pub fn restorer() -> u64 {
+    frame_restorer()
+}
+
+extern "C" fn on_trap(signal: i32, info: &mut SigInfo, frame: &mut UContext) {
+    let is_own = info.is_caused_by_instruction(signal as u32);
+    if let Some(target) = is_own.then(|| find(trapped_at(frame, signal as u32))).flatten() {
+        go_on_at(frame, target);
+        return;
+    }
+    do_as_program(signal, info, frame);
+}
+
+/// Where a thread goes on that trapped at an address; `None`: that is none of the probes'.
+fn find(address: u64) -> Option<u64> {
+    // SAFETY: `shared` is set before any code traps, and never changes.
+    let shared = unsafe { ENGINE.peek() }.shared;
+    // SAFETY: the status page is mapped, the field aligned.
+    let word = unsafe { AtomicU64::from_ptr(&raw mut (*shared.status()).trap_table) }.load(Ordering::Acquire);
+    let (rows, count) = (shared.traps(word), (word >> 1).min(MAX_TRAPS) as usize);
+    let (mut first, mut end) = (0, count);
+    while first < end {
+        let middle = first.midpoint(end);
+        // SAFETY: inside the table, which is mapped.
+        let row = unsafe { rows.add(middle).read_volatile() };
+        match row.address.cmp(&address) {
+            core::cmp::Ordering::Equal => return Some(row.target),
+            core::cmp::Ordering::Less => first = middle + 1,
+            core::cmp::Ordering::Greater => end = middle,
+        }
+    }
+    None
+}
+
+/// What the program itself has done about the signal.
+fn do_as_program(signal: i32, info: &mut SigInfo, frame: &mut UContext) {
+    // SAFETY: as above.
+    let status: *mut StatusPage = unsafe { ENGINE.peek() }.shared.status();
+    // SAFETY: the status page is mapped; there are two actions in these words.
+    let action = unsafe {
+        let actions = (&raw const (*status).trap_actions).cast::<Action>();
+        actions.add(usize::from(signal as u32 != SIGTRAP)).read_volatile()
+    };
+    let is_forced = info.is_caused_by_instruction(signal as u32);
+    match action.handler {
+        SIG_IGN if !is_forced => {}
+        // What the kernel raises can't be ignored (kernel/signal.c, force_sig_info_to_task).
+        SIG_DFL | SIG_IGN => end_by(signal),
+        address => {
+            // SAFETY: the program's own handler, called as the kernel would; its mask is taken back by the return from here.
+            unsafe {
+                syscall(number::RT_SIGPROCMASK, [SIG_BLOCK, &raw const action.mask as u64, 0, MASK_BYTES, 0, 0]);
+                transmute::<u64, Handler>(address)(signal, info, frame);
+            }
+        }
+    }
+}
+
+/// The signal has its usual effect once this handler is over.
+fn end_by(signal: i32) {
+    let action = Action { handler: SIG_DFL, flags: SA_RESTORER, restorer: restorer(), mask: 0 };
+    // SAFETY: the action is read; the signal is blocked here, and comes behind this.
+    unsafe {
+        syscall(number::RT_SIGACTION, [signal as u64, &raw const action as u64, 0, MASK_BYTES, 0, 0]);
+        syscall(number::TGKILL, [getpid().into(), gettid().into(), signal as u64, 0, 0, 0]);
+    }
+}
