@@ -1,1 +1,4 @@
-"""Probes in the program's own code, in processes that are not followed: where they can be, and how they get there."""
+"""Probes in a program's own code: what is to be patched, and where the displaced instructions go.
+
+Runs in the controller. Pure: no process is touched here, everything takes bytes and addresses.
+"""

@@ -1,12 +1,13 @@
-"""Memory for handlers, where a jump of five bytes reaches it from the code that leads there.
+"""Memory for trampolines and handlers, where a jump of five bytes reaches it from the code that leads there.
 
 Runs in the controller. It lies far from where the program's own memory grows to, so that the program gets the addresses
-that it gets without it; nothing there can be written by the program (it is written from outside).
+that it gets without it; nothing there can be written by the program (it is written from outside). It is mapped in
+chunks, and given out from their starts on.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from clew.address import Pid, RemoteAddress
@@ -21,82 +22,102 @@ from clew.process.linux import (
     PROT_READ,
 )
 from clew.process.maps import Mapping
-from clew.process.shared_layout import PAGE_BYTES
 from clew.process.stopped_process import StoppedProcess
 
-__all__ = ["Area", "NearMemory"]
+__all__ = ["Chunk", "NearMemory"]
 
 _REACH_BYTES: Final = (1 << 31) - (1 << 24)
-"""A jump's distance has 32 bits with a sign; what is led to lies a little behind an area's start."""
+"""A jump's distance has 32 bits with a sign; what is led to lies a little behind a chunk's start."""
 _WANTED_DISTANCE: Final = 1 << 30
 _MARGIN_BYTES: Final = 1 << 24
 """So far from anything that may grow."""
-_AREA_BYTES: Final = 1 << 20
+CHUNK_BYTES: Final = 1 << 16
+"""Distances of which one byte is given, that of the highest but one, lie within so many bytes of each other."""
 _LOWEST: Final = 1 << 16
 _HIGHEST: Final = (1 << 47) - (1 << 20)
 
+FindPlace = Callable[[Sequence[tuple[int, int]]], "int | None"]
+"""Chooses an address in ranges of free memory, from the first to behind the last byte; None: none of these will do."""
+
 
 @dataclass
-class Area:
-    """Mapped memory from `start` on, of which `used` bytes are given out."""
+class Chunk:
+    """Mapped memory from `start` to `end`; from `free` on nothing is given out."""
 
     start: int
-    size_bytes: int
-    used: int = 0
-
-    def take(self, n_bytes: int) -> int | None:
-        """The address of so many bytes; None: there is no room."""
-        at = -(-self.used // 16) * 16
-        if at + n_bytes > self.size_bytes:
-            return None
-        self.used = at + n_bytes
-        return self.start + at
+    end: int
+    free: int
 
 
 class NearMemory:
-    """Of one process."""
+    """Of one process. `mappings` are those that it has without this."""
 
-    def __init__(self, pid: Pid) -> None:
+    def __init__(self, pid: Pid, mappings: Sequence[Mapping]) -> None:
         self._pid = pid
-        self.areas: list[Area] = []
+        self.chunks: list[Chunk] = []
+        self._gaps = _find_gaps(mappings)
 
-    def take(self, code: int, n_bytes: int) -> int | None:
-        """The address of so many bytes that a jump at `code` reaches; None: more has to be mapped (`reserve`)."""
-        for area in self.areas:
-            if abs(area.start - code) <= _REACH_BYTES and (address := area.take(n_bytes)) is not None:
+    def take(self, worker: StoppedProcess, code: int, n_bytes: int, find: FindPlace | None = None) -> int:
+        """The address of so many bytes that a jump at `code` reaches, mapped in `worker` if they are not yet; and, if
+        `find` is given, that this chooses. Raises TargetError: there is none."""
+        for chunk in self.chunks:
+            if abs(chunk.start - code) <= _REACH_BYTES and chunk.end - chunk.free >= n_bytes:
+                address = -(-chunk.free // 16) * 16 if find is None else find([(chunk.free, chunk.end)])
+                if address is not None and address + n_bytes <= chunk.end:
+                    chunk.free = address + n_bytes
+                    return address
+        for start, end in _near(self._gaps, code):
+            wanted = min(max(code - _WANTED_DISTANCE, start), end - CHUNK_BYTES)
+            address = wanted // CHUNK_BYTES * CHUNK_BYTES if find is None else find([(start, end)])
+            if address is not None and (chunk := self._map(worker, address, n_bytes)) is not None:
+                chunk.free = address + n_bytes
                 return address
-        return None
+        raise TargetError(self._pid, f"process {self._pid}: there is no room within 2 GiB of {code:#x} that would do")
 
-    def reserve(self, worker: StoppedProcess, mappings: Sequence[Mapping], code: int, n_bytes: int) -> None:
-        """Map room for so many bytes that a jump at `code` reaches. Raises TargetError: there is none."""
-        size_bytes = -(-max(n_bytes, _AREA_BYTES) // PAGE_BYTES) * PAGE_BYTES
+    def _map(self, worker: StoppedProcess, address: int, n_bytes: int) -> Chunk | None:
+        """Map the chunk or chunks that hold so many bytes at an address; None: there is something else already."""
+        start = address // CHUNK_BYTES * CHUNK_BYTES
+        end = -(-(address + n_bytes) // CHUNK_BYTES) * CHUNK_BYTES
         flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE
-        for start in _candidates(mappings, self.areas, code, size_bytes):
-            try:
-                made = worker.call("mmap", start, size_bytes, PROT_READ | PROT_EXEC, flags, -1, 0)
-            except RemoteCallError:
-                continue
-            if made == start:
-                self.areas.append(Area(start, size_bytes))
-                return
-            worker.call("munmap", RemoteAddress(made), size_bytes)
-        raise TargetError(self._pid, f"process {self._pid}: there is no room within 2 GiB of {code:#x} for handlers")
+        try:
+            made = worker.call("mmap", start, end - start, PROT_READ | PROT_EXEC, flags, -1, 0)
+        except RemoteCallError:
+            return None
+        if made != start:
+            worker.call("munmap", RemoteAddress(made), end - start)
+            return None
+        chunk = Chunk(start, end, start)
+        self.chunks.append(chunk)
+        self._gaps = [*_without(self._gaps, start, end)]
+        return chunk
 
 
-def _candidates(mappings: Sequence[Mapping], areas: Sequence[Area], code: int, size_bytes: int) -> list[int]:
-    """Where such an area may be, the best first: about a GiB away, and with a margin to what is there."""
-    taken = sorted([(one.start, one.end) for one in mappings] + [(a.start, a.start + a.size_bytes) for a in areas])
-    gaps, before = [], _LOWEST
-    for start, end in [*taken, (_HIGHEST, _HIGHEST)]:
-        if start > before:
-            gaps.append((before, start))
+def _find_gaps(mappings: Sequence[Mapping]) -> list[tuple[int, int]]:
+    """Where nothing is mapped, with a margin to what is, and in whole chunks; without a margin where there is nothing
+    else."""
+    gaps, tight, before = [], [], _LOWEST
+    for start, end in [*sorted((one.start, one.end) for one in mappings), (_HIGHEST, _HIGHEST)]:
+        for margin, found in ((_MARGIN_BYTES, gaps), (0, tight)):
+            first = -(-(before + margin) // CHUNK_BYTES) * CHUNK_BYTES
+            last = (start - margin) // CHUNK_BYTES * CHUNK_BYTES
+            if last - first >= CHUNK_BYTES:
+                found.append((first, last))
         before = max(before, end)
-    found = []
-    for margin in (_MARGIN_BYTES, 0):
-        for start, end in gaps:
-            first, last = max(start + margin, code - _REACH_BYTES), min(end - margin, code + _REACH_BYTES) - size_bytes
-            first, last = -(-first // PAGE_BYTES) * PAGE_BYTES, last // PAGE_BYTES * PAGE_BYTES
-            if first <= last:
-                for wanted in (code - _WANTED_DISTANCE, code + _WANTED_DISTANCE):
-                    found.append((margin == 0, abs(min(max(wanted, first), last) - wanted), min(max(wanted, first), last)))
-    return [address // PAGE_BYTES * PAGE_BYTES for _, _, address in sorted(found)]
+    return gaps + tight
+
+
+def _near(gaps: Sequence[tuple[int, int]], code: int) -> Iterator[tuple[int, int]]:
+    """What of gaps a jump reaches."""
+    low = -(-(code - _REACH_BYTES) // CHUNK_BYTES) * CHUNK_BYTES
+    high = (code + _REACH_BYTES) // CHUNK_BYTES * CHUNK_BYTES
+    for start, end in gaps:
+        first, last = max(start, low), min(end, high)
+        if last - first >= CHUNK_BYTES:
+            yield first, last
+
+
+def _without(gaps: Sequence[tuple[int, int]], start: int, end: int) -> Iterator[tuple[int, int]]:
+    for first, last in gaps:
+        for low, high in ((first, min(last, start)), (max(first, end), last)):
+            if high - low >= CHUNK_BYTES:
+                yield low, high

@@ -5,21 +5,16 @@ Runs in the controller, all of it in one thread (ptrace). The process is not fol
 
 from __future__ import annotations
 
-import contextlib
 import os
 import time
-from collections.abc import Sequence
 from typing import Final
 
-from clew.address import Pid, RemoteAddress, Tid
-from clew.dataclass import dataclass
-from clew.errors import AttachError, InjectionError, TargetError
-from clew.probing.near_memory import NearMemory
-from clew.probing.site_table import AskedSite, SiteTable
-from clew.probing.worker import clone_worker, reap_worker, stopped_worker
+from clew.address import Pid
+from clew.errors import InjectionError, TargetError
+from clew.probing.site_table import SiteTable
+from clew.probing.worker import clone_worker
 from clew.process import ptrace
 from clew.process.attachable import check_attachable
-from clew.process.capture_table import CaptureRow
 from clew.process.held_process import HeldProcess
 from clew.process.inject import map_runtime, start_block
 from clew.process.injection_plan import InjectionPlan, layout_for_limits, plan_injection
@@ -35,8 +30,6 @@ __all__ = ["ProbedProcess"]
 
 _HOLD_SECONDS: Final = 2.0
 _START_SECONDS: Final = 20.0
-_HANDLER_BYTES: Final = 1024
-_COPY_BYTES: Final = 128
 
 
 class ProbedProcess:
@@ -45,7 +38,6 @@ class ProbedProcess:
     def __init__(self, pid: Pid, task: Pid, shared: SharedMemory, plan: InjectionPlan) -> None:
         self.pid, self.task, self.shared, self.plan = pid, task, shared, plan
         self.sites = SiteTable(shared)
-        self.memory = NearMemory(pid)
         self._memory_fd = os.open(f"/proc/{task}/mem", os.O_RDWR | os.O_CLOEXEC)
 
     @classmethod

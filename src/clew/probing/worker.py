@@ -41,7 +41,7 @@ def clone_worker(process: StoppedProcess) -> StoppedProcess:
 
 @contextlib.contextmanager
 def stopped_worker(task: Pid) -> Iterator[StoppedProcess]:
-    """The running task, stopped meanwhile, so that system calls are made in it. Raises TargetGoneError if it is gone."""
+    """The running task, stopped meanwhile: system calls can be made in it. Raises TargetGoneError if it is gone."""
     try:
         ptrace.seize(task, _OPTIONS)
         ptrace.interrupt(task)

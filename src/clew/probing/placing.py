@@ -1,0 +1,181 @@
+"""Puts probes into the code of a process, and takes them out.
+
+Runs in the controller. Handlers and trampolines are made and written while the program runs, for nothing leads there
+yet. Then its threads are held while the code is written over, and while those that stand in it are moved to the copies.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from clew.address import RemoteAddress, Tid
+from clew.dataclass import dataclass
+from clew.errors import TargetError
+from clew.probing.near_memory import NearMemory
+from clew.probing.patches import MAX_TRAMPOLINE_BYTES, Patch, Patches, make_trampoline
+from clew.probing.probed_process import ProbedProcess
+from clew.probing.site_table import AskedSite
+from clew.probing.traps import TrapTable
+from clew.probing.worker import stopped_worker
+from clew.probing.x86_64.plans import SitePlan
+from clew.probing.x86_64.trampolines import find_place
+from clew.process.capture_table import CaptureRow
+from clew.process.held_process import HeldProcess
+from clew.process.maps import read_maps
+from clew.process.stopped_process import StoppedProcess
+from clew.process.thread_state import give_back, read_state
+
+__all__ = ["Placing", "WantedSite"]
+
+_HOLD_SECONDS: Final = 2.0
+_HANDLER_BYTES: Final = (1024, 4096, 16384)
+"""Rooms for a handler: the next one where one was too little."""
+_MADV_DONTNEED: Final = 4
+
+
+@dataclass(frozen=True)
+class WantedSite:
+    """A place that is to be probed, and what is captured there: rows whose `pc` is `plan.address`."""
+
+    plan: SitePlan
+    rows: Sequence[CaptureRow]
+
+
+class Placing:
+    """The probes in one process."""
+
+    def __init__(self, process: ProbedProcess) -> None:
+        self._process = process
+        self.memory = NearMemory(process.pid, read_maps(process.task))
+        self.patches = Patches()
+        self._traps = TrapTable(process.shared, process.plan.scratch)
+        self._originals: dict[int, bytes] = {}
+        """By page: what the program's code was before anything was written there."""
+        self._n_sites = 0
+
+    def place(self, wanted: Sequence[WantedSite]) -> list[Patch]:
+        """Have those places lead to their handlers. Raises TargetError, UsageError; nothing is changed then."""
+        made = self._make(wanted)
+        for patch in made:
+            self.patches.add(patch)
+        self._traps.set(self._process.pid, self._trap_rows())
+        with self._held() as held:
+            if not self._traps.is_installed and any(patch.traps() for patch in made):
+                with _stopped_thread(held) as thread:
+                    self._traps.install(thread)
+            for patch in made:
+                self._keep_page(patch)
+                self._process.write(patch.start, patch.content)
+            self._move_threads(held, made)
+        return made
+
+    def remove(self, patches: Iterable[Patch]) -> None:
+        """Have those places lead nowhere any more. Their trampolines stay: a thread may be on one."""
+        gone = list(patches)
+        with self._held():
+            for patch in gone:
+                self._process.write(patch.start, patch.plan.original)
+        for patch in gone:
+            self.patches.remove(patch)
+
+    def close(self) -> None:
+        """Take all of them out: the pages are the file's again, as far as they were, and nothing is left mapped."""
+        self.remove(list(self.patches))
+        self._give_pages_back()
+
+    def _make(self, wanted: Sequence[WantedSite]) -> list[Patch]:
+        """Make handlers and trampolines, and write them to their places."""
+        process = self._process
+        handlers: list[int] = []
+        trampolines: list[int] = []
+        with stopped_worker(process.task) as worker:
+            for site in wanted:
+                plan = site.plan
+                near = plan.patch_address
+                handlers.append(self.memory.take(worker, near, _HANDLER_BYTES[0]))
+                size = MAX_TRAMPOLINE_BYTES
+
+                def find(free: Sequence[tuple[int, int]], plan: SitePlan = plan, size: int = size) -> int | None:
+                    return find_place(plan, free, size)
+
+                trampolines.append(self.memory.take(worker, near, size, find))
+        made, asked, codes = [], [], []
+        for site, handler, address in zip(wanted, handlers, trampolines, strict=True):
+            number = self._n_sites
+            self._n_sites += 1
+            index = site.plan.probe_index
+            trampoline, resumes = make_trampoline(site.plan, address, {index: handler})
+            made.append(Patch(site.plan, trampoline, {index: number}))
+            asked.append(AskedSite(number, site.plan.address, handler, _HANDLER_BYTES[0], resumes[index]))
+            codes.append(trampoline)
+            for row in site.rows:
+                process.shared.append_capture(row, is_last=False)
+        process.shared.tell_captures()
+        for site, answer in zip(asked, process.sites.ask(asked, process.pid), strict=True):
+            if answer is None:
+                raise TargetError(process.pid, f"process {process.pid}: no handler could be made for {site.pc:#x}")
+            process.write(site.code, process.read(answer.address, answer.size_bytes))
+        for trampoline in codes:
+            process.write(trampoline.address, trampoline.code)
+        return made
+
+    def _trap_rows(self) -> dict[int, int]:
+        return {address: target for patch in self.patches for address, target in patch.traps().items()}
+
+    @contextlib.contextmanager
+    def _held(self):  # type: ignore[no-untyped-def]
+        held = HeldProcess(self._process.pid)
+        try:
+            held.stop_all(_HOLD_SECONDS)
+            yield held
+        finally:
+            held.let_go()
+
+    def _move_threads(self, held: HeldProcess, made: Sequence[Patch]) -> None:
+        """Have threads that stand within what is written over go on in the copies."""
+        starts = {
+            one.address: patch.trampoline.starts[one.address]
+            for patch in made
+            for one in patch.plan.displaced
+            if patch.start < one.address < patch.end
+        }
+        processor = None
+        for tid in held.threads:
+            from clew.process.processors.chosen import processor_of
+
+            processor = processor or processor_of(tid)
+            registers = processor.get_registers(tid)
+            target = starts.get(registers.pc)
+            if target is not None:
+                registers.pc = target
+                processor.set_registers(tid, registers)
+
+    def _keep_page(self, patch: Patch) -> None:
+        for page in range(patch.start & -mmap.PAGESIZE, patch.end, mmap.PAGESIZE):
+            if page not in self._originals:
+                self._originals[page] = self._process.read(page, mmap.PAGESIZE)
+
+    def _give_pages_back(self) -> None:
+        """Have pages that hold what the file holds be the file's: nobody's copies any more."""
+        pages = [page for page, content in self._originals.items() if self._process.read(page, len(content)) == content]
+        with stopped_worker(self._process.task) as worker:
+            for page in pages:
+                worker.call("madvise", RemoteAddress(page), mmap.PAGESIZE, _MADV_DONTNEED)
+
+
+@contextlib.contextmanager
+def _stopped_thread(held: HeldProcess):  # type: ignore[no-untyped-def]
+    """A thread of a held process in which calls can be made; it goes on afterwards where it was."""
+    tid: Tid = next(iter(held.threads))
+    process = StoppedProcess(held.pid, tid=tid)
+    state = read_state(process, tid)
+    try:
+        yield process
+    finally:
+        give_back(state)
+        process.close()
+
+

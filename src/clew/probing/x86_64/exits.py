@@ -1,0 +1,172 @@
+"""Where a function is left, and how each of these places is probed.
+
+A return is one byte, so a jump needs room: padding behind it, or the instructions in front of it, which are displaced
+together with it and executed in front of the probe. No return address is ever replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final
+
+from clew.dataclass import dataclass
+from clew.enumeration import IntEnum
+from clew.errors import UsageError
+from clew.probing.x86_64.function_code import FunctionCode
+from clew.probing.x86_64.jump_bytes import JUMP_SIZE
+from clew.probing.x86_64.kinds import CALLS, ENDS, Kind
+from clew.probing.x86_64.plans import Displaced, SitePlan, Technique
+from clew.probing.x86_64.sites import ALL_TECHNIQUES, find_probed, plan_trap
+from clew.probing.x86_64.windows import Forbidden, Surroundings, displaced_of, grow_window, plan_jump, plan_puns
+
+__all__ = ["ExitKind", "ExitSite", "find_exits", "iter_exit_plans", "plan_exit", "plan_exits"]
+
+MAX_BRANCHES: Final = 16
+"""More of them are not changed for one probe."""
+_NO_BRANCHES: Final[Mapping[int, Sequence[Displaced]]] = {}
+
+
+class ExitKind(IntEnum):
+    """How a function is left."""
+
+    RETURN = 1
+    TAIL = 2
+    """By a jump to a function, itself included."""
+    CONDITIONAL_TAIL = 3
+    """By such a branch if it is taken; the probe belongs where it is (`inserted_taken` of `relocate`)."""
+    INDIRECT_TAIL = 4
+    """By an indirect jump. Where it leads decides whether the function is left: no table of it is known."""
+
+
+@dataclass(frozen=True)
+class ExitSite:
+    """An instruction by which a function is left, or may be."""
+
+    address: int
+    kind: ExitKind
+
+
+def find_exits(code: FunctionCode, parts: Sequence[tuple[int, int]] = ()) -> list[ExitSite]:
+    """Where a function is left. Branches to its other `parts`, each from an address to behind the last, stay in it.
+
+    Calls that do not return are none, and neither is what only faults.
+    """
+    found = [
+        ExitSite(code.starts[index], ExitKind.RETURN)
+        for index in range(code.n_instructions)
+        if code.kinds[index] == Kind.RETURN and code.starts[index] not in code.fixed
+    ]
+    found += [ExitSite(address, ExitKind.INDIRECT_TAIL) for address in code.unknown_jumps]
+    for address, target in code.leaving:
+        if any(start <= target < end for start, end in parts):
+            continue
+        is_jump = code.kinds[code.index_of[address]] == Kind.JUMP
+        found.append(ExitSite(address, ExitKind.TAIL if is_jump else ExitKind.CONDITIONAL_TAIL))
+    return sorted(found, key=lambda site: site.address)
+
+
+def plan_exits(
+    code: FunctionCode,
+    entries: Collection[int] = frozenset(),
+    techniques: Collection[Technique] = ALL_TECHNIQUES,
+    forbidden: Sequence[Forbidden] = (),
+    branches: Mapping[int, Sequence[Displaced]] = _NO_BRANCHES,
+    parts: Sequence[tuple[int, int]] = (),
+) -> list[tuple[ExitSite, SitePlan]]:
+    """The exits of a function, each with its best plan. Raises UsageError where one can't be probed at all."""
+    return [(site, plan_exit(site.address, code, entries, techniques, forbidden)) for site in find_exits(code, parts)]
+
+
+def plan_exit(
+    address: int,
+    code: FunctionCode,
+    entries: Collection[int] = frozenset(),
+    techniques: Collection[Technique] = ALL_TECHNIQUES,
+    forbidden: Sequence[Forbidden] = (),
+    branches: Mapping[int, Sequence[Displaced]] = _NO_BRANCHES,
+) -> SitePlan:
+    """The best plan for a probe at an exit. Raises UsageError where there can be none."""
+    for plan in iter_exit_plans(address, code, entries, techniques, forbidden, branches):
+        return plan
+    raise UsageError(f"{address:#x}: none of the techniques that are allowed can be used here")
+
+
+def iter_exit_plans(
+    address: int,
+    code: FunctionCode,
+    entries: Collection[int] = frozenset(),
+    techniques: Collection[Technique] = ALL_TECHNIQUES,
+    forbidden: Sequence[Forbidden] = (),
+    branches: Mapping[int, Sequence[Displaced]] = _NO_BRANCHES,
+) -> Iterator[SitePlan]:
+    """Plans for a probe at the instruction at `address`, the best first, as `iter_plans` gives them; a patch may also
+    begin in front of the instruction. `branches` are those of other code, by where they lead, to addresses that are
+    known for nothing else."""
+    around = Surroundings(code, entries, forbidden)
+    index = find_probed(address, around)
+    windows = []
+    for first in _iter_firsts(around, index):
+        window = grow_window(around, first, index)
+        if window is None:
+            break
+        windows.append(window)
+        plan = plan_jump(around, window, address, index)
+        if plan is not None:
+            # Those that would begin earlier displace more and allow nothing else.
+            if plan.technique in techniques:
+                yield plan
+            break
+    if Technique.JUMP_PUNNED in techniques:
+        puns = [plan for window in windows for plan in plan_puns(around, window, address, index)]
+        yield from sorted(puns, key=lambda plan: -(plan.jump.n_choices if plan.jump is not None else 0))
+    reason = windows[-1].reason
+    if Technique.BRANCHES in techniques:
+        yield from _plan_branches(around, address, index, reason, branches)
+    if Technique.TRAP in techniques:
+        yield plan_trap(around, address, index, reason)
+
+
+def _iter_firsts(around: Surroundings, index: int) -> Iterator[int]:
+    """Instructions with which a patch may begin whose probe is at instruction `index`: from there back, as long as what
+    comes to one of them comes to it."""
+    code = around.code
+    yield index
+    while not around.is_target(code.starts[index]) and index > 0:
+        index -= 1
+        if code.kinds[index] in ENDS or code.kinds[index] in CALLS or code.kinds[index] == Kind.ENDBR:
+            return
+        yield index
+
+
+def _plan_branches(
+    around: Surroundings, address: int, index: int, reason: str, others: Mapping[int, Sequence[Displaced]]
+) -> Iterator[SitePlan]:
+    """A probe where nothing is known to come to but by direct branches with a distance of four bytes."""
+    code = around.code
+    first = index
+    while not around.is_target(code.starts[first]) and first > 0 and code.kinds[first - 1] not in ENDS | CALLS:
+        first -= 1
+    start = code.starts[first]
+    if (first > 0 and code.kinds[first - 1] not in ENDS) or (start in around.entries and start not in others):
+        return
+    if code.unknown_jumps or any(start in targets for targets in code.tables.values()):
+        return
+    sources = [code.index_of[source] for source in code.branches.get(start, ())]
+    branches = (*(Displaced(code.starts[at], code.bytes_of(at)) for at in sources), *others.get(start, ()))
+    if not 0 < len(branches) <= MAX_BRANCHES or any(len(branch.code) < JUMP_SIZE for branch in branches):
+        return
+    if any(around.find_forbidden(branch.address, branch.end) for branch in branches):
+        return
+    trap = plan_trap(around, address, index, reason)
+    yield SitePlan(
+        address=address,
+        patch_address=trap.patch_address,
+        technique=Technique.BRANCHES,
+        reason=reason,
+        displaced=displaced_of(code, first, index + 1),
+        probe_index=index - first,
+        original=trap.original,
+        jump=None,
+        guards={trap.patch_address: index - first},
+        branches=branches,
+    )

@@ -1,0 +1,105 @@
+"""The four bytes of a jump's distance, where some of them have to be what they are, or have to trap.
+
+A thread may come to an instruction whose first byte is now a byte of the distance. That is harmless where the byte
+traps there: int3, or an instruction that does not exist in 64-bit mode. And where a short instruction is replaced the
+last bytes of the distance are those of the instructions behind it, unchanged. Both leave only some addresses to which
+the jump can lead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from clew.dataclass import dataclass
+
+__all__ = ["ANY", "JUMP_SIZE", "TRAPS", "JumpBytes", "iter_trampolines"]
+
+JUMP_SIZE: Final = 5
+_OPCODE: Final = 0xE9
+
+ANY: Final = ()
+"""Of a byte of the distance: any will do."""
+
+TRAPS: Final = tuple(b"\xcc\xd6\x06\x07\x0e\x16\x17\x1e\x1f\x27\x2f\x37\x3f\x60\x61\xce\xd4\x9a\xea")
+"""First bytes with which an instruction traps: int3 (SIGTRAP, behind the byte), then what gives an invalid-opcode
+exception in 64-bit mode (SIGILL, at the byte), by table B-1 of AMD's manual 3. The last three would have operands. Left
+out are those that are or will be prefixes there: 0x62, 0xc4, 0xc5 (EVEX, VEX), 0xd5 (REX2), and 0x82."""
+
+_HALF: Final = 1 << 31
+_SPAN: Final = 1 << 32
+
+
+@dataclass(frozen=True)
+class JumpBytes:
+    """A jump at `address`: of each byte of its distance, the least significant first, the values that it may have, in
+    order of preference, or ANY."""
+
+    address: int
+    allowed: tuple[tuple[int, ...], ...]
+
+    @property
+    def n_choices(self) -> int:
+        """How many distances there are."""
+        n = 1
+        for values in self.allowed:
+            n *= len(values) or 256
+        return n
+
+    def fits(self, trampoline: int) -> bool:
+        """Whether the jump can lead to that address."""
+        distance = trampoline - self.address - JUMP_SIZE
+        if not -_HALF <= distance < _HALF:
+            return False
+        found = (distance % _SPAN).to_bytes(4, "little")
+        return all(not values or byte in values for byte, values in zip(found, self.allowed, strict=True))
+
+    def encode(self, trampoline: int) -> bytes:
+        """The jump's bytes, leading to that address. Raises ValueError if it can't lead there."""
+        if not self.fits(trampoline):
+            raise ValueError(f"a jump at {self.address:#x} can't lead to {trampoline:#x}")
+        return bytes((_OPCODE,)) + ((trampoline - self.address - JUMP_SIZE) % _SPAN).to_bytes(4, "little")
+
+
+def iter_trampolines(jump: JumpBytes, free: Iterable[tuple[int, int]], size_bytes: int) -> Iterator[range]:
+    """Ranges of addresses to which the jump can lead, and where `size_bytes` are free behind each.
+
+    `free` are ranges of addresses, from the first to behind the last. Preferred bytes come first, within each range.
+    """
+    behind = jump.address + JUMP_SIZE
+    for start, end in free:
+        # Distances that are looked for.
+        first = max(start - behind, -_HALF)
+        last = min(end - size_bytes - behind, _HALF - 1)
+        if first > last:
+            continue
+        # The distance counts as a number without sign, so that its bytes can be chosen one by one.
+        parts = [(first, last)]
+        if last < 0:
+            parts = [(first + _SPAN, last + _SPAN)]
+        elif first < 0:
+            parts = [(0, last), (first + _SPAN, _SPAN - 1)]
+        for low, high in parts:
+            for found in _iter_distances(jump.allowed, 3, 0, low, high):
+                shift = behind - (_SPAN if found.start >= _HALF else 0)
+                yield range(found.start + shift, found.stop + shift)
+
+
+def _iter_distances(
+    allowed: tuple[tuple[int, ...], ...], index: int, prefix: int, low: int, high: int
+) -> Iterator[range]:
+    """Distances from `low` to `high` whose bytes above `index` are those of `prefix`."""
+    span = 1 << 8 * (index + 1)
+    if prefix > high or prefix + span <= low:
+        return
+    if not any(allowed[: index + 1]):
+        # Nothing is asked of the bytes that are left.
+        yield range(max(prefix, low), min(prefix + span - 1, high) + 1)
+        return
+    step = 1 << 8 * index
+    for value in allowed[index] or range(max((low - prefix) // step, 0), min((high - prefix) // step, 255) + 1):
+        if index == 0:
+            if low <= prefix + value <= high:
+                yield range(prefix + value, prefix + value + 1)
+        else:
+            yield from _iter_distances(allowed, index - 1, prefix + value * step, low, high)

@@ -1,0 +1,107 @@
+"""Which bytes are to be patched for a probe at an instruction, by which technique.
+
+The order is that of `Technique`: what costs a thread least comes first. Whether an address for the trampoline is free
+is not known here, so there is more than one plan: `iter_plans` gives them all, the best first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final
+
+from clew.errors import UsageError
+from clew.probing.x86_64.function_code import FunctionCode
+from clew.probing.x86_64.kinds import Kind
+from clew.probing.x86_64.plans import SitePlan, Technique
+from clew.probing.x86_64.windows import (
+    Forbidden,
+    Surroundings,
+    displaced_of,
+    grow_window,
+    plan_jump,
+    plan_puns,
+)
+
+__all__ = ["ALL_TECHNIQUES", "find_probed", "iter_plans", "plan_site", "plan_trap"]
+
+ALL_TECHNIQUES: Final = frozenset(Technique)
+
+
+def plan_site(
+    address: int,
+    code: FunctionCode,
+    entries: Collection[int] = frozenset(),
+    techniques: Collection[Technique] = ALL_TECHNIQUES,
+    forbidden: Sequence[Forbidden] = (),
+) -> SitePlan:
+    """The best plan for a probe at `address`. Raises UsageError where there can be none."""
+    for plan in iter_plans(address, code, entries, techniques, forbidden):
+        return plan
+    raise UsageError(f"{address:#x}: none of the techniques that are allowed can be used here")
+
+
+def iter_plans(
+    address: int,
+    code: FunctionCode,
+    entries: Collection[int] = frozenset(),
+    techniques: Collection[Technique] = ALL_TECHNIQUES,
+    forbidden: Sequence[Forbidden] = (),
+) -> Iterator[SitePlan]:
+    """Plans for a probe at `address`, the best first.
+
+    `entries` are addresses that other code leads to: inside of the function, and behind it. What is planned already,
+    and what runs in restartable sequences, is `forbidden`. Raises UsageError where no instruction begins, or where
+    none can be displaced.
+    """
+    around = Surroundings(code, entries, forbidden)
+    index = find_probed(address, around)
+    window = grow_window(around, index, index)
+    assert window is not None  # It has the instruction itself, which may be displaced.
+    plan = plan_jump(around, window, address, index)
+    if plan is not None and plan.technique in techniques:
+        yield plan
+    if Technique.JUMP_PUNNED in techniques:
+        yield from plan_puns(around, window, address, index)
+    if Technique.TRAP in techniques:
+        yield plan_trap(around, address, index, window.reason)
+
+
+def find_probed(address: int, around: Surroundings) -> int:
+    """The index of the instruction in front of which a probe at `address` runs.
+
+    That is the one at the address, or the one behind an endbr64 there, which stays where it is: an indirect branch has
+    to come to one where the processor minds it. If something branches behind it, it is displaced all the same, because
+    those executions are none of it. Raises UsageError if there is no such instruction, or if it can't be displaced.
+    """
+    code = around.code
+    index = code.locate(address)
+    if (
+        code.kinds[index] == Kind.ENDBR
+        and index + 1 < code.n_instructions
+        and not around.is_target(code.starts[index + 1])
+    ):
+        index += 1
+    at = code.starts[index]
+    if at in code.fixed:
+        raise UsageError(f"{address:#x}: the instruction at {at:#x} {code.fixed[at]}")
+    why = around.find_forbidden(at, code.starts[index + 1])
+    if why:
+        raise UsageError(f"{address:#x}: the instruction at {at:#x} {why}")
+    return index
+
+
+def plan_trap(around: Surroundings, address: int, index: int, reason: str) -> SitePlan:
+    """A probe by int3 at instruction `index`; `reason` says why not by a jump."""
+    code = around.code
+    at = code.starts[index]
+    return SitePlan(
+        address=address,
+        patch_address=at,
+        technique=Technique.TRAP,
+        reason=reason or "a jump is not allowed",
+        displaced=displaced_of(code, index, index + 1),
+        probe_index=0,
+        original=code.bytes_of(index)[:1],
+        jump=None,
+        guards={},
+    )
