@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import mmap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from clew.address import RemoteAddress, Tid
@@ -25,22 +26,25 @@ from clew.probing.x86_64.trampolines import find_place
 from clew.process.capture_table import CaptureRow
 from clew.process.held_process import HeldProcess
 from clew.process.maps import read_maps
+from clew.process.processors.chosen import processor_of
 from clew.process.stopped_process import StoppedProcess
 from clew.process.thread_state import give_back, read_state
 
 __all__ = ["Placing", "WantedSite"]
 
 _HOLD_SECONDS: Final = 2.0
-_HANDLER_BYTES: Final = (1024, 4096, 16384)
-"""Rooms for a handler: the next one where one was too little."""
+_HANDLER_BYTES: Final = 4096
+"""Room for a handler; what is not used of it costs address space alone."""
 _MADV_DONTNEED: Final = 4
 
 
 @dataclass(frozen=True)
 class WantedSite:
-    """A place that is to be probed, and what is captured there: rows whose `pc` is `plan.address`."""
+    """A place that is to be probed: the instruction of that index among those that a plan displaces, and what is captured
+    in front of it: rows with its `pc`."""
 
     plan: SitePlan
+    index: int
     rows: Sequence[CaptureRow]
 
 
@@ -89,44 +93,52 @@ class Placing:
     def _make(self, wanted: Sequence[WantedSite]) -> list[Patch]:
         """Make handlers and trampolines, and write them to their places."""
         process = self._process
-        handlers: list[int] = []
-        trampolines: list[int] = []
-        with stopped_worker(process.task) as worker:
-            for site in wanted:
-                plan = site.plan
-                near = plan.patch_address
-                handlers.append(self.memory.take(worker, near, _HANDLER_BYTES[0]))
-                size = MAX_TRAMPOLINE_BYTES
-
-                def find(free: Sequence[tuple[int, int]], plan: SitePlan = plan, size: int = size) -> int | None:
-                    return find_place(plan, free, size)
-
-                trampolines.append(self.memory.take(worker, near, size, find))
-        made, asked, codes = [], [], []
-        for site, handler, address in zip(wanted, handlers, trampolines, strict=True):
-            number = self._n_sites
-            self._n_sites += 1
-            index = site.plan.probe_index
-            trampoline, resumes = make_trampoline(site.plan, address, {index: handler})
-            made.append(Patch(site.plan, trampoline, {index: number}))
-            asked.append(AskedSite(number, site.plan.address, handler, _HANDLER_BYTES[0], resumes[index]))
-            codes.append(trampoline)
+        sites: dict[int, list[WantedSite]] = {}
+        for site in wanted:
+            sites.setdefault(id(site.plan), []).append(site)
             for row in site.rows:
                 process.shared.append_capture(row, is_last=False)
         process.shared.tell_captures()
+        made: list[Patch] = []
+        asked: list[AskedSite] = []
+        with stopped_worker(process.task) as worker:
+            for together in sites.values():
+                patch, its = self._lay_out(worker, together)
+                made.append(patch)
+                asked += its
+        self._make_handlers(asked)
+        for patch in made:
+            process.write(patch.trampoline.address, patch.trampoline.code)
+        return made
+
+    def _lay_out(self, worker: StoppedProcess, sites: Sequence[WantedSite]) -> tuple[Patch, list[AskedSite]]:
+        """Choose where a patch's trampoline is, and the handlers of its sites, one for each instruction."""
+        plan = sites[0].plan
+        rows = {site.index: site.rows[0].pc for site in sites}
+        address = self.memory.take(worker, plan.patch_address, MAX_TRAMPOLINE_BYTES, partial(_find_place, plan))
+        # Near the trampoline, which may be as far from the code as a jump goes.
+        handlers = {index: self.memory.take(worker, address, _HANDLER_BYTES) for index in rows}
+        trampoline, resumes = make_trampoline(plan, address, handlers)
+        numbers = {}
+        for index in rows:
+            numbers[index] = self._n_sites
+            self._n_sites += 1
+        asked = [AskedSite(numbers[i], pc, handlers[i], _HANDLER_BYTES, resumes[i]) for i, pc in rows.items()]
+        return Patch(plan, trampoline, numbers), asked
+
+    def _make_handlers(self, asked: Sequence[AskedSite]) -> None:
+        """Have handlers made, and written to their places."""
+        process = self._process
         for site, answer in zip(asked, process.sites.ask(asked, process.pid), strict=True):
             if answer is None:
                 raise TargetError(process.pid, f"process {process.pid}: no handler could be made for {site.pc:#x}")
             process.write(site.code, process.read(answer.address, answer.size_bytes))
-        for trampoline in codes:
-            process.write(trampoline.address, trampoline.code)
-        return made
 
     def _trap_rows(self) -> dict[int, int]:
         return {address: target for patch in self.patches for address, target in patch.traps().items()}
 
     @contextlib.contextmanager
-    def _held(self):  # type: ignore[no-untyped-def]
+    def _held(self) -> Iterator[HeldProcess]:
         held = HeldProcess(self._process.pid)
         try:
             held.stop_all(_HOLD_SECONDS)
@@ -142,11 +154,8 @@ class Placing:
             for one in patch.plan.displaced
             if patch.start < one.address < patch.end
         }
-        processor = None
         for tid in held.threads:
-            from clew.process.processors.chosen import processor_of
-
-            processor = processor or processor_of(tid)
+            processor = processor_of(tid)
             registers = processor.get_registers(tid)
             target = starts.get(registers.pc)
             if target is not None:
@@ -167,7 +176,7 @@ class Placing:
 
 
 @contextlib.contextmanager
-def _stopped_thread(held: HeldProcess):  # type: ignore[no-untyped-def]
+def _stopped_thread(held: HeldProcess) -> Iterator[StoppedProcess]:
     """A thread of a held process in which calls can be made; it goes on afterwards where it was."""
     tid: Tid = next(iter(held.threads))
     process = StoppedProcess(held.pid, tid=tid)
@@ -179,3 +188,5 @@ def _stopped_thread(held: HeldProcess):  # type: ignore[no-untyped-def]
         process.close()
 
 
+def _find_place(plan: SitePlan, free: Sequence[tuple[int, int]]) -> int | None:
+    return find_place(plan, free, MAX_TRAMPOLINE_BYTES)
