@@ -67,13 +67,26 @@ NUMBERS: Final = {kind: _number(kind) for kind in CaptureType if kind is not Cap
 _HEXADECIMAL: Final = Number("<u8", 16)
 
 
-def lay_out(fields: Iterable[Field], own: Sequence[str] = ()) -> CtfStruct:
-    """The structure of some fields; `own` are members of it that are there anyway.
+class _MemberNames:
+    """Gives names of members of one structure.
 
-    Names begin with an underscore, which readers take away (CTF 1.8, C.1.2): so no name is a word of TSDL.
+    They begin with an underscore, which readers take away (CTF 1.8, C.1.2): so no name is a word of TSDL. babeltrace2
+    2.0.4 compares names before that with others behind it: no name is another one with one more underscore.
     """
-    # A reader finds the length of a sequence by its name: no two members may have one.
-    names = Names(lambda name: "_" + make_identifier(name))
+
+    def __init__(self) -> None:
+        self._names = Names(lambda name: "_" + make_identifier(name))
+
+    def give(self, name: str) -> str:
+        given = self._names.give(name)
+        self._names.take(given[1:])
+        self._names.take("_" + given)
+        return given
+
+
+def lay_out(fields: Iterable[Field], own: Sequence[str] = ()) -> CtfStruct:
+    """The structure of some fields; `own` are members of it that are there anyway."""
+    names = _MemberNames()
     for name in own:
         names.give(name)
     listed = [*fields]
@@ -82,7 +95,7 @@ def lay_out(fields: Iterable[Field], own: Sequence[str] = ()) -> CtfStruct:
     return CtfStruct(tuple(members), missing)
 
 
-def _lay_out_one(one: Field, names: Names) -> Member:
+def _lay_out_one(one: Field, names: _MemberNames) -> Member:
     name = names.give(one.name)
     if one.type is Shape.POINTER:
         return Member(name, Form.NUMBER, _HEXADECIMAL)
@@ -91,7 +104,7 @@ def _lay_out_one(one: Field, names: Names) -> Member:
     if one.type is Shape.BACKTRACE:
         return Member(name, Form.SEQUENCE, _HEXADECIMAL, names.give(f"{name}_length"))
     if one.type is Shape.REGISTERS:
-        inner = Names(lambda name: "_" + make_identifier(name))
+        inner = _MemberNames()
         return Member(name, Form.STRUCT, _HEXADECIMAL, names=tuple(inner.give(part) for part in one.members))
     if one.type is CaptureType.TEXT:
         return Member(name, Form.STRING)

@@ -49,6 +49,10 @@ class Names:
         self._given[self._key(whole)] = 1
         return whole
 
+    def take(self, name: str) -> None:
+        """Let nobody have `name`."""
+        self._given.setdefault(self._key(name), 1)
+
     def _key(self, name: str) -> str:
         return name.casefold() if self._fold else name
 
