@@ -18,7 +18,7 @@ from clew.capture.types import is_float, is_signed
 from clew.dataclass import dataclass
 from clew.protocol._constants import AGGREGATE_BUCKETS, AGGREGATE_KEY_WORDS, AGGREGATE_ROW_BYTES, CaptureType
 from clew.protocol._generated import AGGREGATE_ROW
-from clew.sessions.arrow_types import ARROW_TYPES
+from clew.store.arrow_types import ARROW_TYPES
 
 if TYPE_CHECKING:
     from clew.sessions.aggregate_table import AggregateTable, AggregateWish

@@ -17,8 +17,8 @@ import pyarrow as pa
 from clew.dataclass import dataclass
 from clew.protocol._constants import CAPTURE_EXECUTING, CAPTURE_LEFT
 from clew.protocol._generated import CAPTURE_RECORD
-from clew.sessions.arrow_types import ARROW_TYPES
 from clew.sessions.capture_fields import read_fields, read_values
+from clew.store.arrow_types import ARROW_TYPES
 
 if TYPE_CHECKING:
     from clew.sessions.capture_sink import Captured, CaptureSink

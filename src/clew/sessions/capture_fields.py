@@ -15,7 +15,7 @@ import pyarrow as pa
 from clew.capture.types import SIZES, is_float
 from clew.protocol._constants import CAPTURE_RECORD_VALUES, CaptureType
 from clew.protocol._generated import CAPTURE_RECORD
-from clew.sessions.arrow_types import ARROW_TYPES
+from clew.store.arrow_types import ARROW_TYPES
 
 if TYPE_CHECKING:
     from clew.sessions.capture_sink import Captured
