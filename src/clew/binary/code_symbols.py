@@ -7,12 +7,14 @@ are read than so many bytes.
 
 from __future__ import annotations
 
+import contextlib
+import lzma
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from clew.binary.elf import SHF_EXECINSTR, ElfFile, open_elf
+from clew.binary.elf import SHF_EXECINSTR, ElfFile, open_elf, open_elf_bytes
 from clew.binary.symbol_rows import SHT_DYNSYM, SHT_SYMTAB, SYMBOL, read_rows
 from clew.binary.symbol_versions import read_versions
 from clew.binary.symbols import DEBUG_DIRECTORY
@@ -27,6 +29,7 @@ MAX_SYMBOLS: Final = 1 << 22
 MAX_NAME_BYTES: Final = 1 << 14
 MAX_NAMES_BYTES: Final = 1 << 28
 _MAX_TEXT_BYTES: Final = 1 << 29
+_MAX_KEPT_BYTES: Final = 1 << 27
 _STT_NOTYPE, _STT_FUNC, _STT_FILE, _STT_GNU_IFUNC = 0, 2, 4, 10
 _STB_LOCAL, _STB_WEAK = 0, 2
 _SHN_RESERVED: Final = 0xFF00
@@ -145,20 +148,32 @@ def _is_code(elf: ElfFile, rows: Array) -> Array:
 
 
 def read_code_symbols(elf: ElfFile) -> CodeSymbols:
-    """The symbols of code of a file, and, where it was stripped, of the debug file that is installed for it.
-
-    Raises BinaryError.
+    """The symbols of code of a file, and, where it was stripped, of what was kept of them: in it (.gnu_debugdata), and
+    in the debug file that is installed for it. Raises BinaryError.
     """
-    tables = list(_read_tables(elf))
-    build_id = elf.build_id
-    if build_id and len(build_id) > 2 and not any(one.kind == SHT_SYMTAB for one in elf.sections):
-        try:
-            with open_elf(DEBUG_DIRECTORY / build_id[:2] / f"{build_id[2:]}.debug") as debug:
-                if debug.build_id == build_id:
-                    tables += _read_tables(debug)
-        except BinaryError:
-            pass  # There is none, or it is damaged: the program's own names are good.
+    tables = _read_tables(elf)
+    if not any(one.kind == SHT_SYMTAB for one in elf.sections):
+        # There is none, or it is damaged: the program's own names are good.
+        with contextlib.suppress(BinaryError, OSError), open_elf_bytes(_read_kept(elf), str(elf.path)) as kept:
+            tables += _read_tables(kept)
+        build_id = elf.build_id
+        if build_id and len(build_id) > 2:
+            path = DEBUG_DIRECTORY / build_id[:2] / f"{build_id[2:]}.debug"
+            with contextlib.suppress(BinaryError), open_elf(path) as debug:
+                tables += _read_tables(debug) if debug.build_id == build_id else []
     return CodeSymbols(tables)
+
+
+def _read_kept(elf: ElfFile) -> bytes:
+    """The small file that some distributions put into a program that they strip; nothing where there is none."""
+    section = elf.find_section(".gnu_debugdata")
+    if section is None:
+        return b""
+    content = elf.read(section.file_offset, min(section.size_bytes, _MAX_KEPT_BYTES))
+    try:
+        return lzma.LZMADecompressor(memlimit=_MAX_KEPT_BYTES).decompress(content, _MAX_KEPT_BYTES)
+    except (lzma.LZMAError, EOFError):
+        return b""
 
 
 def _read_tables(elf: ElfFile) -> list[_Table]:

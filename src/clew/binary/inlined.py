@@ -22,6 +22,8 @@ __all__ = ["InlinedInstance", "find_inlined"]
 
 MAX_REFERENCES: Final = 1 << 14
 MAX_INSTANCES: Final = 1 << 14
+SEARCHED_BYTES: Final = 1 << 14
+"""That are searched in the time in which an entry is read."""
 MAX_DEPTH: Final = 200
 MAX_BYTES_BEFORE_NAME: Final = 24
 """Of an entry: its kind, and what else may come in front of its name."""
@@ -58,25 +60,25 @@ def find_inlined(
     `last_name` is the name without classes and namespaces, None: there are several. Raises BinaryError, also where
     more than `n_steps` entries would have to be read.
     """
+    if file.sections is None:
+        return []
     file.budget.renew(n_steps)
-    found: dict[tuple[int, str], InlinedInstance] = {}
-    units = file.units if last_name is None else _units_naming(file, last_name)
-    for unit in units:
-        if unit.is_split:
-            continue
-        wanted = {
-            one.offset: name
-            for one in _iter_subprograms(unit)
-            if last_name in (None, one.name) and is_wanted(name := _linked_name(one))
-        }
-        if not wanted:
-            continue
+    units = [one for one in (file.units if last_name is None else _units_naming(file, last_name)) if not one.is_split]
+    wanted = {
+        one.offset: name
+        for unit in units
+        for one in _iter_subprograms(unit)
+        if (last_name is None or _is_called(one, last_name)) and is_wanted(name := _linked_name(one))
+    }
+    if last_name is not None:
         # Of programs that were optimised as a whole, instances lie in other units than the function.
-        for other in {one.offset: one for one in [unit, *_units_referring(file, wanted)]}.values():
-            for instance in _iter_instances(other, wanted):
-                found[instance.address, instance.name] = instance
-                if len(found) >= MAX_INSTANCES:
-                    return sorted(found.values(), key=lambda one: one.address)
+        units = list({one.offset: one for one in [*units, *_units_referring(file, wanted)]}.values())
+    found: dict[tuple[int, str], InlinedInstance] = {}
+    for unit in units if wanted else ():
+        for instance in _iter_instances(unit, wanted):
+            found[instance.address, instance.name] = instance
+            if len(found) >= MAX_INSTANCES:
+                break
     return sorted(found.values(), key=lambda one: one.address)
 
 
@@ -85,14 +87,18 @@ def _units_naming(file: DebugFile, name: str) -> list[DebugUnit]:
     if file.sections is None or not name:
         return []
     info, strings, indices = (file.sections.read(one) for one in ("info", "str", "str_offsets"))
-    text = name.encode("utf-8", "surrogateescape") + b"\0"
-    # Written in the unit itself, by the place in the table of strings, or by an index into a table of such places.
-    places = [*_iter_places(info, text)]
+    text = name.encode("utf-8", "surrogateescape")
+    # Written in the unit itself, by the place in the table of strings, or by an index into a table of such places;
+    # behind it may be what a template was given.
+    ends = (b"\0", b"<")
+    places = [place for end in ends for place in _find_places(file, info, text + end)]
     is_indexed = False
-    for at in _iter_places(strings, text):
+    for at in (at for end in ends for at in _find_places(file, strings, text + end)):
+        if strings[at + len(text)] != 0 and at and strings[at - 1] != 0:
+            continue
         reference = struct.pack("<I", at & 0xFFFFFFFF)
-        places += _iter_places(info, reference)
-        is_indexed = is_indexed or any(True for _ in _iter_places(indices, reference))
+        places += _find_places(file, info, reference)
+        is_indexed = is_indexed or reference in indices
     found: dict[int, DebugUnit] = {}
     if is_indexed:
         found = {one.offset: one for one in file.units if one.root.number(Attribute.STR_OFFSETS_BASE) is not None}
@@ -109,22 +115,30 @@ def _may_be_function(unit: DebugUnit, place: int, name: str) -> bool:
     for start in range(max(place - MAX_BYTES_BEFORE_NAME, unit.first), place):
         try:
             entry = unit.entry(start)
-            # Classes declare their functions; what was inlined refers to that.
-            is_inlined = Attribute.INLINE in entry.attributes or (
-                not is_c and Attribute.DECLARATION in entry.attributes
+            told = entry.attributes
+            # Classes declare their functions, and what was inlined refers to that; so it does to what has no code,
+            # where programs are optimised as a whole.
+            is_inlined = Attribute.INLINE in told or (
+                not is_c if Attribute.DECLARATION in told else not {Attribute.LOW_PC, Attribute.RANGES} & told.keys()
             )
-            if entry.tag == Tag.SUBPROGRAM and entry.end > place and is_inlined and entry.name == name:
+            if entry.tag == Tag.SUBPROGRAM and entry.end > place and is_inlined and _is_called(entry, name):
                 return True
         except BinaryError:
             continue
     return False
 
 
+def _is_called(entry: Entry, name: str) -> bool:
+    """Whether a function has a name, but for what it was given as a template."""
+    own = entry.name
+    return own == name or own.startswith(f"{name}<")
+
+
 def _units_referring(file: DebugFile, wanted: dict[int, str]) -> list[DebugUnit]:
     """The units that may refer to some entries by their places in the whole section."""
     assert file.sections is not None
     info = file.sections.read("info")
-    places = [place for offset in wanted for place in _iter_places(info, struct.pack("<I", offset & 0xFFFFFFFF))]
+    places = [place for offset in wanted for place in _find_places(file, info, struct.pack("<I", offset & 0xFFFFFFFF))]
     return [unit for unit in (_unit_at(file, place) for place in places) if unit is not None]
 
 
@@ -136,13 +150,15 @@ def _unit_at(file: DebugFile, place: int) -> DebugUnit | None:
         return None
 
 
-def _iter_places(content: bytes, text: bytes) -> Iterator[int]:
+def _find_places(file: DebugFile, content: bytes, text: bytes) -> list[int]:
+    """Where something is written in a section."""
+    file.budget.spend(1 + len(content) // SEARCHED_BYTES)
+    found: list[int] = []
     at = content.find(text)
-    for _ in range(MAX_REFERENCES):
-        if at < 0:
-            return
-        yield at
+    while at >= 0 and len(found) < MAX_REFERENCES:
+        found.append(at)
         at = content.find(text, at + 1)
+    return found
 
 
 def _iter_subprograms(unit: DebugUnit) -> Iterator[Entry]:

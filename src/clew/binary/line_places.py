@@ -36,7 +36,7 @@ class LineRow(NamedTuple):
 def is_file_named(path: str, name: str) -> bool:
     """Whether a source file is meant by a name: its path, or the last parts of that."""
     path, name = os.path.normpath(path), os.path.normpath(name)
-    return path == name or path.endswith(f"/{name.lstrip('/')}" if not name.startswith("/") else name + "\0")
+    return path == name or (not name.startswith("/") and path.endswith(f"/{name}"))
 
 
 def find_line_rows(path: Path, name: str, line: int) -> list[LineRow] | None:

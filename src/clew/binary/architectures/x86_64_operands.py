@@ -56,7 +56,8 @@ def express_operand(operand: str, kind: str, find_symbol: Callable[[str], str]) 
 def _constant(text: str, kind: str, find_symbol: Callable[[str], str]) -> str:
     if _NUMBER.fullmatch(text):
         return f"({kind}){_integer(text)}"
-    return f"({kind})({_sum(text, find_symbol)})"
+    names, distance = _sum(text, find_symbol)
+    return f"({kind})({'+'.join(names)}{f'{distance:+}' if distance else ''})"
 
 
 def _integer(text: str) -> int:
@@ -98,21 +99,23 @@ def _address(operand: str, find_symbol: Callable[[str], str]) -> str:
             continue
         if part == "base" and name == "rip":
             # The assembler counts from there, and means the symbol itself.
-            if not re.search(r"[A-Za-z_.$]", found["sum"].replace("0x", "")):
+            if not _sum(found["sum"], find_symbol)[0]:
                 raise ValueError(f"{operand} counts from an instruction that is not known")
             continue
         if name not in _PARTS or _PARTS[name][2] != 8:
             raise ValueError(f"{operand} counts from a register that captures do not have")
         scale = int(found["scale"] or 1)
         terms.append(f"{name}*{scale}" if part == "index" and scale > 1 else name)
-    rest = _sum(found["sum"], find_symbol) if found["sum"] else ""
-    if not terms and not rest:
+    names, distance = _sum(found["sum"], find_symbol)
+    # Names come first: captures take what stands in front of `IMAGE!NAME` for a part of it.
+    whole = "+".join([*names, *terms])
+    if not whole and not found["sum"]:
         raise ValueError(f"{operand} is an operand that is not understood")
-    return "+".join(terms) + (rest if rest.startswith("-") or not terms else f"+{rest}" if rest else "")
+    return whole + (f"{distance:+}" if distance else "") if whole else f"{distance:#x}"
 
 
-def _sum(text: str, find_symbol: Callable[[str], str]) -> str:
-    """Numbers and symbols that are added up."""
+def _sum(text: str, find_symbol: Callable[[str], str]) -> tuple[list[str], int]:
+    """Symbols, and the sum of numbers, that are added up."""
     at, total, names = 0, 0, []
     while at < len(text):
         found = _TERM.match(text, at)
@@ -125,6 +128,6 @@ def _sum(text: str, find_symbol: Callable[[str], str]) -> str:
         else:
             names.append(find_symbol(found["what"]))
         at = found.end()
-    if not names:
-        return f"{total}" if total else ""
-    return "+".join(names) + (f"{total:+}" if total else "")
+    if not -1 << 63 <= total < 1 << 64:
+        raise ValueError(f"{text} is larger than 64 bits")
+    return names, total

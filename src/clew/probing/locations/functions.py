@@ -60,7 +60,7 @@ def find_function_places(image: ImageFile, where: NamePlace, *, with_inlined: bo
     if places:
         return Resolution(tuple(places), tuple(warnings))
     if inlined:
-        why = f"{name} has no code of its own in {image.path}: it was inlined, at {len(inlined)} places (--inline)"
+        why = f"{name} has no code of its own in {image.path}: it was inlined at {_count(inlined)} (--inline)"
         return Resolution((), (), why)
     return Resolution((), tuple(warnings), _tell_missing(image, where, name, is_pattern))
 
@@ -101,7 +101,7 @@ def _group(image: ImageFile, numbers: list[int], name: str, is_pattern: bool) ->
 
 def _is_other(name: str, symbol: CodeSymbol) -> bool:
     """Whether a part of a function that was put elsewhere is not what was asked for: it is jumped to, not called."""
-    return ".cold" not in name and name != symbol.name
+    return "cold" not in name and name != symbol.name
 
 
 def _rank(symbol: CodeSymbol, name: str) -> tuple[object, ...]:
@@ -211,7 +211,7 @@ def _find_inlined(
             places.append(replace(place, source=f"{demangle(one.name)} inlined in {demangle(one.inside)}"))
     if with_inlined or not places:
         return places, []
-    return places, [f"{name} was also inlined, at {len(places)} places, which are left out (--inline)"]
+    return places, [f"{name} was also inlined, at {_count(places)}, left out here (--inline)"]
 
 
 def _tell_missing(image: ImageFile, where: NamePlace, name: str, is_pattern: bool) -> str:
@@ -228,6 +228,10 @@ def _tell_missing(image: ImageFile, where: NamePlace, name: str, is_pattern: boo
             near[demangle(other)] = None
     meant = f"; did you mean {_tell(list(near))}?" if near else ""
     return f"{image.path} has no function {name}{meant}"
+
+
+def _count(places: list[ImagePlace]) -> str:
+    return f"{len(places)} place{'s' if len(places) > 1 else ''}"
 
 
 def _tell(names: list[str]) -> str:

@@ -139,8 +139,8 @@ class ProcessPlaces:
             return self._at_address(where)
         wanted = [one for one in self._images if self._is_wanted(one, where)]
         if not wanted:
-            image = where.image or self._program
-            return ProcessResolution((), (), f"{where.text}: nothing that is loaded is called {image}")
+            named = where.image or self._program
+            return ProcessResolution((), (), f"{where.text}: nothing that is loaded is called {named}")
         found: dict[int, ProcessPlace] = {}
         warnings: list[str] = []
         missing: list[str] = []
@@ -161,7 +161,9 @@ class ProcessPlaces:
             warnings.append(f"{where.text} is in {len(holders)} images: {', '.join(holders[:4])}; IMAGE! chooses one")
         if places:
             return ProcessResolution(places, tuple(dict.fromkeys(warnings)))
-        why = missing[0] if len(missing) == 1 else f"{where.text}: nothing that is loaded has it"
+        # What is like it in one image tells more than that others have nothing.
+        told = next((one for one in missing if one.endswith(("?", ")"))), missing[0] if len(missing) == 1 else "")
+        why = told or f"{where.text}: nothing that is loaded has it"
         return ProcessResolution((), tuple(dict.fromkeys(warnings)), why)
 
     def _is_wanted(self, image: LoadedImage, where: Location) -> bool:

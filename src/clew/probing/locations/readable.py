@@ -22,6 +22,7 @@ _TAG: Final = re.compile(r"\[abi:\w+\]")
 _OPERATOR: Final = re.compile(r"\boperator(?:\(\)|\[\]|->\*?|<=>|<<=?|>>=?|[<>]=?|[^\w\s(]{1,3})?")
 _OF_TYPE: Final = re.compile(r"^<([^<> ]+(?:<.*>)?)>::")
 _WORD: Final = re.compile(r"(?<!\w)[A-Za-z_]\w*", re.ASCII)
+_GO_RECEIVER: Final = re.compile(r"\(\*(?=[\w.\[\]]+\))")
 _MANGLED: Final = ("_Z", "_R", "__Z")
 _MADE_UP: Final = frozenset(
     """
@@ -79,17 +80,18 @@ def last_part(name: str) -> str:
 def find_named(names: list[str], wanted: str, *, is_pattern: bool) -> Iterator[int]:
     """The numbers of the names of symbols that a name means, or that are as a pattern has it."""
     may_be = _filter_of(wanted, is_pattern=is_pattern)
-    # Blanks differ from tool to tool.
-    squeezed, matches = wanted.replace(" ", ""), re.compile(translate(wanted)).match
+    # Blanks differ from tool to tool; and the star of a pointer that has methods in Go is meant as it is.
+    squeezed, matches = wanted.replace(" ", ""), re.compile(translate(_GO_RECEIVER.sub("([*]", wanted))).match
 
     def is_meant(form: str) -> bool:
         return matches(form) is not None if is_pattern else form.replace(" ", "") == squeezed
 
-    for number, name in enumerate(names):
+    def is_found(name: str) -> bool:
         if name == wanted or (is_pattern and is_meant(name)):
-            yield number
-        elif name.startswith(_MANGLED) and may_be(name) and any(map(is_meant, readable_forms(name))):
-            yield number
+            return True
+        return name.startswith(_MANGLED) and may_be(name) and any(map(is_meant, readable_forms(name)))
+
+    return (number for number, name in enumerate(names) if is_found(name))
 
 
 def _filter_of(wanted: str, *, is_pattern: bool) -> Callable[[str], bool]:
