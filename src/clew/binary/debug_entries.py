@@ -89,6 +89,11 @@ class Value(NamedTuple):
         return self.raw if isinstance(self.raw, int) else None
 
     @property
+    def is_address(self) -> bool:
+        """Whether it is a link address, or the index of one, and no number that counts from somewhere."""
+        return self.form == _ADDR or self.form in _ADDRESS_INDICES
+
+    @property
     def is_list(self) -> bool:
         """Whether it says where a list is, in another section."""
         return self.form in (0x06, 0x07, 0x17, 0x22, 0x23)

@@ -19,7 +19,6 @@ _MASK: Final = (1 << 64) - 1
 _INDEXED: Final = (0x22, 0x23)
 """DW_FORM_loclistx, DW_FORM_rnglistx."""
 _SECTION_OFFSET: Final = 0x17
-_ADDRESS_FORMS: Final = (0x01, 0x1B, 0x29, 0x2A, 0x2B, 0x2C, 0x1F01)
 
 _Range = tuple[int, int]
 _Row = tuple[int, int, bytes]
@@ -38,7 +37,7 @@ def read_ranges(entry: Entry) -> list[_Range]:
     if number is None:
         return []
     # A number that is no address counts from the start.
-    return [(low, number if high.form in _ADDRESS_FORMS else low + number)]
+    return [(low, number if high.is_address else low + number)]
 
 
 def covers(entry: Entry, address: int) -> bool:

@@ -6,6 +6,7 @@ stays as it is.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from functools import lru_cache
 from typing import Final
@@ -43,7 +44,9 @@ def _demangle_rust(name: str) -> str | None:
     from rust_demangler import demangle as demangle_rust
 
     try:
-        return str(demangle_rust(name))
+        # It prints what it could make of a name that it refuses.
+        with contextlib.redirect_stdout(None):
+            return str(demangle_rust(name))
     except (Exception, RecursionError):
         return None
 

@@ -22,7 +22,7 @@ from clew.binary.architectures.known import architecture_of_machine
 from clew.dataclass import dataclass
 from clew.errors import BinaryError
 
-__all__ = ["ElfFile", "Section", "Segment", "open_elf"]
+__all__ = ["ElfFile", "Section", "Segment", "open_elf", "open_elf_bytes"]
 
 MAX_SEGMENTS: Final = 512
 MAX_SECTIONS: Final = 65536
@@ -109,6 +109,11 @@ class ElfFile:
             raise BinaryError(self.path, error.strerror or str(error)) from error
 
     @property
+    def descriptor(self) -> int:
+        """What it is open as, by which it can be opened again (/proc/self/fd)."""
+        return self._descriptor
+
+    @property
     def lowest_address(self) -> int:
         """Link address of the first page that is loaded; 0 if nothing is."""
         loaded = [segment.address for segment in self.segments if segment.kind == PT_LOAD]
@@ -139,6 +144,20 @@ class ElfFile:
             if segment.kind == PT_LOAD and segment.flags & PF_X and first <= offset < last:
                 return segment.address + offset - segment.file_offset
         return None
+
+    def find_file_offset(self, address: int) -> FileOffset | None:
+        """Where in the file the byte is that is loaded at a link address; None where none is."""
+        for segment in self.segments:
+            if segment.kind == PT_LOAD and segment.address <= address < segment.address + segment.file_bytes:
+                return FileOffset(segment.file_offset + address - segment.address)
+        return None
+
+    def is_code(self, address: int) -> bool:
+        """Whether what is at a link address comes from the file and is executed."""
+        return any(
+            one.kind == PT_LOAD and one.flags & PF_X and one.address <= address < one.address + one.file_bytes
+            for one in self.segments
+        )
 
     def image_offset(self, address: int) -> ImageOffset:
         """Image offset of a link address."""
@@ -207,6 +226,18 @@ def open_elf(path: Path) -> Iterator[ElfFile]:
         raise BinaryError(path, getattr(error, "strerror", None) or str(error)) from error
     try:
         yield ElfFile(path, descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def open_elf_bytes(content: bytes, name: str) -> Iterator[ElfFile]:
+    """An ELF file that is in memory, and called `name`. Raises BinaryError if it is none, OSError."""
+    descriptor = os.memfd_create("image", os.MFD_CLOEXEC)
+    try:
+        with open(descriptor, "wb", closefd=False) as file:
+            file.write(content)
+        yield ElfFile(Path(name), descriptor)
     finally:
         os.close(descriptor)
 

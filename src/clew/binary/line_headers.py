@@ -84,14 +84,15 @@ def _parse_unit(section: bytes, offset: int, at: int, end: int, is_64_bit: bool)
     program_at = at + header_bytes
     min_instruction_bytes = section[at]
     at += 2 if version >= 4 else 1  # operations in an instruction
-    at += 1  # whether rows are statements
+    is_statement = bool(section[at])
+    at += 1
     line_base, line_range, opcode_base = struct.unpack_from("<bBB", section, at)
     at += 3
     operands = section[at : at + opcode_base - 1]
     tables_at = at + opcode_base - 1
     if not line_range or not opcode_base or not tables_at <= program_at <= end or max(operands, default=0) > 8:
         return None
-    shape = ProgramShape(min_instruction_bytes, line_base, line_range, operands)
+    shape = ProgramShape(min_instruction_bytes, line_base, line_range, operands, is_statement)
     return LineUnit(offset, version, is_64_bit, shape, tables_at, program_at, end)
 
 

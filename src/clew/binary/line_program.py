@@ -23,19 +23,23 @@ __all__ = ["LineRows", "ProgramShape", "join_rows", "run_programs"]
 Array = npt.NDArray[Any]
 
 _END_SEQUENCE: Final = b"\x00\x01\x01"
-_COPY, _ADVANCE_PC, _ADVANCE_LINE, _SET_FILE, _CONST_ADD_PC, _FIXED_ADVANCE_PC = 1, 2, 3, 4, 8, 9
+_COPY, _ADVANCE_PC, _ADVANCE_LINE, _SET_FILE, _NEGATE_STATEMENT, _CONST_ADD_PC, _FIXED_ADVANCE_PC = 1, 2, 3, 4, 6, 8, 9
 _EXTENDED_END, _EXTENDED_ADDRESS = 1, 2
 _LEB: Final = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
 
 
 @dataclass(frozen=True)
 class ProgramShape:
-    """What a program's header says of its opcodes. `operands` has, for each standard one from 1 on, how many it has."""
+    """What a program's header says of its opcodes. `operands` has, for each standard one from 1 on, how many it has.
+
+    `is_statement`: rows are of statements until the program says otherwise.
+    """
 
     min_instruction_bytes: int
     line_base: int
     line_range: int
     operands: bytes
+    is_statement: bool = True
 
     @property
     def opcode_base(self) -> int:
@@ -48,7 +52,7 @@ class LineRows:
     """Rows of line programs: from `address` (u64) on, up to that of the next row, code is of `line` of `file`.
 
     `program` says which program a row is of, `file` is a number in that one's header. `is_end` rows name no code: there
-    the sequence ends that `sequence` numbers.
+    the sequence ends that `sequence` numbers. `is_statement` rows are where a debugger would stop.
     """
 
     address: Array
@@ -57,6 +61,7 @@ class LineRows:
     program: Array
     sequence: Array
     is_end: Array
+    is_statement: Array
 
     def select(self, rows: Array) -> LineRows:
         """Some of the rows, by their indices or as a mask."""
@@ -103,6 +108,9 @@ def run_programs(programs: Sequence[bytes], shape: ProgramShape) -> LineRows:
     numbers = _read_numbers(code, at[files], n_bytes[files])
     file = _hold(begins, np.ones(len(begins), np.int64), files, numbers, len(opcode))
 
+    changes = np.cumsum((opcode == _NEGATE_STATEMENT) & (shape.opcode_base > _NEGATE_STATEMENT))
+    changes -= np.append(0, changes[begins[1:] - 1])[np.minimum(sequence, len(begins) - 1)]
+
     emits = np.flatnonzero(is_special | is_end | (opcode == _COPY))
     starts = np.cumsum([0, *(len(program) + len(_END_SEQUENCE) for program in programs)])
     return LineRows(
@@ -112,6 +120,7 @@ def run_programs(programs: Sequence[bytes], shape: ProgramShape) -> LineRows:
         np.repeat(np.arange(len(programs)), np.diff(np.searchsorted(at[emits], starts))),
         sequence[emits],
         is_end[emits],
+        (changes[emits] & 1 == 0) == shape.is_statement,
     )
 
 

@@ -5,13 +5,12 @@ Runs in the controller, which has it itself.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from clew.binary.elf import ElfFile
+from clew.binary.elf import ElfFile, open_elf_bytes
 from clew.errors import BinaryError
 
 __all__ = ["VDSO_NAME", "open_vdso"]
@@ -31,9 +30,5 @@ def open_vdso() -> Iterator[ElfFile]:
     with open("/proc/self/mem", "rb") as memory:
         memory.seek(start)
         code = memory.read(end - start)
-    descriptor = os.memfd_create("vdso", os.MFD_CLOEXEC)
-    try:
-        os.write(descriptor, code)
-        yield ElfFile(Path(VDSO_NAME), descriptor)
-    finally:
-        os.close(descriptor)
+    with open_elf_bytes(code, VDSO_NAME) as elf:
+        yield elf

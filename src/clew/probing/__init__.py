@@ -1,4 +1,4 @@
-"""Probes in a program's own code: what is to be patched, and where the displaced instructions go.
+"""Probes in a program's own code, which is not followed: where they are, how the code leads there, and what is patched.
 
-Runs in the controller. Pure: no process is touched here, everything takes bytes and addresses.
+Runs in the controller.
 """

@@ -6,7 +6,7 @@ that nothing is decoded, and all else is shown as ever.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from clew.dataclass import dataclass
@@ -132,6 +132,12 @@ class Architecture:
 
         why = "how arguments are passed is not known"
         return Signed([why] * len(signature.parameters), why)
+
+    def express_operand(self, operand: str, kind: str, find_symbol: Callable[[str], str]) -> str:
+        """An operand as the platform's assembler writes it, as an expression of captures' of a type (`i32`, `f64`).
+
+        `find_symbol` gives what captures call a symbol. Raises ValueError, with why there is no such expression."""
+        raise ValueError("operands of this architecture's assembler are not understood")
 
     callout_header = ""
     """What stands in front of a callout's source in C: what it is shown of registers, and how it is compiled."""

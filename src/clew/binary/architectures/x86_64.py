@@ -6,7 +6,7 @@ Runs in the controller. Light: what needs numpy or capstone is imported when it 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from clew.binary.architectures.architecture import Architecture
@@ -108,6 +108,11 @@ class _X86_64(Architecture):  # noqa: N801
         from clew.binary.architectures.x86_64_arguments import place_arguments
 
         return place_arguments(signature)
+
+    def express_operand(self, operand: str, kind: str, find_symbol: Callable[[str], str]) -> str:
+        from clew.binary.architectures.x86_64_operands import express_operand
+
+        return express_operand(operand, kind, find_symbol)
 
     def is_call(self, name: str) -> bool:
         return name == "call"

@@ -1,0 +1,172 @@
+"""Which names of symbols are meant by a name or a pattern: as they are in the file, or as their source writes them.
+
+Runs in the controller. A function of C++ or Rust is meant by its whole name (`ns::f<int>(char)`), and by shorter ones:
+without parameters, and without what its templates were given.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from fnmatch import translate
+from typing import Final
+
+from clew.binary.demangle import demangle
+
+__all__ = ["find_named", "last_part", "readable_forms"]
+
+_THUNK: Final = re.compile(r"^(?:non-virtual thunk|virtual thunk|covariant return thunk|guard variable|\w+ for) ")
+_BEHIND: Final = re.compile(r"(?: \[clone [^]]*\]| \[[\w.]+\]| const| volatile| noexcept| &&?)$")
+_HASH: Final = re.compile(r"::h[0-9a-f]{16}$")
+_TAG: Final = re.compile(r"\[abi:\w+\]")
+_OPERATOR: Final = re.compile(r"\boperator(?:\(\)|\[\]|->\*?|<=>|<<=?|>>=?|[<>]=?|[^\w\s(]{1,3})?")
+_OF_TYPE: Final = re.compile(r"^<([^<> ]+(?:<.*>)?)>::")
+_WORD: Final = re.compile(r"(?<!\w)[A-Za-z_]\w*", re.ASCII)
+_GO_RECEIVER: Final = re.compile(r"\(\*(?=[\w.\[\]]+\))")
+_MANGLED: Final = ("_Z", "_R", "__Z")
+_MADE_UP: Final = frozenset(
+    """
+    __float128 __int128 _Complex _Float16 _Imaginary alignof allocator anonymous arg as auto basic_iostream
+    basic_istream basic_ostream basic_string binding bool C char char16_t char32_t char8_t char_traits clone closure
+    co_await complex const const_cast construction covariant crate decimal128 decimal32 decimal64 decltype default
+    delete double dyn dynamic_cast enable_if extern f32 f64 false float float128 fn for function guard half i128 i16
+    i32 i64 i8 imaginary impl init initialization int iostream isize istream lambda literal long mut name namespace
+    new noexcept non-transaction_clone nullptr_t object operator ostream parameter reference reinterpret_cast
+    requires restrict return safe Self self shim short signed sizeof static static_cast std str string structured
+    template temporary this throw thunk TLS to transaction true type typeid typeinfo u128 u16 u32 u64 u8 unnamed
+    unsafe unsigned usize variable virtual void volatile vtable VTT wchar_t wrapper
+    """.split()  # noqa: SIM905
+)
+"""What demanglers write that is not in the mangled name."""
+
+
+def readable_forms(name: str) -> Iterator[str]:
+    """What a symbol is called in its source: the whole name, and shorter ones; nothing where that is no other."""
+    whole = demangle(name)
+    if whole == name:
+        return
+    yield whole
+    plain = _HASH.sub("", whole)
+    yield plain
+    if _THUNK.match(plain):
+        return
+    while (cut := _BEHIND.sub("", plain)) != plain:
+        plain = cut
+        yield plain
+    plain = _without_parameters(plain)
+    yield plain
+    if "<" in plain:
+        plain = _without_result(plain)
+        yield plain
+    if "[" in plain:
+        plain = _TAG.sub("", plain)
+        yield plain
+    if "<" in plain:
+        if " as " not in plain.partition(">::")[0]:
+            plain = _OF_TYPE.sub(r"\1::", plain)
+            yield plain
+        yield _without_templates(plain)
+
+
+def last_part(name: str) -> str:
+    """What a function is called inside of its class or namespace: the last part of its shortest name."""
+    shortest = _without_templates(_without_result(_without_parameters(name)))
+    found = list(_OPERATOR.finditer(shortest))
+    if found and found[-1].end() == len(shortest):
+        return shortest[found[-1].start() :]
+    return shortest.rpartition("::")[2]
+
+
+def find_named(names: list[str], wanted: str, *, is_pattern: bool) -> Iterator[int]:
+    """The numbers of the names of symbols that a name means, or that are as a pattern has it."""
+    may_be = _filter_of(wanted, is_pattern=is_pattern)
+    # Blanks differ from tool to tool; and the star of a pointer that has methods in Go is meant as it is.
+    squeezed, matches = wanted.replace(" ", ""), re.compile(translate(_GO_RECEIVER.sub("([*]", wanted))).match
+
+    def is_meant(form: str) -> bool:
+        return matches(form) is not None if is_pattern else form.replace(" ", "") == squeezed
+
+    def is_found(name: str) -> bool:
+        if name == wanted or (is_pattern and is_meant(name)):
+            return True
+        return name.startswith(_MANGLED) and may_be(name) and any(map(is_meant, readable_forms(name)))
+
+    return (number for number, name in enumerate(names) if is_found(name))
+
+
+def _filter_of(wanted: str, *, is_pattern: bool) -> Callable[[str], bool]:
+    """Whether a mangled name may be meant at all, since the words of the wanted one are in it.
+
+    Identifiers are in mangled names as they are, but for those that have a short form, or that demanglers make up.
+    """
+    if not wanted.isascii():
+        return lambda name: True
+    found = _WORD.findall(re.sub(r"\[[^]]*\]", "?", wanted) if is_pattern else wanted)
+    # At a star, a word may be a part of one of those.
+    words = [word for word in found if not any(word in other if is_pattern else word == other for other in _MADE_UP)]
+    if is_pattern:
+        return lambda name: all(word in name for word in words)
+    # A whole identifier has its length in front, but for what older compilers of Rust have escaped, and suffixes.
+    counted = [f"{len(word)}{word}" for word in words if not word.startswith("_")]
+
+    def may_be(name: str) -> bool:
+        if any(word not in name for word in words):
+            return False
+        return "$" in name or "." in name or all(word in name for word in counted)
+
+    return may_be if words else lambda name: False
+
+
+def _without_parameters(name: str) -> str:
+    if not name.endswith(")"):
+        return name
+    depth = 0
+    for at in range(len(name) - 1, -1, -1):
+        depth += (name[at] == ")") - (name[at] == "(")
+        if not depth:
+            front = name[:at]
+            is_operator = front.endswith("operator") and name[at:] == "()"
+            return name if is_operator or not front or front.endswith(("::", " ")) else front
+    return name
+
+
+def _without_result(name: str) -> str:
+    """Without the type in front that templates have."""
+    depth, start, at = 0, 0, 0
+    while at < len(name):
+        operator = _OPERATOR.match(name, at) if name.startswith("operator", at) else None
+        if operator is not None and not depth:
+            # What a conversion converts to is a part of its name.
+            break
+        char = name[at]
+        if operator is not None:
+            at = operator.end()
+            continue
+        depth += (char in "<([{") - (char in ">)]}" and name[at - 1 : at + 1] != "->")
+        if char == " " and not depth:
+            start = at + 1
+        at += 1
+    return name[start:]
+
+
+def _without_templates(name: str) -> str:
+    kept: list[str] = []
+    depth, at = 0, 0
+    while at < len(name):
+        operator = _OPERATOR.match(name, at) if name.startswith("operator", at) else None
+        if operator is not None:
+            kept += [operator[0]] if not depth else []
+            at = operator.end()
+            continue
+        char = name[at]
+        # `<T as Trait>::f`: what stands in front is a part of the name.
+        if char == "<" and (depth or at > 0):
+            if not depth and "".join(kept[-2:]) == "::":
+                del kept[-2:]
+            depth += 1
+        elif char == ">" and depth and name[at - 1] != "-":
+            depth -= 1
+        elif not depth:
+            kept.append(char)
+        at += 1
+    return "".join(kept)
