@@ -29,6 +29,7 @@ SUBCOMMANDS: Final = {
     "recover": "Finish the trace of a recording that was cut off.",
     "verify": "Prove a trace well-formed.",
     "export": "Write a trace in another tool's format.",
+    "trace": "Show each time that a program comes to places of its code, natively but for that.",
     "api": "Show the system calls of a program, with their arguments and results.",
     "doctor": "Check whether this machine can record, and say what to change.",
 }

@@ -69,8 +69,9 @@ class NearMemory:
         for start, end in _near(self._gaps, code):
             wanted = min(max(code - _WANTED_DISTANCE, start), end - CHUNK_BYTES)
             address = wanted // CHUNK_BYTES * CHUNK_BYTES if find is None else find([(start, end)])
-            if address is not None and (chunk := self._map(worker, address, n_bytes)) is not None:
-                chunk.free = address + n_bytes
+            mapped = None if address is None else self._map(worker, address, n_bytes)
+            if address is not None and mapped is not None:
+                mapped.free = address + n_bytes
                 return address
         raise TargetError(self._pid, f"process {self._pid}: there is no room within 2 GiB of {code:#x} that would do")
 
@@ -95,7 +96,9 @@ class NearMemory:
 def _find_gaps(mappings: Sequence[Mapping]) -> list[tuple[int, int]]:
     """Where nothing is mapped, with a margin to what is, and in whole chunks; without a margin where there is nothing
     else."""
-    gaps, tight, before = [], [], _LOWEST
+    gaps: list[tuple[int, int]] = []
+    tight: list[tuple[int, int]] = []
+    before = _LOWEST
     for start, end in [*sorted((one.start, one.end) for one in mappings), (_HIGHEST, _HIGHEST)]:
         for margin, found in ((_MARGIN_BYTES, gaps), (0, tight)):
             first = -(-(before + margin) // CHUNK_BYTES) * CHUNK_BYTES

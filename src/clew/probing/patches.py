@@ -53,10 +53,16 @@ class Patch:
     def end(self) -> int:
         return self.plan.patch_end
 
-    @property
-    def content(self) -> bytes:
-        """What is written over the code."""
-        return self.plan.patch(self.trampoline.address)
+    def writes(self) -> list[tuple[int, bytes]]:
+        """What is written over the code, by address: the way back that is closed last comes first."""
+        target = self.trampoline.address
+        led = [(one.end - 4, (target - one.end).to_bytes(4, "little", signed=True)) for one in self.plan.branches]
+        return [(self.start, self.plan.patch(target)), *led]
+
+    def originals(self) -> list[tuple[int, bytes]]:
+        """What was there."""
+        led = [(one.end - 4, one.code[-4:]) for one in self.plan.branches]
+        return [*led, (self.start, self.plan.original)]
 
     def traps(self) -> dict[int, int]:
         """Addresses at which a thread may trap, and where it goes on."""

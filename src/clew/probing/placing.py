@@ -40,8 +40,8 @@ _MADV_DONTNEED: Final = 4
 
 @dataclass(frozen=True)
 class WantedSite:
-    """A place that is to be probed: the instruction of that index among those that a plan displaces, and what is captured
-    in front of it: rows with its `pc`."""
+    """A place that is to be probed: the instruction of that index among those that a plan displaces, and what is
+    captured in front of it: rows with its `pc`."""
 
     plan: SitePlan
     index: int
@@ -59,6 +59,8 @@ class Placing:
         self._originals: dict[int, bytes] = {}
         """By page: what the program's code was before anything was written there."""
         self._n_sites = 0
+        self.stopped: StoppedProcess | None = None
+        """The process while it is stopped before its first instruction."""
 
     def place(self, wanted: Sequence[WantedSite]) -> list[Patch]:
         """Have those places lead to their handlers. Raises TargetError, UsageError; nothing is changed then."""
@@ -68,11 +70,12 @@ class Placing:
         self._traps.set(self._process.pid, self._trap_rows())
         with self._held() as held:
             if not self._traps.is_installed and any(patch.traps() for patch in made):
-                with _stopped_thread(held) as thread:
+                with self._calling(held) as thread:
                     self._traps.install(thread)
             for patch in made:
-                self._keep_page(patch)
-                self._process.write(patch.start, patch.content)
+                self._keep_pages(patch)
+                for address, content in patch.writes():
+                    self._process.write(address, content)
             self._move_threads(held, made)
         return made
 
@@ -81,7 +84,8 @@ class Placing:
         gone = list(patches)
         with self._held():
             for patch in gone:
-                self._process.write(patch.start, patch.plan.original)
+                for address, content in patch.originals():
+                    self._process.write(address, content)
         for patch in gone:
             self.patches.remove(patch)
 
@@ -140,11 +144,30 @@ class Placing:
     @contextlib.contextmanager
     def _held(self) -> Iterator[HeldProcess]:
         held = HeldProcess(self._process.pid)
+        if self.stopped is not None:
+            # It has one thread, which is nowhere yet.
+            yield held
+            return
         try:
             held.stop_all(_HOLD_SECONDS)
             yield held
         finally:
             held.let_go()
+
+    @contextlib.contextmanager
+    def _calling(self, held: HeldProcess) -> Iterator[StoppedProcess]:
+        """A stopped thread in which calls can be made; it goes on afterwards where it was."""
+        if self.stopped is not None:
+            yield self.stopped
+            return
+        tid: Tid = next(iter(held.threads))
+        process = StoppedProcess(held.pid, tid=tid)
+        state = read_state(process, tid)
+        try:
+            yield process
+        finally:
+            give_back(state)
+            process.close()
 
     def _move_threads(self, held: HeldProcess, made: Sequence[Patch]) -> None:
         """Have threads that stand within what is written over go on in the copies."""
@@ -162,10 +185,11 @@ class Placing:
                 registers.pc = target
                 processor.set_registers(tid, registers)
 
-    def _keep_page(self, patch: Patch) -> None:
-        for page in range(patch.start & -mmap.PAGESIZE, patch.end, mmap.PAGESIZE):
-            if page not in self._originals:
-                self._originals[page] = self._process.read(page, mmap.PAGESIZE)
+    def _keep_pages(self, patch: Patch) -> None:
+        for address, content in patch.writes():
+            for page in range(address & -mmap.PAGESIZE, address + len(content), mmap.PAGESIZE):
+                if page not in self._originals:
+                    self._originals[page] = self._process.read(page, mmap.PAGESIZE)
 
     def _give_pages_back(self) -> None:
         """Have pages that hold what the file holds be the file's: nobody's copies any more."""
@@ -173,19 +197,6 @@ class Placing:
         with stopped_worker(self._process.task) as worker:
             for page in pages:
                 worker.call("madvise", RemoteAddress(page), mmap.PAGESIZE, _MADV_DONTNEED)
-
-
-@contextlib.contextmanager
-def _stopped_thread(held: HeldProcess) -> Iterator[StoppedProcess]:
-    """A thread of a held process in which calls can be made; it goes on afterwards where it was."""
-    tid: Tid = next(iter(held.threads))
-    process = StoppedProcess(held.pid, tid=tid)
-    state = read_state(process, tid)
-    try:
-        yield process
-    finally:
-        give_back(state)
-        process.close()
 
 
 def _find_place(plan: SitePlan, free: Sequence[tuple[int, int]]) -> int | None:

@@ -5,17 +5,19 @@ Runs in the controller. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
-from clew.probing.x86_64.exits import plan_exit
+from clew.errors import UsageError
+from clew.probing.x86_64.exits import iter_exit_plans
 from clew.probing.x86_64.function_code import FunctionCode
-from clew.probing.x86_64.plans import SitePlan, Technique
-from clew.probing.x86_64.sites import ALL_TECHNIQUES, plan_site
+from clew.probing.x86_64.plans import Displaced, SitePlan, Technique
+from clew.probing.x86_64.sites import ALL_TECHNIQUES, iter_plans
 from clew.probing.x86_64.windows import Forbidden
 
 __all__ = ["Planning"]
 
+_NO_BRANCHES: Final[Mapping[int, Sequence[Displaced]]] = {}
 _TAKEN: Final = "another probe's jump is there"
 
 
@@ -29,16 +31,34 @@ class Planning:
         self._taken: list[SitePlan] = []
 
     def plan(
-        self, address: int, code: FunctionCode, entries: Collection[int] = frozenset(), *, is_exit: bool = False
+        self,
+        address: int,
+        code: FunctionCode,
+        entries: Collection[int] = frozenset(),
+        branches: Mapping[int, Sequence[Displaced]] = _NO_BRANCHES,
+        *,
+        is_exit: bool = False,
     ) -> tuple[SitePlan, int]:
-        """A plan that displaces the instruction at an address, new or not, and the instruction's index in it. `is_exit`:
-        it ends the function. Raises UsageError where there can be none."""
+        """A plan that displaces the instruction at an address, new or not, and the instruction's index in it.
+
+        `is_exit`: it ends the function. Raises UsageError where there can be none.
+        """
         known = self._plans.get(address)
         if known is not None and (index := known.find_index(address)) is not None:
             return known, index
         forbidden = [Forbidden(one.patch_address, one.patch_end, _TAKEN) for one in self._near(code)]
-        make = plan_exit if is_exit else plan_site
-        plan = make(address, code, entries, self._techniques, forbidden)
+        plan = None
+        for one in (
+            iter_exit_plans(address, code, entries, self._techniques, forbidden, branches)
+            if is_exit
+            else iter_plans(address, code, entries, self._techniques, forbidden)
+        ):
+            # Branches that lead past another probe would keep threads from it.
+            if not one.branches or not any(other.address in self._plans for other in one.displaced):
+                plan = one
+                break
+        if plan is None:
+            raise UsageError(f"{address:#x}: none of the techniques that are allowed can be used here")
         # Behind an endbr64, which stays where it is.
         probed = plan.displaced[plan.probe_index].address
         shared = self._plans.get(probed)

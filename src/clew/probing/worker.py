@@ -1,7 +1,7 @@
 """The task in a probed process that is the runtime's: made by one of its threads, and from then on its own.
 
-Runs in the controller. It shares the process' memory and nothing else (clone(2), CLONE_VM alone): it is no thread of it,
-sends no signal when it ends, and its descriptors are copies, which it closes. So whatever has to be done in the
+Runs in the controller. It shares the process' memory and nothing else (clone(2), CLONE_VM alone): it is no thread of
+it, sends no signal when it ends, and its descriptors are copies, which it closes. So whatever has to be done in the
 process, such as mapping memory, is done in this task: no thread of the program waits for that.
 """
 

@@ -1,0 +1,73 @@
+"""Where events of probes go on the command line: `--format` and `-o`.
+
+Runs in the controller.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, Protocol
+
+from clew.errors import UsageError
+from clew.export.probes.ctf import CtfTrace, process_folder
+from clew.export.probes.event_types import EventBatch
+from clew.export.probes.identity import Clock, Host, ProcessIdentity
+from clew.export.probes.json_lines import JsonLinesWriter
+from clew.export.probes.perfetto import PerfettoWriter
+from clew.export.probes.text import TextWriter
+
+__all__ = ["FORMATS", "EventWriter", "open_writer"]
+
+FORMATS: Final = ("text", "json", "ctf", "perfetto")
+
+
+class EventWriter(Protocol):
+    """What events are written with."""
+
+    def write(self, batch: EventBatch) -> None:
+        """Write events. Raises OSError."""
+
+    def close(self) -> None:
+        """Write what is left. Raises OSError."""
+
+
+@contextmanager
+def open_writer(
+    form: str, output: Path | None, processes: dict[int, bytes], describe: Callable[[], ProcessIdentity]
+) -> Iterator[EventWriter]:
+    """A writer of that format, to `output` or to standard output. `processes` are names by number."""
+    if form == "ctf":
+        if output is None:
+            raise UsageError("--format ctf writes a folder: say which with -o DIR")
+        trace = CtfTrace(process_folder(output, describe()), describe(), _host(), "clew", time.time_ns())
+        yield trace
+        trace.close()
+        return
+    if form == "perfetto":
+        if output is None:
+            raise UsageError("--format perfetto writes a file: say which with -o FILE")
+        with open(output, "wb") as file:
+            perfetto = PerfettoWriter(file, processes)
+            yield perfetto
+            perfetto.close()
+        return
+    text = sys.stdout if output is None else open(output, "w", encoding="utf-8")  # noqa: SIM115
+    try:
+        writer = TextWriter(text, _host(), processes) if form == "text" else JsonLinesWriter(text)
+        yield writer
+        writer.close()
+    finally:
+        if text is not sys.stdout:
+            text.close()
+
+
+def _host() -> Host:
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return Host(socket.gethostname(), Clock(boot, time.time_ns() - time.monotonic_ns()))
+
+

@@ -1,0 +1,131 @@
+"""Events of probes: which expressions make up the fields of one, and its tables out of what was captured.
+
+Runs in the controller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from clew.capture.machine import Machine
+from clew.export.probes.event_types import EventKind, EventType, Field, Shape
+from clew.protocol._constants import CaptureType
+from clew.protocol._generated import CAPTURE_RECORD
+from clew.sessions.capture_fields import read_fields
+from clew.sessions.capture_sink import Captured
+from clew.sessions.live_clock import LiveClock
+from clew.sessions.memory import Images
+from clew.sessions.probes.specs import ContextField
+from clew.sessions.wanted import Wanted
+
+__all__ = ["EventForm", "UnwindRow"]
+
+Array = npt.NDArray[Any]
+
+UnwindRow = Callable[[int, dict[str, int], bytes], list[int]]
+"""Addresses from the innermost call on: of a process' thread with these registers, and the bytes from its stack pointer
+on."""
+
+_STACK_BYTES: Final = 512
+_N_PIECES: Final = 4
+"""Of the stack, which is read in pieces: each is there as a whole, or not at all."""
+
+
+class EventForm:
+    """Events of one type. `fields` are taken at `kind`'s places where `condition` holds. Raises CaptureError."""
+
+    def __init__(
+        self,
+        name: str,
+        fields: Sequence[ContextField],
+        condition: str | None,
+        machine: Machine,
+        images: Images,
+        *,
+        kind: EventKind = EventKind.POINT,
+    ) -> None:
+        self.name, self._fields, self._kind = name, fields, kind
+        self._registers = list(machine.registers)
+        texts = {"cpu": 0}
+        # What two fields have in common is taken once.
+        self._columns = [
+            [texts.setdefault(text, len(texts)) for text in self._expressions(one)] for one in fields
+        ]
+        has_returned = kind == EventKind.RETURN
+        self.wanted = Wanted(list(texts), condition, machine, images, has_returned=has_returned, keeps_types=True)
+        self._type: EventType | None = None
+
+    def _expressions(self, one: ContextField) -> list[str]:
+        registers = [f"${name}" for name in self._registers]
+        if one.is_registers:
+            return registers
+        if one.backtrace:
+            return [*registers, *(f"bytes($rsp + {_STACK_BYTES * n}, {_STACK_BYTES})" for n in range(_N_PIECES))]
+        return [one.text]
+
+    @property
+    def type(self) -> EventType:
+        """What its tables are of. Raises CaptureError where that is not known before a place of it is."""
+        if self._type is None:
+            kinds = self.wanted.kinds()
+            fields = [Field("ip", Shape.POINTER, is_present=True)]
+            fields += [self._field(one, kinds[own[0]]) for one, own in zip(self._fields, self._columns, strict=True)]
+            function = self.name.rpartition("_")[0] if self._kind != EventKind.POINT else ""
+            self._type = EventType(self.name, tuple(fields), (), self._kind, function)
+        return self._type
+
+    def _field(self, one: ContextField, kind: CaptureType) -> Field:
+        if one.is_registers:
+            return Field(one.name, Shape.REGISTERS, tuple(self._registers))
+        if one.backtrace:
+            return Field(one.name, Shape.BACKTRACE)
+        return Field(one.name, Shape.POINTER if one.is_address else kind)
+
+    def table(
+        self, captured: Captured, clock: LiveClock, sequences: Array, comms: dict[int, bytes], unwind: UnwindRow
+    ) -> pa.Table:
+        """The events of some records, each with its number in its thread's order."""
+        heads = captured.heads.view(CAPTURE_RECORD)[:, 0]
+        columns = read_fields(captured, self.wanted.kinds())
+        tids = heads["tid"].tolist()
+        place = [
+            clock.to_time(heads["tsc"]),
+            pa.array(sequences),
+            pa.array(np.full(len(heads), captured.pid, np.uint32)),
+            pa.array(heads["tid"]),
+            pa.array([comms.get(tid, b"") for tid in tids], pa.binary()),
+            columns[0].cast(pa.int32()),
+            pa.array(heads["pc"]),
+        ]
+        own = [
+            self._column(one, [columns[index] for index in indices], captured.pid, heads["pc"], unwind)
+            for one, indices in zip(self._fields, self._columns, strict=True)
+        ]
+        return pa.Table.from_arrays([*place, *own], schema=self.type.schema)
+
+    def _column(self, one: ContextField, columns: list[pa.Array], pid: int, pcs: Array, unwind: UnwindRow) -> pa.Array:
+        if one.is_registers:
+            words = [column.cast(pa.uint64()) for column in columns]
+            fields = [pa.field(name, pa.uint64(), nullable=False) for name in self._registers]
+            return pa.StructArray.from_arrays(words, fields=fields)
+        if not one.backtrace:
+            return columns[0].cast(pa.uint64()) if one.is_address else columns[0]
+        n = len(self._registers)
+        names = self._registers
+        rows = zip(*(column.to_pylist() for column in columns), strict=True)
+        frames = []
+        for row, pc in zip(rows, pcs.tolist(), strict=True):
+            stack = b""
+            for piece in row[n:]:
+                if piece is None or len(piece) < _STACK_BYTES:
+                    stack += piece or b""
+                    break
+                stack += piece
+            registers = dict(zip(names, (value & (1 << 64) - 1 for value in row[:n]), strict=True)) | {"rip": pc}
+            frames.append(unwind(pid, registers, stack)[: one.backtrace])
+        return pa.array(frames, pa.list_(pa.uint64()))

@@ -1,0 +1,41 @@
+"""Starts a program with probes in it, and learns how it ends.
+
+Runs in the controller.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+from collections.abc import Sequence
+
+from clew.address import Pid
+from clew.process.launch import launch_stopped, original_environment
+from clew.process.program import find_program
+from clew.sessions.probes.probe_session import ProbeSession
+
+__all__ = ["ProbedCommand"]
+
+
+class ProbedCommand:
+    """The program `command`, its first instruction behind the arming of the probes of `session`.
+
+    Raises ClewError if it can't be started, or probed: it has not run then.
+    """
+
+    def __init__(self, session: ProbeSession, command: Sequence[str]) -> None:
+        program = find_program(command[0])
+        words = [os.fsencode(word) for word in command]
+        with launch_stopped(program, words, original_environment()) as process:
+            self.pid: Pid = process.pid
+            self._pidfd = os.pidfd_open(process.pid)
+            session.enter(process)
+            process.detach()
+        self.status: int | None = None
+
+    def wait(self, seconds: float) -> bool:
+        """Whether it has ended, after so many seconds at most; its wait status is `status` then."""
+        if self.status is None and select.select([self._pidfd], [], [], seconds)[0]:
+            _, self.status = os.waitpid(self.pid, 0)
+            os.close(self._pidfd)
+        return self.status is not None

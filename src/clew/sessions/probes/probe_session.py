@@ -1,0 +1,197 @@
+"""Probes in processes, and the events that come of them: one session, in one thread.
+
+Runs in the controller.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from clew.address import Pid
+from clew.capture.machine import Machine
+from clew.errors import CaptureError, TargetError
+from clew.export.probes.event_types import EventBatch, EventType, Loss
+from clew.probing.probed_process import ProbedProcess
+from clew.process.maps import read_maps
+from clew.process.processors.chosen import native_processor
+from clew.process.runtime_image import default_runtime_path, load_runtime_image
+from clew.process.stopped_process import StoppedProcess
+from clew.protocol._generated import CAPTURE_RECORD
+from clew.sessions.backtrace import unwind
+from clew.sessions.capture_sink import Captured, CaptureSink
+from clew.sessions.memory import Image, Images
+from clew.sessions.probes.asked import AskedProbe
+from clew.sessions.probes.event_forms import EventForm
+from clew.sessions.probes.probed_target import ProbedTarget
+from clew.sessions.probes.specs import ProbeSpec
+from clew.sessions.where import parse_where
+
+__all__ = ["ProbeSession"]
+
+Array = npt.NDArray[Any]
+
+
+class ProbeSession:
+    """The probes `specs` in the processes that are added. Raises CaptureError where one can't be."""
+
+    def __init__(self, specs: Sequence[ProbeSpec]) -> None:
+        self._image = load_runtime_image(default_runtime_path())
+        self.images = Images()
+        self._pid: Pid | None = None
+        self._machine = self._make_machine()
+        self.probes = [
+            AskedProbe(spec, index * AskedProbe.N_NUMBERS + 1, self._machine, self.images)
+            for index, spec in enumerate(specs)
+        ]
+        self._forms: dict[int, EventForm] = {}
+        self.sink = CaptureSink()
+        for probe in self.probes:
+            for number, form in probe.forms().items():
+                self._forms[number] = form
+                self.sink.watch(number)
+        self.targets: list[ProbedTarget] = []
+        self.pending: list[AskedProbe] = []
+        self._sequences: dict[tuple[int, int], int] = {}
+        self._comms: dict[int, bytes] = {}
+        self._loaded: dict[int, list[Image]] = {}
+
+    def attach(self, pid: Pid) -> ProbedTarget:
+        """Probe a process that runs. Raises AttachError, InjectionError, TargetError, UsageError, CaptureError."""
+        return self._begin(ProbedProcess.attach(pid, self._image))
+
+    def enter(self, process: StoppedProcess) -> ProbedTarget:
+        """Probe a process that is stopped before its first instruction; it stays so. Raises the same."""
+        target = self._begin(ProbedProcess.enter(process, self._image), process)
+        target.let_go()
+        return target
+
+    def _begin(self, process: ProbedProcess, stopped: StoppedProcess | None = None) -> ProbedTarget:
+        self._pid = process.pid
+        self._comms[process.pid] = Path(f"/proc/{process.pid}/comm").read_bytes().rstrip(b"\n")
+        self._look_at_images(process.pid)
+        target = ProbedTarget(process, stopped)
+        self.targets.append(target)
+        self.pending = target.arm(self.probes)
+        return target
+
+    @property
+    def types(self) -> list[EventType]:
+        """The types of events, as far as they are known."""
+        found = []
+        for form in self._forms.values():
+            try:
+                found.append(form.type)
+            except CaptureError:
+                continue
+        return found
+
+    def read(self) -> EventBatch:
+        """The events that have come since, of all threads."""
+        self.sink.clock.note()
+        for target in self.targets:
+            target.drain(self.sink)
+        numbers = sorted(self._forms)
+        taken = dict(zip(numbers, self.sink.take_together(numbers), strict=True))
+        captured = [(number, one) for number, some in taken.items() for one in some]
+        sequences = self._number(captured)
+        tables: list[tuple[EventType, pa.Table]] = []
+        for (number, one), own in zip(captured, sequences, strict=True):
+            form = self._forms[number]
+            tables.append((form.type, form.table(one, self.sink.clock, own, self._names(one), self._unwind)))
+        return EventBatch(tables, self._losses())
+
+    def close(self) -> None:
+        """Take all probes out."""
+        for target in self.targets:
+            target.close()
+        self.images.close()
+
+    def _number(self, captured: Sequence[tuple[int, Captured]]) -> list[Array]:
+        """Of each record which one of its thread it is: by their times, which rise in a thread."""
+        if not captured:
+            return []
+        heads = [one.heads.view(CAPTURE_RECORD)[:, 0] for _, one in captured]
+        pids = np.concatenate([np.full(len(own), one.pid, np.uint64) for own, (_, one) in zip(heads, captured, strict=True)])
+        tids = np.concatenate([own["tid"] for own in heads]).astype(np.uint64)
+        order = np.lexsort((np.concatenate([own["tsc"] for own in heads]), tids, pids))
+        threads = (pids << np.uint64(32) | tids)[order]
+        starts = np.flatnonzero(np.append(True, threads[1:] != threads[:-1]))
+        ranks = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
+        result = np.empty(len(order), np.uint64)
+        for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(order)], strict=True):
+            key = (int(pids[order[start]]), int(tids[order[start]]))
+            before = self._sequences.get(key, 0)
+            result[order[start:end]] = before + ranks[start:end]
+            self._sequences[key] = before + end - start
+        bounds = np.cumsum([0, *(len(own) for own in heads)])
+        return [result[start:end] for start, end in zip(bounds[:-1], bounds[1:], strict=True)]
+
+    def _names(self, captured: Captured) -> dict[int, bytes]:
+        """What threads are called now, or were when they were last seen."""
+        for tid in np.unique(captured.heads.view(CAPTURE_RECORD)[:, 0]["tid"]).tolist():
+            try:
+                self._comms[tid] = Path(f"/proc/{captured.pid}/task/{tid}/comm").read_bytes().rstrip(b"\n")
+            except OSError:
+                # It is gone; most threads are called as their process is.
+                self._comms.setdefault(tid, self._comms.get(captured.pid, b""))
+        return self._comms
+
+    def _losses(self) -> list[Loss]:
+        losses = []
+        for target in self.targets:
+            lost = target.take_lost()
+            if lost:
+                losses.append(Loss(time.time_ns(), int(target.pid), int(target.pid), lost))
+        return losses
+
+    def _unwind(self, pid: int, registers: dict[str, int], stack: bytes) -> list[int]:
+        processor = native_processor()
+        start = registers["rsp"]
+
+        def read(address: int, size_bytes: int) -> bytes:
+            if start <= address < start + len(stack):
+                return stack[address - start : address - start + size_bytes]
+            return b""
+
+        architecture, definition = processor.architecture, processor.definition
+        loaded = self._loaded.get(pid, [])
+        if not any(image.start <= registers["rip"] < image.end for image in loaded):
+            loaded = self._look_at_images(pid)
+        return [frame.pc for frame in unwind(self.images, loaded, registers, read, architecture, definition)]
+
+    def _look_at_images(self, pid: int) -> list[Image]:
+        """What a process has loaded now, or had when it was looked at last."""
+        with contextlib.suppress(TargetError):
+            self._loaded[pid] = self.images.of(Pid(pid))
+        return self._loaded.get(pid, [])
+
+    def _make_machine(self) -> Machine:
+        processor = native_processor()
+        architecture, definition = processor.architecture, processor.definition
+        return Machine(
+            registers=definition.held_registers,
+            vectors=architecture.vector_registers,
+            n_vectors=architecture.n_vector_registers,
+            arguments=architecture.argument_registers,
+            result=architecture.result_register,
+            stack_pointer=definition.stack_pointer,
+            stack_arguments=architecture.stack_arguments,
+            find_symbol=self._find_symbol,
+        )
+
+    def _find_symbol(self, name: str) -> int | None:
+        if self._pid is None:
+            return None
+        where = parse_where(name)
+        found = sorted(where.find_data_in(self.images, read_maps(self._pid)))
+        return found[0] if len(found) == 1 else None
+
+

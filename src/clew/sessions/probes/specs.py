@@ -1,0 +1,76 @@
+"""What somebody wants of probes: where, what is taken, under which condition.
+
+Runs in the controller. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from clew.dataclass import dataclass
+from clew.errors import UsageError
+
+__all__ = ["ContextField", "ProbeSpec", "parse_context"]
+
+_TYPED: Final = re.compile(r"(?P<type>[A-Za-z_][\w ]*\**)\s*:\s*(?P<name>[A-Za-z_]\w*)\s*:\s*(?P<address>.+)")
+_NAMED: Final = re.compile(r"(?P<name>[A-Za-z_]\w*)\s*=(?!=)\s*(?P<text>.+)")
+_BACKTRACE: Final = re.compile(r"(?:backtrace|callstack)(?::(?P<depth>[0-9]+))?")
+_STRINGS: Final = ("string", "str", "text")
+_SYNONYMS: Final = {"vpid": "pid", "vtid": "tid", "procname": "comm", "cpu_id": "cpu"}
+DEFAULT_FRAMES: Final = 16
+MAX_FRAMES: Final = 128
+
+
+@dataclass(frozen=True)
+class ContextField:
+    """A value that events have: an expression of captures, under a name; `is_address` for one that is shown as such.
+    `backtrace` is not 0 for so many frames at most; `is_registers`: all general registers, the instruction's address
+    and the flags."""
+
+    name: str
+    text: str = ""
+    is_address: bool = False
+    backtrace: int = 0
+    is_registers: bool = False
+
+
+@dataclass(frozen=True)
+class ProbeSpec:
+    """A probe, or several where `where` means several places. `is_function`: the function there, where it is entered and
+    where it returns. `fields` are taken at the place or entry, `return_fields` where it returns."""
+
+    name: str
+    where: str
+    is_function: bool = False
+    fields: tuple[ContextField, ...] = ()
+    return_fields: tuple[ContextField, ...] = ()
+    condition: str | None = None
+    with_inlined: bool = False
+
+
+def parse_context(text: str) -> list[ContextField]:
+    """What `-t` asks for: `regs`, `reg:NAME`, `TYPE:NAME:ADDR`, `backtrace[:N]`; or an expression of captures, which
+    may be given a name, `NAME=EXPRESSION`. Raises UsageError."""
+    text = text.strip()
+    if not text:
+        raise UsageError("a context is missing: regs, reg:NAME, TYPE:NAME:ADDRESS, backtrace, or an expression")
+    if text == "regs":
+        return [ContextField("regs", is_registers=True)]
+    if found := _BACKTRACE.fullmatch(text):
+        depth = int(found["depth"] or DEFAULT_FRAMES)
+        if not 0 < depth <= MAX_FRAMES:
+            raise UsageError(f"{text}: a backtrace has 1 to {MAX_FRAMES} frames")
+        return [ContextField("backtrace", backtrace=depth)]
+    if text.startswith("reg:"):
+        name = text.removeprefix("reg:").strip().removeprefix("$").removeprefix("%")
+        if not name.isidentifier():
+            raise UsageError(f"{text}: reg:NAME names a register")
+        return [ContextField(name, f"${name}", is_address=True)]
+    if found := _TYPED.fullmatch(text):
+        kind, address = found["type"].strip(), found["address"]
+        expression = f"str({address})" if kind in _STRINGS else f"*({kind} *)({address})"
+        return [ContextField(found["name"], expression)]
+    if found := _NAMED.fullmatch(text):
+        return [ContextField(found["name"], found["text"])]
+    return [ContextField(text, _SYNONYMS.get(text, text))]
