@@ -14,6 +14,7 @@ use crate::instrument::captures::open_calls::{CallHead, RETURN_ADDRESS_BYTES};
 use crate::instrument::captures::taken::Taken;
 use crate::instrument::captures::taken_records::{add, record, Heading};
 use crate::instrument::ENGINE;
+use crate::protocol::{hold_reason, request_kind};
 use crate::sys::calls::set_signal_mask;
 use crate::thread::captured_calls::{note_others, open, table_of, texts_of};
 use crate::thread::registry::writer_of;
@@ -63,6 +64,9 @@ fn keep(writer: &RingWriter, program: &Program, pc: AppPc, taken: &Taken) {
             record(writer, &heading, taken);
         }
         Action::Aggregate(table) => add(taken, program, table, writer.shared.outlets().aggregates),
+        Action::Stop => {
+            writer.request(request_kind::HOLD, [hold_reason::CAPTURE.into(), program.number.into(), pc.raw(), 0]);
+        }
         _ => {}
     }
 }

@@ -70,8 +70,7 @@ def command(
     session = ProbeSession(specs)
     processes: dict[int, bytes] = {}
     if pid is not None:
-        target = parse_pid(pid)
-        run = _Attached(session, target)
+        run: _Attached | _Launched = _Attached(session, parse_pid(pid))
     else:
         run = _Launched(session, program)
     processes[int(run.pid)] = _name_of(int(run.pid))
@@ -108,8 +107,7 @@ class _Attached:
         session.attach(pid)  # type: ignore[arg-type]
         self.status: int | None = None
 
-    def wait(self, seconds: float) -> bool:
-        time.sleep(seconds)
+    def has_ended(self) -> bool:
         return not os.path.exists(f"/proc/{self.pid}")
 
 
@@ -124,8 +122,8 @@ class _Launched:
     def status(self) -> int | None:
         return self._command.status
 
-    def wait(self, seconds: float) -> bool:
-        return self._command.wait(seconds)
+    def has_ended(self) -> bool:
+        return self._command.wait(0)
 
 
 def _follow(session: ProbeSession, run: _Attached | _Launched, writer: EventWriter, duration: float | None) -> int:
@@ -141,12 +139,15 @@ def _follow(session: ProbeSession, run: _Attached | _Launched, writer: EventWrit
     for target in session.targets:
         for warning in target.warnings:
             say(warning)
+        for name, place, reason in target.refused:
+            say(f"{name}: no probe at {place.name}: {reason}")
     before = {number: signal.signal(number, leave) for number in (signal.SIGINT, signal.SIGTERM)}
     deadline = None if duration is None else time.monotonic() + duration
     try:
         has_ended = False
         while not has_ended and not is_told and (deadline is None or time.monotonic() < deadline):
-            has_ended = run.wait(POLL_SECONDS)
+            session.wait(POLL_SECONDS)
+            has_ended = run.has_ended()
             writer.write(session.read())
     finally:
         for number, handler in before.items():

@@ -2,12 +2,14 @@
 
 Runs in the controller. It lies far from where the program's own memory grows to, so that the program gets the addresses
 that it gets without it; nothing there can be written by the program (it is written from outside). It is mapped in
-chunks, and given out from their starts on.
+chunks, some of which are for what has to lie at certain addresses.
 """
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 from clew.address import Pid, RemoteAddress
@@ -24,7 +26,7 @@ from clew.process.linux import (
 from clew.process.maps import Mapping
 from clew.process.stopped_process import StoppedProcess
 
-__all__ = ["Chunk", "NearMemory"]
+__all__ = ["Chunk", "NearMemory", "NoRoomError"]
 
 _REACH_BYTES: Final = (1 << 31) - (1 << 24)
 """A jump's distance has 32 bits with a sign; what is led to lies a little behind a chunk's start."""
@@ -36,17 +38,30 @@ CHUNK_BYTES: Final = 1 << 16
 _LOWEST: Final = 1 << 16
 _HIGHEST: Final = (1 << 47) - (1 << 20)
 
-FindPlace = Callable[[Sequence[tuple[int, int]]], "int | None"]
-"""Chooses an address in ranges of free memory, from the first to behind the last byte; None: none of these will do."""
+IterPlaces = Callable[[Sequence[tuple[int, int]]], Iterator[range]]
+"""Chooses addresses in ranges of free memory, which go from the first to behind the last byte."""
+_TRIES: Final = 64
+
+
+class NoRoomError(TargetError):
+    """There is no memory where it would have to be."""
 
 
 @dataclass
 class Chunk:
-    """Mapped memory from `start` to `end`; from `free` on nothing is given out."""
+    """Mapped memory from `start` to `end`; what is free of it, sorted. `is_open`: it is for what may be anywhere."""
 
     start: int
     end: int
-    free: int
+    free: list[tuple[int, int]]
+    is_open: bool
+
+    def take(self, address: int, n_bytes: int) -> None:
+        """Have so many bytes no longer be free, all of which are."""
+        index = bisect.bisect_right(self.free, (address, self.end)) - 1
+        start, end = self.free[index]
+        rest = [(start, address), (address + n_bytes, end)]
+        self.free[index : index + 1] = [(low, high) for low, high in rest if low < high]
 
 
 class NearMemory:
@@ -57,25 +72,28 @@ class NearMemory:
         self.chunks: list[Chunk] = []
         self._gaps = _find_gaps(mappings)
 
-    def take(self, worker: StoppedProcess, code: int, n_bytes: int, find: FindPlace | None = None) -> int:
-        """The address of so many bytes that a jump at `code` reaches, mapped in `worker` if they are not yet; and, if
-        `find` is given, that this chooses. Raises TargetError: there is none."""
+    def take(self, worker: StoppedProcess, code: int, n_bytes: int, choose: IterPlaces | None = None) -> int:
+        """The address of so many bytes that a jump at `code` reaches, mapped in `worker` if they are not yet; one of
+        those that `choose` chooses, if that is given. Raises NoRoomError: there is none."""
+        is_open = choose is None
+        choose = choose or (lambda free: (range(start, end - n_bytes + 1) for start, end in free))
         for chunk in self.chunks:
-            if abs(chunk.start - code) <= _REACH_BYTES and chunk.end - chunk.free >= n_bytes:
-                address = -(-chunk.free // 16) * 16 if find is None else find([(chunk.free, chunk.end)])
-                if address is not None and address + n_bytes <= chunk.end:
-                    chunk.free = address + n_bytes
-                    return address
+            if chunk.is_open == is_open and abs(chunk.start - code) <= _REACH_BYTES:
+                for places in choose([one for one in chunk.free if one[1] - one[0] >= n_bytes]):
+                    address = min(-(-places.start // 16) * 16, places.stop - 1)
+                    if address in places:
+                        chunk.take(address, n_bytes)
+                        return address
         for start, end in _near(self._gaps, code):
-            wanted = min(max(code - _WANTED_DISTANCE, start), end - CHUNK_BYTES)
-            address = wanted // CHUNK_BYTES * CHUNK_BYTES if find is None else find([(start, end)])
-            mapped = None if address is None else self._map(worker, address, n_bytes)
-            if address is not None and mapped is not None:
-                mapped.free = address + n_bytes
-                return address
-        raise TargetError(self._pid, f"process {self._pid}: there is no room within 2 GiB of {code:#x} that would do")
+            for places in islice(choose([(start, end)]), _TRIES):
+                address = min(max(code - _WANTED_DISTANCE, places.start), places.stop - 1)
+                mapped = self._map(worker, address, n_bytes, is_open=is_open)
+                if mapped is not None:
+                    mapped.take(address, n_bytes)
+                    return address
+        raise NoRoomError(self._pid, f"process {self._pid}: there is no room within 2 GiB of {code:#x} that would do")
 
-    def _map(self, worker: StoppedProcess, address: int, n_bytes: int) -> Chunk | None:
+    def _map(self, worker: StoppedProcess, address: int, n_bytes: int, *, is_open: bool) -> Chunk | None:
         """Map the chunk or chunks that hold so many bytes at an address; None: there is something else already."""
         start = address // CHUNK_BYTES * CHUNK_BYTES
         end = -(-(address + n_bytes) // CHUNK_BYTES) * CHUNK_BYTES
@@ -87,7 +105,7 @@ class NearMemory:
         if made != start:
             worker.call("munmap", RemoteAddress(made), end - start)
             return None
-        chunk = Chunk(start, end, start)
+        chunk = Chunk(start, end, [(start, end)], is_open)
         self.chunks.append(chunk)
         self._gaps = [*_without(self._gaps, start, end)]
         return chunk

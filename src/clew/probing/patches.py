@@ -14,10 +14,16 @@ from clew.dataclass import dataclass
 from clew.probing.x86_64.plans import SitePlan
 from clew.probing.x86_64.relocation import Inserted, Relocated, relocate
 
-__all__ = ["JUMP_BYTES", "MAX_TRAMPOLINE_BYTES", "Patch", "Patches", "make_trampoline"]
+__all__ = ["JUMP_BYTES", "Patch", "Patches", "make_trampoline", "trampoline_bytes"]
 
 JUMP_BYTES: Final = 5
-MAX_TRAMPOLINE_BYTES: Final = 512
+_COPY_BYTES: Final = 40
+"""Of one instruction at most: a call that pushes its return address and jumps, with what is inserted in front of it."""
+
+
+def trampoline_bytes(plan: SitePlan) -> int:
+    """How many bytes the trampoline of a plan has at most."""
+    return _COPY_BYTES * len(plan.displaced) + 3 * JUMP_BYTES
 
 
 def make_trampoline(plan: SitePlan, address: int, handlers: Mapping[int, int]) -> tuple[Relocated, dict[int, int]]:

@@ -9,20 +9,19 @@ from __future__ import annotations
 import contextlib
 import mmap
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from typing import Final
 
 from clew.address import RemoteAddress, Tid
-from clew.dataclass import dataclass
+from clew.dataclass import dataclass, replace
 from clew.errors import TargetError
-from clew.probing.near_memory import NearMemory
-from clew.probing.patches import MAX_TRAMPOLINE_BYTES, Patch, Patches, make_trampoline
+from clew.probing.near_memory import NearMemory, NoRoomError
+from clew.probing.patches import JUMP_BYTES, Patch, Patches, make_trampoline, trampoline_bytes
 from clew.probing.probed_process import ProbedProcess
 from clew.probing.site_table import AskedSite
 from clew.probing.traps import TrapTable
 from clew.probing.worker import stopped_worker
 from clew.probing.x86_64.plans import SitePlan
-from clew.probing.x86_64.trampolines import find_place
+from clew.probing.x86_64.trampolines import iter_places
 from clew.process.capture_table import CaptureRow
 from clew.process.held_process import HeldProcess
 from clew.process.maps import read_maps
@@ -33,8 +32,8 @@ from clew.process.thread_state import give_back, read_state
 __all__ = ["Placing", "WantedSite"]
 
 _HOLD_SECONDS: Final = 2.0
-_HANDLER_BYTES: Final = 4096
-"""Room for a handler; what is not used of it costs address space alone."""
+_HANDLER_BYTES: Final = (1024, 4096, 32768)
+"""Room for a handler; the next one where that is too little."""
 _MADV_DONTNEED: Final = 4
 
 
@@ -46,6 +45,9 @@ class WantedSite:
     plan: SitePlan
     index: int
     rows: Sequence[CaptureRow]
+    address: int
+    """Where the probe was asked for."""
+    is_exit: bool = False
 
 
 class Placing:
@@ -62,9 +64,10 @@ class Placing:
         self.stopped: StoppedProcess | None = None
         """The process while it is stopped before its first instruction."""
 
-    def place(self, wanted: Sequence[WantedSite]) -> list[Patch]:
-        """Have those places lead to their handlers. Raises TargetError, UsageError; nothing is changed then."""
-        made = self._make(wanted)
+    def place(self, wanted: Sequence[WantedSite]) -> list[WantedSite]:
+        """Have those places lead to their handlers. Those for whose trampolines there is no room, where a jump could
+        lead, are given back. Raises TargetError, UsageError; nothing is changed then."""
+        made, failed = self._make(wanted)
         for patch in made:
             self.patches.add(patch)
         self._traps.set(self._process.pid, self._trap_rows())
@@ -77,7 +80,7 @@ class Placing:
                 for address, content in patch.writes():
                     self._process.write(address, content)
             self._move_threads(held, made)
-        return made
+        return failed
 
     def remove(self, patches: Iterable[Patch]) -> None:
         """Have those places lead nowhere any more. Their trampolines stay: a thread may be on one."""
@@ -89,12 +92,20 @@ class Placing:
         for patch in gone:
             self.patches.remove(patch)
 
+    def forget(self, patches: Iterable[Patch]) -> None:
+        """The code of these is not there any more."""
+        for patch in list(patches):
+            self.patches.remove(patch)
+            for address, content in patch.writes():
+                for page in range(address & -mmap.PAGESIZE, address + len(content), mmap.PAGESIZE):
+                    self._originals.pop(page, None)
+
     def close(self) -> None:
         """Take all of them out: the pages are the file's again, as far as they were, and nothing is left mapped."""
         self.remove(list(self.patches))
         self._give_pages_back()
 
-    def _make(self, wanted: Sequence[WantedSite]) -> list[Patch]:
+    def _make(self, wanted: Sequence[WantedSite]) -> tuple[list[Patch], list[WantedSite]]:
         """Make handlers and trampolines, and write them to their places."""
         process = self._process
         sites: dict[int, list[WantedSite]] = {}
@@ -104,39 +115,62 @@ class Placing:
                 process.shared.append_capture(row, is_last=False)
         process.shared.tell_captures()
         made: list[Patch] = []
+        failed: list[WantedSite] = []
         asked: list[AskedSite] = []
         with stopped_worker(process.task) as worker:
             for together in sites.values():
-                patch, its = self._lay_out(worker, together)
-                made.append(patch)
-                asked += its
+                try:
+                    patch, its = self._lay_out(worker, together)
+                except NoRoomError:
+                    failed += together
+                else:
+                    made.append(patch)
+                    asked += its
         self._make_handlers(asked)
         for patch in made:
             process.write(patch.trampoline.address, patch.trampoline.code)
-        return made
+        return made, failed
 
     def _lay_out(self, worker: StoppedProcess, sites: Sequence[WantedSite]) -> tuple[Patch, list[AskedSite]]:
         """Choose where a patch's trampoline is, and the handlers of its sites, one for each instruction."""
         plan = sites[0].plan
         rows = {site.index: site.rows[0].pc for site in sites}
-        address = self.memory.take(worker, plan.patch_address, MAX_TRAMPOLINE_BYTES, partial(_find_place, plan))
+        size_bytes = trampoline_bytes(plan)
+        address = self.memory.take(
+            worker, plan.patch_address, size_bytes, lambda free: iter_places(plan, free, size_bytes)
+        )
+        room = _HANDLER_BYTES[0]
         # Near the trampoline, which may be as far from the code as a jump goes.
-        handlers = {index: self.memory.take(worker, address, _HANDLER_BYTES) for index in rows}
+        handlers = {index: self.memory.take(worker, address, room) for index in rows}
         trampoline, resumes = make_trampoline(plan, address, handlers)
         numbers = {}
         for index in rows:
             numbers[index] = self._n_sites
             self._n_sites += 1
-        asked = [AskedSite(numbers[i], pc, handlers[i], _HANDLER_BYTES, resumes[i]) for i, pc in rows.items()]
+        asked = [AskedSite(numbers[i], pc, handlers[i], room, resumes[i]) for i, pc in rows.items()]
         return Patch(plan, trampoline, numbers), asked
 
     def _make_handlers(self, asked: Sequence[AskedSite]) -> None:
-        """Have handlers made, and written to their places."""
+        """Have handlers made, and written to their places. One that is larger than its room lies elsewhere, and is led to
+        from there."""
         process = self._process
-        for site, answer in zip(asked, process.sites.ask(asked, process.pid), strict=True):
-            if answer is None:
-                raise TargetError(process.pid, f"process {process.pid}: no handler could be made for {site.pc:#x}")
-            process.write(site.code, process.read(answer.address, answer.size_bytes))
+        for room in (*_HANDLER_BYTES[1:], 0):
+            larger: list[AskedSite] = []
+            for site, answer in zip(asked, process.sites.ask(asked, process.pid), strict=True):
+                if answer is not None:
+                    process.write(site.code, process.read(answer.address, answer.size_bytes))
+                elif not room:
+                    raise TargetError(process.pid, f"process {process.pid}: the captures at {site.pc:#x} have no room")
+                else:
+                    larger.append(site)
+            if not larger:
+                return
+            with stopped_worker(process.task) as worker:
+                moved = [replace(one, code=self.memory.take(worker, one.code, room), room=room) for one in larger]
+            for before, now in zip(larger, moved, strict=True):
+                distance = now.code - before.code - JUMP_BYTES
+                process.write(before.code, b"\xe9" + distance.to_bytes(4, "little", signed=True))
+            asked = moved
 
     def _trap_rows(self) -> dict[int, int]:
         return {address: target for patch in self.patches for address, target in patch.traps().items()}
@@ -197,7 +231,3 @@ class Placing:
         with stopped_worker(self._process.task) as worker:
             for page in pages:
                 worker.call("madvise", RemoteAddress(page), mmap.PAGESIZE, _MADV_DONTNEED)
-
-
-def _find_place(plan: SitePlan, free: Sequence[tuple[int, int]]) -> int | None:
-    return find_place(plan, free, MAX_TRAMPOLINE_BYTES)

@@ -5,6 +5,7 @@ Runs in the controller. Pure.
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
@@ -18,6 +19,7 @@ from clew.probing.x86_64.windows import Forbidden
 __all__ = ["Planning"]
 
 _NO_BRANCHES: Final[Mapping[int, Sequence[Displaced]]] = {}
+_LONGEST_PATCH: Final = 32
 _TAKEN: Final = "another probe's jump is there"
 
 
@@ -29,6 +31,8 @@ class Planning:
         self._plans: dict[int, SitePlan] = {}
         """By the addresses of all instructions that are displaced."""
         self._taken: list[SitePlan] = []
+        """By their addresses, which are `_starts`."""
+        self._starts: list[int] = []
 
     def plan(
         self,
@@ -38,25 +42,23 @@ class Planning:
         branches: Mapping[int, Sequence[Displaced]] = _NO_BRANCHES,
         *,
         is_exit: bool = False,
+        without: Collection[Technique] = (),
     ) -> tuple[SitePlan, int]:
         """A plan that displaces the instruction at an address, new or not, and the instruction's index in it.
 
-        `is_exit`: it ends the function. Raises UsageError where there can be none.
+        `is_exit`: it ends the function. Techniques of `without` are not used. Raises UsageError where there can be
+        none.
         """
         known = self._plans.get(address)
         if known is not None and (index := known.find_index(address)) is not None:
             return known, index
         forbidden = [Forbidden(one.patch_address, one.patch_end, _TAKEN) for one in self._near(code)]
-        plan = None
-        for one in (
-            iter_exit_plans(address, code, entries, self._techniques, forbidden, branches)
-            if is_exit
-            else iter_plans(address, code, entries, self._techniques, forbidden)
-        ):
-            # Branches that lead past another probe would keep threads from it.
-            if not one.branches or not any(other.address in self._plans for other in one.displaced):
-                plan = one
-                break
+        techniques = [one for one in self._techniques if one not in without]
+        if is_exit:
+            plans = iter_exit_plans(address, code, entries, techniques, forbidden, branches)
+        else:
+            plans = iter_plans(address, code, entries, techniques, forbidden)
+        plan = next(filter(self._is_harmless, plans), None)
         if plan is None:
             raise UsageError(f"{address:#x}: none of the techniques that are allowed can be used here")
         # Behind an endbr64, which stays where it is.
@@ -64,7 +66,9 @@ class Planning:
         shared = self._plans.get(probed)
         if shared is not None and (index := shared.find_index(probed)) is not None:
             return shared, index
-        self._taken.append(plan)
+        at = bisect.bisect_left(self._starts, plan.patch_address)
+        self._starts.insert(at, plan.patch_address)
+        self._taken.insert(at, plan)
         for one in plan.displaced:
             self._plans.setdefault(one.address, plan)
         return plan, plan.probe_index
@@ -72,12 +76,17 @@ class Planning:
     def forget(self, plans: Iterable[SitePlan]) -> None:
         """Those are there no more."""
         for plan in plans:
-            self._taken.remove(plan)
+            at = bisect.bisect_left(self._starts, plan.patch_address)
+            del self._starts[at], self._taken[at]
             for one in plan.displaced:
                 if self._plans.get(one.address) is plan:
                     del self._plans[one.address]
 
+    def _is_harmless(self, plan: SitePlan) -> bool:
+        """Whether no branches are led past another probe, which would keep threads from it."""
+        return not plan.branches or not any(one.address in self._plans for one in plan.displaced)
+
     def _near(self, code: FunctionCode) -> list[SitePlan]:
         """Those that may be in the way of another one in a function."""
-        end = code.start + len(code.code)
-        return [one for one in self._taken if one.patch_address < end and one.patch_end > code.start - 16]
+        first = bisect.bisect_left(self._starts, code.start - _LONGEST_PATCH)
+        return self._taken[first : bisect.bisect_left(self._starts, code.start + len(code.code))]

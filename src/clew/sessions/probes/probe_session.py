@@ -31,6 +31,7 @@ from clew.sessions.memory import Image, Images
 from clew.sessions.probes.asked import AskedProbe
 from clew.sessions.probes.event_forms import EventForm
 from clew.sessions.probes.probed_target import ProbedTarget
+from clew.sessions.probes.pulse import Pulse
 from clew.sessions.probes.specs import ProbeSpec
 from clew.sessions.where import parse_where
 
@@ -58,6 +59,7 @@ class ProbeSession:
                 self._forms[number] = form
                 self.sink.watch(number)
         self.targets: list[ProbedTarget] = []
+        self._pulse = Pulse()
         self.pending: list[AskedProbe] = []
         self._sequences: dict[tuple[int, int], int] = {}
         self._comms: dict[int, bytes] = {}
@@ -77,6 +79,7 @@ class ProbeSession:
         self._pid = process.pid
         self._comms[process.pid] = Path(f"/proc/{process.pid}/comm").read_bytes().rstrip(b"\n")
         self._look_at_images(process.pid)
+        self._pulse.add(process.shared)
         target = ProbedTarget(process, stopped)
         self.targets.append(target)
         self.pending = target.arm(self.probes)
@@ -97,6 +100,7 @@ class ProbeSession:
         """The events that have come since, of all threads."""
         self.sink.clock.note()
         for target in self.targets:
+            target.answer(self.probes)
             target.drain(self.sink)
         numbers = sorted(self._forms)
         taken = dict(zip(numbers, self.sink.take_together(numbers), strict=True))
@@ -108,10 +112,15 @@ class ProbeSession:
             tables.append((form.type, form.table(one, self.sink.clock, own, self._names(one), self._unwind)))
         return EventBatch(tables, self._losses())
 
+    def wait(self, seconds: float) -> None:
+        """Wait until a thread wants something, or for so long."""
+        self.targets[0].wait(seconds)
+
     def close(self) -> None:
         """Take all probes out."""
         for target in self.targets:
             target.close()
+        self._pulse.close()
         self.images.close()
 
     def _number(self, captured: Sequence[tuple[int, Captured]]) -> list[Array]:

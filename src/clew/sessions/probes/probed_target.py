@@ -6,32 +6,44 @@ Runs in the controller, all of it in one thread.
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import time
 from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 
 from clew.address import Pid
-from clew.dataclass import dataclass
-from clew.errors import TargetError, UsageError
+from clew.capture.form import Form
+from clew.dataclass import dataclass, replace
+from clew.errors import CaptureError, TargetError, UsageError
 from clew.probing.locations.in_process import ProcessPlace, open_process
 from clew.probing.locations.syntax import parse_location
-from clew.probing.patches import Patch
 from clew.probing.placing import Placing, WantedSite
 from clew.probing.planning import Planning
 from clew.probing.probed_process import ProbedProcess
 from clew.probing.x86_64.exits import find_exits
 from clew.probing.x86_64.plans import Technique
 from clew.process.capture_table import CaptureRow
+from clew.process.futexes import wait_for_change
+from clew.process.linux import PROT_EXEC
 from clew.process.maps import read_maps
 from clew.process.stopped_process import StoppedProcess
-from clew.protocol._constants import CaptureAction
+from clew.protocol._constants import CaptureAction, HoldReply, RequestKind
+from clew.protocol.layout import field_offset
 from clew.recording.drain.slots import ImpossibleHeadError, Slots
 from clew.sessions.capture_sink import CaptureSink
 from clew.sessions.probes.asked import AskedProbe
 from clew.sessions.probes.image_code import ProcessCode
 
 __all__ = ["ArmedProbe", "ProbedTarget"]
+
+_AT_CERTAIN_PLACES: Final = (Technique.JUMP_PUNNED,)
+"""Techniques by which a jump can lead to few places only."""
+_ALL_BUT_TRAPS: Final = tuple(one for one in Technique if one != Technique.TRAP)
+_NO_ROOM: Final = "there is no room where a jump could lead"
+LOADING_NUMBER: Final = 1 << 28
+"""What captures are known by at which threads stop that load something."""
 
 _TECHNIQUES: Final = {
     Technique.JUMP: "jump",
@@ -77,7 +89,14 @@ class ProbedTarget:
         self._slots = Slots(process.shared)
         self.armed: list[ArmedProbe] = []
         self.warnings: list[str] = []
-        self._patches: list[Patch] = []
+        self.refused: list[tuple[str, ProcessPlace, str]] = []
+        """Names of probes, places where they can't be, and why."""
+        self._known: set[tuple[int, int]] = set()
+        """Numbers of probes, and the addresses where they are."""
+        self._hears_loading = False
+        shared = process.shared
+        bell = shared.layout.status_offset + field_offset("StatusPage", "doorbell")
+        self._bell = ctypes.c_uint32.from_buffer(shared.map, bell)
         self._n_lost = 0
 
     def arm(self, probes: Sequence[AskedProbe]) -> list[AskedProbe]:
@@ -94,12 +113,86 @@ class ProbedTarget:
             if not found.places:
                 probe.missing = found.missing
                 pending.append(probe)
-                continue
             for place in found.places:
-                wanted += self._plan(probe, place)
-        if wanted:
-            self._patches += self._placing.place(wanted)
+                # It may be a pattern, of which only some places are new.
+                if (probe.number, place.address) not in self._known:
+                    self._known.add((probe.number, place.address))
+                    wanted += self._try_plan(probe, place)
+        if not self._hears_loading:
+            wanted += self._hear_loading()
+        self._place(wanted)
         return pending
+
+    def _place(self, wanted: list[WantedSite]) -> None:
+        """Put probes there, with techniques that need less where there is no room for a better one."""
+        for without in (_AT_CERTAIN_PLACES, _ALL_BUT_TRAPS, ()):
+            failed = self._placing.place(wanted) if wanted else []
+            if not failed:
+                return
+            self._planning.forget({id(site.plan): site.plan for site in failed}.values())
+            wanted = []
+            for site in failed:
+                code, image = self._code.find(site.address)
+                plan, index = self._planning.plan(
+                    site.address, code, image.entries, image.branches, is_exit=site.is_exit, without=without
+                )
+                wanted.append(replace(site, plan=plan, index=index))
+            for index, one in enumerate(self.armed):
+                plans = [site.plan for site in wanted if site.address == one.address]
+                if plans:
+                    self.armed[index] = replace(one, technique=plans[0].technique, reason=_NO_ROOM)
+
+    def _try_plan(self, probe: AskedProbe, place: ProcessPlace) -> list[WantedSite]:
+        """The sites of a probe at a place; none where there can be none, which is told."""
+        n_armed = len(self.armed)
+        try:
+            return self._plan(probe, place)
+        except (UsageError, CaptureError) as error:
+            del self.armed[n_armed:]
+            self.refused.append((probe.spec.name, place, error.message))
+            return []
+
+    def _hear_loading(self) -> list[WantedSite]:
+        """Have threads stop where the dynamic linker tells debuggers that it has loaded something, or is about to unload
+        it: in front of the constructors of what is new (glibc's elf/dl-debug.c; musl has the same)."""
+        found = self._places.resolve(parse_location("_dl_debug_state"))
+        stop = Form((), (), None, b"").pack()
+        self._hears_loading = bool(found.places)
+        sites = []
+        for place in found.places:
+            code, image = self._code.find(place.address)
+            plan, index = self._planning.plan(place.address, code, image.entries, image.branches)
+            sites.append(
+                WantedSite(plan, index, [CaptureRow(place.address, LOADING_NUMBER, CaptureAction.STOP, stop)], place.address)
+            )
+        return sites
+
+    def answer(self, probes: Sequence[AskedProbe]) -> bool:
+        """Let threads go on that have loaded or unloaded something, once probes are where they are to be by now; whether
+        there were any."""
+        asking = self._slots.find_asking(RequestKind.HOLD)
+        if not asking:
+            return False
+        try:
+            self._forget_unloaded()
+            self.arm(probes)
+        finally:
+            for slot in asking:
+                self._slots.reply(slot, HoldReply.GO_ON)
+        return True
+
+    def _forget_unloaded(self) -> None:
+        """What was unloaded has taken its probes along."""
+        mapped = [one for one in read_maps(self.process.task) if one.protection & PROT_EXEC]
+
+        def is_there(address: int) -> bool:
+            return any(one.start <= address < one.end for one in mapped)
+
+        gone = [patch for patch in self._placing.patches if not is_there(patch.start)]
+        self._placing.forget(gone)
+        self._planning.forget([patch.plan for patch in gone])
+        self.armed = [one for one in self.armed if is_there(one.address)]
+        self._known = {(number, address) for number, address in self._known if is_there(address)}
 
     def _plan(self, probe: AskedProbe, place: ProcessPlace) -> list[WantedSite]:
         address = place.address
@@ -129,7 +222,11 @@ class ProbedTarget:
             packed = probe.kept_form if form is None else form.form_at(self.pid, self.process.task, address)
             captures.append(CaptureRow(address, number, action, packed, call_kind=kind))
         self.armed.append(ArmedProbe(probe.spec.name, place, address, role, plan.technique, plan.reason))
-        return WantedSite(plan, index, captures)
+        return WantedSite(plan, index, captures, address, role == "return")
+
+    def wait(self, seconds: float) -> None:
+        """Wait until a thread wants something, or for so long."""
+        wait_for_change([(self._bell, self._bell.value)], time.monotonic() + seconds)
 
     def let_go(self) -> None:
         """The process is about to run."""
@@ -156,7 +253,9 @@ class ProbedTarget:
     def take_lost(self) -> int:
         """How many events were lost since this was asked last."""
         lost = int(self._slots.status()["lost_records"])
-        lost += sum(self.process.sites.missed(number) for patch in self._patches for number in patch.numbers.values())
+        lost += sum(
+            self.process.sites.missed(number) for patch in self._placing.patches for number in patch.numbers.values()
+        )
         before, self._n_lost = self._n_lost, lost
         return lost - before
 
