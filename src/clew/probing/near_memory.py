@@ -8,7 +8,8 @@ chunks, some of which are for what has to lie at certain addresses.
 from __future__ import annotations
 
 import bisect
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
@@ -41,6 +42,7 @@ _HIGHEST: Final = (1 << 47) - (1 << 20)
 IterPlaces = Callable[[Sequence[tuple[int, int]]], Iterator[range]]
 """Chooses addresses in ranges of free memory, which go from the first to behind the last byte."""
 _TRIES: Final = 64
+_N_RECENT: Final = 4
 
 
 class NoRoomError(TargetError):
@@ -49,12 +51,11 @@ class NoRoomError(TargetError):
 
 @dataclass
 class Chunk:
-    """Mapped memory from `start` to `end`; what is free of it, sorted. `is_open`: it is for what may be anywhere."""
+    """Mapped memory from `start` to `end`; what is free of it, sorted."""
 
     start: int
     end: int
     free: list[tuple[int, int]]
-    is_open: bool
 
     def take(self, address: int, n_bytes: int) -> None:
         """Have so many bytes no longer be free, all of which are."""
@@ -69,16 +70,25 @@ class NearMemory:
 
     def __init__(self, pid: Pid, mappings: Sequence[Mapping]) -> None:
         self._pid = pid
-        self.chunks: list[Chunk] = []
+        self._chunks: list[Chunk] = []
+        self._recent: dict[Hashable, deque[Chunk]] = {}
         self._gaps = _find_gaps(mappings)
 
-    def take(self, worker: StoppedProcess, code: int, n_bytes: int, choose: IterPlaces | None = None) -> int:
+    def take(
+        self,
+        worker: StoppedProcess,
+        code: int,
+        n_bytes: int,
+        choose: IterPlaces | None = None,
+        shape: Hashable = None,
+    ) -> int:
         """The address of so many bytes that a jump at `code` reaches, mapped in `worker` if they are not yet; one of
-        those that `choose` chooses, if that is given. Raises NoRoomError: there is none."""
-        is_open = choose is None
+        those that `choose` chooses, if that is given. What has the same `shape` may lie close to each other. Raises
+        NoRoomError: there is none."""
         choose = choose or (lambda free: (range(start, end - n_bytes + 1) for start, end in free))
-        for chunk in self.chunks:
-            if chunk.is_open == is_open and abs(chunk.start - code) <= _REACH_BYTES:
+        recent = self._recent.setdefault(shape, deque(maxlen=_N_RECENT))
+        for chunk in recent:
+            if abs(chunk.start - code) <= _REACH_BYTES:
                 for places in choose([one for one in chunk.free if one[1] - one[0] >= n_bytes]):
                     address = min(-(-places.start // 16) * 16, places.stop - 1)
                     if address in places:
@@ -87,13 +97,21 @@ class NearMemory:
         for start, end in _near(self._gaps, code):
             for places in islice(choose([(start, end)]), _TRIES):
                 address = min(max(code - _WANTED_DISTANCE, places.start), places.stop - 1)
-                mapped = self._map(worker, address, n_bytes, is_open=is_open)
+                mapped = self._map(worker, address, n_bytes)
                 if mapped is not None:
                     mapped.take(address, n_bytes)
+                    recent.appendleft(mapped)
                     return address
+        # Where something else has been taken from, too.
+        for chunk in self._chunks:
+            if abs(chunk.start - code) <= _REACH_BYTES:
+                for places in choose([one for one in chunk.free if one[1] - one[0] >= n_bytes]):
+                    chunk.take(places.start, n_bytes)
+                    recent.appendleft(chunk)
+                    return places.start
         raise NoRoomError(self._pid, f"process {self._pid}: there is no room within 2 GiB of {code:#x} that would do")
 
-    def _map(self, worker: StoppedProcess, address: int, n_bytes: int, *, is_open: bool) -> Chunk | None:
+    def _map(self, worker: StoppedProcess, address: int, n_bytes: int) -> Chunk | None:
         """Map the chunk or chunks that hold so many bytes at an address; None: there is something else already."""
         start = address // CHUNK_BYTES * CHUNK_BYTES
         end = -(-(address + n_bytes) // CHUNK_BYTES) * CHUNK_BYTES
@@ -105,8 +123,8 @@ class NearMemory:
         if made != start:
             worker.call("munmap", RemoteAddress(made), end - start)
             return None
-        chunk = Chunk(start, end, [(start, end)], is_open)
-        self.chunks.append(chunk)
+        chunk = Chunk(start, end, [(start, end)])
+        self._chunks.append(chunk)
         self._gaps = [*_without(self._gaps, start, end)]
         return chunk
 

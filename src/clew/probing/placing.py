@@ -136,8 +136,9 @@ class Placing:
         plan = sites[0].plan
         rows = {site.index: site.rows[0].pc for site in sites}
         size_bytes = trampoline_bytes(plan)
+        shape = () if plan.jump is None else plan.jump.allowed
         address = self.memory.take(
-            worker, plan.patch_address, size_bytes, lambda free: iter_places(plan, free, size_bytes)
+            worker, plan.patch_address, size_bytes, lambda free: iter_places(plan, free, size_bytes), shape
         )
         room = _HANDLER_BYTES[0]
         # Near the trampoline, which may be as far from the code as a jump goes.
