@@ -111,6 +111,10 @@ class NearMemory:
                     return places.start
         raise NoRoomError(self._pid, f"process {self._pid}: there is no room within 2 GiB of {code:#x} that would do")
 
+    def spans(self) -> list[tuple[int, int]]:
+        """What is mapped: from where up to where."""
+        return [(chunk.start, chunk.end) for chunk in self._chunks]
+
     def _map(self, worker: StoppedProcess, address: int, n_bytes: int) -> Chunk | None:
         """Map the chunk or chunks that hold so many bytes at an address; None: there is something else already."""
         start = address // CHUNK_BYTES * CHUNK_BYTES

@@ -6,6 +6,7 @@ yet. Then its threads are held while the code is written over, and while those t
 
 from __future__ import annotations
 
+import bisect
 import contextlib
 import mmap
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,6 +22,7 @@ from clew.probing.site_table import AskedSite
 from clew.probing.traps import TrapTable
 from clew.probing.worker import stopped_worker
 from clew.probing.x86_64.plans import SitePlan
+from clew.probing.x86_64.relocation import Origin, Relocated
 from clew.probing.x86_64.trampolines import iter_places
 from clew.process.capture_table import CaptureRow
 from clew.process.held_process import HeldProcess
@@ -34,7 +36,6 @@ __all__ = ["Placing", "WantedSite"]
 _HOLD_SECONDS: Final = 2.0
 _HANDLER_BYTES: Final = (1024, 4096, 32768)
 """Room for a handler; the next one where that is too little."""
-_MADV_DONTNEED: Final = 4
 
 
 @dataclass(frozen=True)
@@ -57,9 +58,11 @@ class Placing:
         self._process = process
         self.memory = NearMemory(process.pid, read_maps(process.task))
         self.patches = Patches()
-        self._traps = TrapTable(process.shared, process.plan.scratch)
+        self.traps = TrapTable(process.shared, process.plan.scratch)
         self._originals: dict[int, bytes] = {}
         """By page: what the program's code was before anything was written there."""
+        self._copies: list[Relocated] = []
+        """All that were ever made, by their addresses: a thread may be on one."""
         self._n_sites = 0
         self.stopped: StoppedProcess | None = None
         """The process while it is stopped before its first instruction."""
@@ -70,11 +73,11 @@ class Placing:
         made, failed = self._make(wanted)
         for patch in made:
             self.patches.add(patch)
-        self._traps.set(self._process.pid, self._trap_rows())
+        self.traps.set(self._process.pid, self._trap_rows())
         with self._held() as held:
-            if not self._traps.is_installed and any(patch.traps() for patch in made):
+            if not self.traps.is_installed and any(patch.traps() for patch in made):
                 with self._calling(held) as thread:
-                    self._traps.install(thread)
+                    self.traps.install(thread)
             for patch in made:
                 self._keep_pages(patch)
                 for address, content in patch.writes():
@@ -100,10 +103,26 @@ class Placing:
                 for page in range(address & -mmap.PAGESIZE, address + len(content), mmap.PAGESIZE):
                     self._originals.pop(page, None)
 
-    def close(self) -> None:
-        """Take all of them out: the pages are the file's again, as far as they were, and nothing is left mapped."""
-        self.remove(list(self.patches))
-        self._give_pages_back()
+    def restore(self) -> None:
+        """Have the code be as it was: nothing leads to handlers any more. All threads are held."""
+        for patch in list(self.patches):
+            for address, content in patch.originals():
+                self._process.write(address, content)
+            self.patches.remove(patch)
+
+    def find_origin(self, address: int) -> Origin | None:
+        """Where a thread would be without any probe that is at an address of a copy."""
+        index = bisect.bisect_right(self._copies, address, key=lambda copy: copy.address) - 1
+        return self._copies[index].find_origin(address) if index >= 0 else None
+
+    def chunk_spans(self) -> list[tuple[int, int]]:
+        """Where copies and handlers are: from where up to where."""
+        return self.memory.spans()
+
+    def pages_of_file(self, process: StoppedProcess) -> list[int]:
+        """Pages that were written to and hold what they held before."""
+        kept = self._originals.items()
+        return [page for page, content in kept if process.read(RemoteAddress(page), len(content)) == content]
 
     def _make(self, wanted: Sequence[WantedSite]) -> tuple[list[Patch], list[WantedSite]]:
         """Make handlers and trampolines, and write them to their places."""
@@ -129,6 +148,7 @@ class Placing:
         self._make_handlers(asked)
         for patch in made:
             process.write(patch.trampoline.address, patch.trampoline.code)
+            bisect.insort(self._copies, patch.trampoline, key=lambda copy: copy.address)
         return made, failed
 
     def _lay_out(self, worker: StoppedProcess, sites: Sequence[WantedSite]) -> tuple[Patch, list[AskedSite]]:
@@ -225,10 +245,3 @@ class Placing:
             for page in range(address & -mmap.PAGESIZE, address + len(content), mmap.PAGESIZE):
                 if page not in self._originals:
                     self._originals[page] = self._process.read(page, mmap.PAGESIZE)
-
-    def _give_pages_back(self) -> None:
-        """Have pages that hold what the file holds be the file's: nobody's copies any more."""
-        pages = [page for page, content in self._originals.items() if self._process.read(page, len(content)) == content]
-        with stopped_worker(self._process.task) as worker:
-            for page in pages:
-                worker.call("madvise", RemoteAddress(page), mmap.PAGESIZE, _MADV_DONTNEED)

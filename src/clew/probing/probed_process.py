@@ -16,6 +16,7 @@ from clew.probing.worker import clone_worker
 from clew.process import ptrace
 from clew.process.attachable import check_attachable
 from clew.process.held_process import HeldProcess
+from clew.process.identity import read_stat
 from clew.process.inject import map_runtime, start_block
 from clew.process.injection_plan import InjectionPlan, layout_for_limits, plan_injection
 from clew.process.maps import read_maps
@@ -89,6 +90,21 @@ class ProbedProcess:
                 raise InjectionError(pid, f"process {pid}: what serves the probes could not start")
             time.sleep(0.0005)
         return cls(pid, task, shared, plan)
+
+    @property
+    def task_inside(self) -> int:
+        """What the runtime's task is called in the process' own pid namespace."""
+        return self.shared.status_u32("probe_task")
+
+    def is_served(self) -> bool:
+        """Whether the runtime's task runs still."""
+        return read_stat(self.task)[:1] not in ([b"Z"], [b"X"], [])
+
+    def close(self) -> None:
+        """Let go of it: of the process nothing is changed by that."""
+        self.sites.close()
+        os.close(self._memory_fd)
+        self.shared.close()
 
     def read(self, address: int, size_bytes: int) -> bytes:
         """Memory of the process. Raises TargetError."""

@@ -16,7 +16,8 @@ import numpy as np
 from clew.address import Pid
 from clew.capture.form import Form
 from clew.dataclass import dataclass, replace
-from clew.errors import CaptureError, TargetError, UsageError
+from clew.errors import CaptureError, TargetGoneError, UsageError
+from clew.probing.leaving import leave
 from clew.probing.locations.in_process import ProcessPlace, open_process
 from clew.probing.locations.syntax import parse_location
 from clew.probing.placing import Placing, WantedSite
@@ -259,10 +260,14 @@ class ProbedTarget:
         before, self._n_lost = self._n_lost, lost
         return lost - before
 
-    def close(self) -> None:
-        """Take all probes out, and the runtime's task, as far as the process is there still."""
-        with contextlib.suppress(TargetError, OSError):
-            self._placing.close()
+    def close(self) -> list[str]:
+        """Take all probes out, and the runtime's task, as far as the process is there still; what stays, for people."""
+        left: list[str] = []
+        with contextlib.suppress(TargetGoneError):
+            if self.process.is_served():
+                left = leave(self.process, self._placing)
+        self._slots.close()
+        del self._bell
+        self.process.close()
         self._open.close()
-
-
+        return left

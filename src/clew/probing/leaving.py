@@ -1,0 +1,137 @@
+"""Takes the probes, and the runtime's task, out of a process: it is as if they had never been there.
+
+Runs in the controller. Threads are held for it. One that is in a copy of displaced instructions is moved to where it
+would be without; one that is in a handler is let run on until it is out of there. Where something of a thread's stack
+leads to a copy, as what a signal's handler will return to, the copies stay.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import time
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from clew.address import RemoteAddress, Tid
+from clew.errors import RemoteCallError, TargetError, TargetGoneError
+from clew.probing.placing import Placing
+from clew.probing.probed_process import ProbedProcess
+from clew.probing.worker import reap_worker
+from clew.process.held_process import HeldProcess
+from clew.process.maps import read_maps
+from clew.process.processors.chosen import processor_of
+from clew.process.processors.processor import Registers
+from clew.process.stopped_process import StoppedProcess
+from clew.process.thread_state import give_back, read_state
+
+__all__ = ["leave"]
+
+_HOLD_SECONDS: Final = 2.0
+_PATIENCE_SECONDS: Final = 5.0
+_PAUSE_SECONDS: Final = 0.001
+_END_SECONDS: Final = 5.0
+_MADV_DONTNEED: Final = 4
+_MAX_STACK_BYTES: Final = 8 << 20
+
+Spans = Sequence[tuple[int, int]]
+
+
+def leave(process: ProbedProcess, placing: Placing) -> list[str]:
+    """Take everything out; what stays, for people. Raises TargetError, TargetGoneError."""
+    plan = process.plan
+    spans = [(plan.image_base, plan.image_base + plan.image_bytes), *placing.chunk_spans()]
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while True:
+        held = HeldProcess(process.pid)
+        try:
+            held.stop_all(_HOLD_SECONDS)
+            if held.has_executed:
+                raise TargetGoneError(process.pid, f"process {process.pid}: it has executed another program")
+            placing.restore()
+            is_clear = _move_out(held, placing, spans)
+            if is_clear or time.monotonic() > deadline:
+                return _take_out(held, process, placing, is_clear=is_clear)
+        except ProcessLookupError as error:
+            raise TargetGoneError(process.pid, f"process {process.pid}: ended meanwhile") from error
+        finally:
+            held.let_go()
+        time.sleep(_PAUSE_SECONDS)
+
+
+def _move_out(held: HeldProcess, placing: Placing, spans: Spans) -> bool:
+    """Have threads in copies be in the code; whether none is left anywhere else, nor will come back there."""
+    is_clear = True
+    for tid in held.threads:
+        processor = processor_of(tid)
+        registers = processor.get_registers(tid)
+        if _is_in(registers.pc, spans):
+            origin = placing.find_origin(registers.pc)
+            if origin is None:
+                is_clear = False
+                continue
+            registers.pc = origin.address
+            registers.stack_pointer += origin.stack_bytes
+            processor.set_registers(tid, registers)
+        is_clear = is_clear and not _leads_to(tid, registers, spans)
+    return is_clear
+
+
+def _leads_to(tid: Tid, registers: Registers, spans: Spans) -> bool:
+    """Whether a word of a thread's stack is an address in these spans."""
+    start = registers.stack_pointer & -8
+    end = next((one.end for one in read_maps(tid) if one.start <= start < one.end), start)  # type: ignore[arg-type]
+    try:
+        with open(f"/proc/{tid}/mem", "rb", buffering=0) as file:
+            data = os.pread(file.fileno(), min(end - start, _MAX_STACK_BYTES), start)
+    except OSError:
+        return False
+    words = np.frombuffer(data[: len(data) // 8 * 8], np.uint64)
+    return any(bool(((words >= first) & (words < behind)).any()) for first, behind in spans)
+
+
+def _is_in(address: int, spans: Spans) -> bool:
+    return any(start <= address < end for start, end in spans)
+
+
+def _take_out(held: HeldProcess, process: ProbedProcess, placing: Placing, *, is_clear: bool) -> list[str]:
+    process.sites.leave()
+    _wait_for_end(process)
+    for tid in held.threads:
+        processor = processor_of(tid)
+        registers = processor.get_registers(tid)
+        if process.plan.is_private(registers.context):
+            registers.context = 0
+            processor.set_registers(tid, registers)
+    tid = next(iter(held.threads))
+    thread = StoppedProcess(held.pid, tid=tid)
+    state = read_state(thread, tid)
+    try:
+        with contextlib.suppress(RemoteCallError):
+            reap_worker(thread, process.task_inside)
+        if placing.traps.is_installed:
+            placing.traps.take_out(thread)
+        for page in placing.pages_of_file(thread):
+            thread.call("madvise", RemoteAddress(page), mmap.PAGESIZE, _MADV_DONTNEED)
+        if not is_clear:
+            return [f"process {process.pid}: some of what threads come back to stays mapped"]
+        for start, end in placing.chunk_spans():
+            thread.call("munmap", RemoteAddress(start), end - start)
+        for address, size_bytes in process.plan.regions:
+            thread.call("munmap", address, size_bytes)
+    finally:
+        give_back(state)
+        thread.close()
+    return []
+
+
+def _wait_for_end(process: ProbedProcess) -> None:
+    """Wait until the runtime's task is no more: a zombie, for its parent waits for nobody that it does not know."""
+    deadline = time.monotonic() + _END_SECONDS
+    while process.is_served():
+        if time.monotonic() > deadline:
+            raise TargetError(process.pid, f"process {process.pid}: what serves the probes does not end")
+        time.sleep(_PAUSE_SECONDS)
