@@ -9,7 +9,7 @@ use core::mem::transmute;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 const STACK_BYTES: usize = 0x8000;
-/// As many bytes behind the call are left out where the thread gets no block (`handler`).
+/// As many bytes behind the call are left out, times what the claim says (`handler`).
 pub const SKIPPED_BYTES: usize = 13;
 const SET_MASK: u32 = 2;
 
@@ -18,7 +18,7 @@ struct Stack([u8; STACK_BYTES]);
 
 static mut STACK: Stack = Stack([0; STACK_BYTES]);
 
-/// What gives the calling thread a block: whether there was one.
+/// What gives the calling thread a block: 0, it has one; 1: it has none; 2: it has one, and will ask for it again next time.
 pub type Claim = extern "C" fn() -> u32;
 
 /// The probes' floor is above this one: it says which function that is.
@@ -86,11 +86,9 @@ global_asm!(
     "mov r10d, 8",
     "syscall",
     "add rsp, 16",
-    "test ebp, ebp",
-    "jnz 4f",
     // The return address, behind fifteen registers and the flags.
-    "add qword ptr [rsp + 128], {SKIPPED_BYTES}",
-    "4:",
+    "imul ebp, ebp, {SKIPPED_BYTES}",
+    "add [rsp + 128], rbp",
     ".irp register, r15,r14,r13,r12,r11,r10,r9,r8,rdi,rsi,rbp,rbx,rdx,rcx,rax",
     "pop \\register",
     ".endr",

@@ -34,7 +34,7 @@ pub struct Handler<'p> {
     pub missed: u64,
     /// What gives a thread a block (`claim`).
     pub claim: u64,
-    /// How much the claim leaves out where there is none.
+    /// How much the claim leaves out where there is none, and twice as much where there is one that the thread can't be seen to own.
     pub skipped_bytes: usize,
 }
 
@@ -49,6 +49,7 @@ pub fn emit(emitter: &mut Emitter, handler: &Handler) -> CachePc {
     emitter.bytes(&[0xf3, 0x48, 0x0f, 0xae, 0xc0]);
     emitter.compare_with_gs(RAX, GS_PROBE_OWNER);
     let is_others = emitter.jump_condition(NOT_ZERO);
+    let is_own = emitter.address();
     emitter.compare_gs_zero(GS_PROBE_BUSY);
     let is_busy = emitter.jump_condition(NOT_ZERO);
     // A handler of the program's that comes before this is over has its own done and the word back at 0.
@@ -76,6 +77,10 @@ pub fn emit(emitter: &mut Emitter, handler: &Handler) -> CachePc {
     debug_assert_eq!(answered.distance_to(emitter.address()), handler.skipped_bytes as i64);
     emitter.move_stack(RED_ZONE_BYTES);
     let took_nothing = emitter.jump();
+    debug_assert_eq!(answered.distance_to(emitter.address()), 2 * handler.skipped_bytes as i64);
+    emitter.move_stack(RED_ZONE_BYTES);
+    emit_aside(emitter);
+    emitter.jump_to(is_own);
     emitter.bind(is_busy);
     emit_back(emitter);
     emitter.bind(took_nothing);
