@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from clew.address import Pid
+from clew.address import Pid, Tid
 from clew.errors import AttachError, TargetGoneError
 from clew.process import ptrace
 from clew.process.attachable import has_own_namespace
@@ -52,11 +52,12 @@ def stopped_worker(task: Pid) -> Iterator[StoppedProcess]:
         raise TargetGoneError(task, f"process {task}: what serves the probes has ended", status)
     # All signals are blocked in it, so nothing else stops it.
     worker = StoppedProcess(task)
+    state = read_state(worker, Tid(task))
     try:
-        state = read_state(worker, task)  # type: ignore[arg-type]
         yield worker
-        give_back(state)
     finally:
+        with contextlib.suppress(OSError):
+            give_back(state)
         worker.close()
         with contextlib.suppress(ProcessLookupError):
             ptrace.detach(task)
