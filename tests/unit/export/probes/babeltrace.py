@@ -28,8 +28,8 @@ for message in bt2.TraceCollectionMessageIterator(sys.argv[1:]):
     kind = type(message).__name__
     if kind == "_EventMessageConst":
         event = message.event
-        print(json.dumps([message.default_clock_snapshot.ns_from_origin, event.name, int(event.packet.context_field["cpu_id"]),
-                          plain(event.common_context_field), plain(event.payload_field)]))
+        time, cpu = message.default_clock_snapshot.ns_from_origin, int(event.packet.context_field["cpu_id"])
+        print(json.dumps([time, event.name, cpu, plain(event.common_context_field), plain(event.payload_field)]))
     elif kind == "_DiscardedEventsMessageConst":
         print(json.dumps(["lost", message.count, message.beginning_default_clock_snapshot.ns_from_origin,
                           message.end_default_clock_snapshot.ns_from_origin]))

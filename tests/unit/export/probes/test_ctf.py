@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 
 from clew.export.probes.ctf import CtfTrace, process_folder, user_folder
-from clew.export.probes.ctf_layout import CtfStruct, Form, lay_out
+from clew.export.probes.ctf_layout import MISSING_TEXT, NONE_MISSING, CtfStruct, Form, lay_out
 from clew.export.probes.ctf_streams import NO_CPU
 from clew.export.probes.event_types import EventBatch, EventType, Field, Loss, Shape
 from clew.export.probes.identity import EventImage, ProcessIdentity
@@ -49,12 +49,12 @@ def told(struct: CtfStruct, fields: tuple[Field, ...], values: tuple[Any, ...]) 
             values_of = [(value or {}).get(one, 0) for one in field.members]
             found[name] = {one[1:]: own for one, own in zip(member.names, values_of, strict=True)}
         elif member.form is Form.STRING:
-            found[name] = (value or b"").decode()
+            found[name] = MISSING_TEXT if value is None else value.decode()
         elif field.type in (CaptureType.F32, CaptureType.F64):
             found[name] = float(0 if value is None else value).hex()
         else:
             found[name] = value or 0
-    return found | ({struct.missing[1:]: ",".join(missing)} if struct.missing else {})
+    return found | ({struct.missing[1:]: ",".join(missing) or NONE_MISSING} if struct.missing else {})
 
 
 @settings(max_examples=30, deadline=None)
@@ -83,7 +83,8 @@ def test_any_values_are_read_as_they_were_written(made: list[list[tuple[EventTyp
         assert [one[0] for one in events] == sorted(one[0] for one in expected)
         for one in events:
             rest = one[0], *one[2:]
-            found = next(index for index, want in enumerate(expected) if (want[0], *want[2:]) == rest)
+            found = next((index for index, want in enumerate(expected) if (want[0], *want[2:]) == rest), None)
+            assert found is not None, (one, expected)
             event_type = expected.pop(found)[1]
             if [want for want in expected if (want[0], *want[2:]) == rest]:
                 continue
@@ -136,7 +137,7 @@ def test_what_was_lost_is_told_behind_what_came_before(tmp_path: Path) -> None:
     assert [event[4]["n"] for event in events] == [0, 1, 2]
     places = [(count, start - START_NS, end - START_NS) for _, count, start, end in losses]
     # Between the ends of packets: of that in front, and of that which tells.
-    assert places == [(3, 5, 30), (4, 30, 50), (5, 50, 50)] or places == [(3, 5, 20), (4, 20, 40), (5, 40, 50)]
+    assert places == [(3, 5, 20), (4, 20, 40), (5, 40, 50)]
 
 
 def test_a_trace_grows_while_it_is_read(tmp_path: Path) -> None:
