@@ -71,12 +71,16 @@ def test_duckdb_joins_events_with_their_values(tmp_path: Path) -> None:
     rows = [(n, n, 4711, 4711, b"prog", 0, [n], n) for n in range(4)]
     tables.write(EventBatch([(STACK, to_table(STACK, rows))], [Loss(START_NS + 9, 4711, 4711, 2)]))
     tables.close()
-    found = duckdb.sql(
-        f"select e.name, s.n, s.callstack, json_extract(e.values, '$.n') "
-        f"from '{tmp_path}/events.parquet' e join '{tmp_path}/events/stack.parquet' s using (event_id) order by s.n"
-    ).fetchall()
+    found = (
+        duckdb.connect()
+        .execute(
+            f"select e.name, s.n, s.callstack, json_extract(e.values, '$.n') "
+            f"from '{tmp_path}/events.parquet' e join '{tmp_path}/events/stack.parquet' s using (event_id) order by s.n"
+        )
+        .fetchall()
+    )
     assert found == [("stack", n, [n], str(n)) for n in range(4)]
-    lost = duckdb.sql(f"select tid, lost from '{tmp_path}/events.parquet' where kind = 'lost'").fetchall()
+    lost = duckdb.connect().execute(f"select tid, lost from '{tmp_path}/events.parquet' where kind = 'lost'").fetchall()
     assert lost == [(4711, 2)]
 
 
