@@ -138,7 +138,18 @@ def test_what_was_lost_is_told_behind_what_came_before(tmp_path: Path) -> None:
     assert [event[4]["n"] for event in events] == [0, 1, 2]
     places = [(count, start - START_NS, end - START_NS) for _, count, start, end in losses]
     # Between the ends of packets: of that in front, and of that which tells.
-    assert places == [(3, 5, 20), (4, 20, 40), (5, 40, 50)]
+    # Nobody knows where the thread was that lost the first of them.
+    assert places == [(3, 5, 5), (4, 20, 40), (5, 40, 50)]
+
+
+def test_what_was_lost_is_told_between_events_of_others(tmp_path: Path) -> None:
+    trace = begin(tmp_path)
+    rows = ticks((10, 7, 0, 1), (5, 8, 1, 1), (20, 8, 2, 1), (30, 8, 3, 1), (1, 8, 4, 2))
+    trace.write(EventBatch(rows.tables, [Loss(START_NS + 15, 4711, 7, 3), Loss(START_NS + 16, 4711, 7, 1)]))
+    trace.close()
+    events, losses = read_ctf(tmp_path)
+    assert [event[0] - START_NS for event in events] == [5, 10, 20, 30, 30]
+    assert [(count, start - START_NS, end - START_NS) for _, count, start, end in losses] == [(4, 10, 30)]
 
 
 def test_a_trace_grows_while_it_is_read(tmp_path: Path) -> None:
@@ -154,32 +165,42 @@ def test_a_trace_grows_while_it_is_read(tmp_path: Path) -> None:
     assert len(read_ctf(tmp_path)[0]) == 3
 
 
-def test_packets_are_of_one_processor_and_no_larger_than_asked(tmp_path: Path) -> None:
+def test_packets_are_no_larger_than_asked(tmp_path: Path) -> None:
     trace = begin(tmp_path, packet_bytes=1000)
     cpus = [*([0] * 100), *([1] * 3), *([0] * 50)]
     trace.write(ticks(*((n, 1, n, cpu) for n, cpu in enumerate(cpus))))
     trace.close()
-    [stream] = tmp_path.rglob("channel0_*")
-    data, sizes, at = stream.read_bytes(), [], 0
-    while at < len(data):
-        assert data[at : at + 4] == bytes.fromhex("c11ffcc1")
-        sizes.append(int.from_bytes(data[at + 56 : at + 64], "little") // 8)
-        at += sizes[-1]
-    assert len(sizes) == 7
-    assert max(sizes) <= 84 + 1000
+    sizes: dict[str, list[int]] = {}
+    for stream in tmp_path.rglob("channel0_*"):
+        data, at = stream.read_bytes(), 0
+        while at < len(data):
+            assert data[at : at + 4] == bytes.fromhex("c11ffcc1")
+            size = int.from_bytes(data[at + 56 : at + 64], "little") // 8
+            sizes.setdefault(stream.name, []).append(size)
+            at += size
+    # 35 bytes an event, 84 in front.
+    assert sizes == {"channel0_0": [*([84 + 28 * 35] * 5), 84 + 10 * 35], "channel0_1": [84 + 3 * 35]}
     assert [event[2] for event in read_ctf(tmp_path)[0]] == cpus
 
 
-def test_threads_that_are_over_leave_their_streams_to_others(tmp_path: Path) -> None:
+def test_what_comes_late_has_a_stream_of_its_own(tmp_path: Path) -> None:
     trace = begin(tmp_path)
     for n in range(20):
-        trace.write(ticks((10 * n, 100 + n, n, 0)))
+        trace.write(ticks((10 * n, 100 + n, n, 0), (10 * n + 5, 200, n, 1)))
         trace.end_thread(4711, 100 + n)
-    # One that began before the last one ended has a stream of its own.
-    trace.write(ticks((5, 200, 20, 0)))
-    trace.close()
+    streams = [*tmp_path.rglob("channel0_*")]
+    assert streams == []
+    trace.flush()
     assert len([*tmp_path.rglob("channel0_*")]) == 2
-    assert [event[3]["vtid"] for event in read_ctf(tmp_path)[0]] == [100, 200, *range(101, 120)]
+    # Threads that waited: both come long behind, one behind the other.
+    trace.write(ticks((12, 300, 20, 0), (1000, 300, 21, 0)))
+    trace.write(ticks((14, 301, 22, 0)))
+    trace.write(ticks((13, 302, 23, 0)))
+    trace.close()
+    assert len([*tmp_path.rglob("channel0_*")]) == 4
+    events, _ = read_ctf(tmp_path)
+    times = [event[0] - START_NS for event in events]
+    assert times == sorted([*range(0, 200, 10), *range(5, 200, 10), 12, 13, 14, 1000])
 
 
 def test_images_name_addresses(tmp_path: Path) -> None:
