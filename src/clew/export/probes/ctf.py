@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID, uuid4
 
-from clew.export.probes.ctf_channels import MAX_TYPES, Channel
+from clew.export.probes.ctf_channels import MAX_TYPES, Channel, TypeRows
 from clew.export.probes.ctf_layout import CtfStruct, lay_out
 from clew.export.probes.ctf_statedump import STATEDUMP, dump_images
 from clew.export.probes.ctf_streams import MetadataFile
-from clew.export.probes.event_types import EventBatch, EventType, Field
+from clew.export.probes.event_types import EventBatch, EventType, Field, Loss
 from clew.export.probes.identity import EventImage, Host, ProcessIdentity
 from clew.export.probes.names import Names, make_file_name, make_title
 from clew.export.probes.tsdl import OWN_CONTEXTS, event_text, preamble_text, stream_text, time_text
@@ -27,7 +27,7 @@ __all__ = ["CtfTrace", "process_folder", "user_folder"]
 
 PACKET_BYTES: Final = 256 << 10
 MAX_WAITING_BYTES: Final = 64 << 20
-"""More than that is written, packets being full or not: there may be thousands of threads."""
+"""More than that is written, packets being full or not: there may be hundreds of processors."""
 
 
 def process_folder(root: Path, process: ProcessIdentity) -> Path:
@@ -81,14 +81,6 @@ class CtfTrace:
         for event_type, table in batch.tables:
             event_type.check(table)
         self._write(batch)
-        for loss in batch.losses:
-            thread = loss.pid, loss.tid
-            others = [channel for key, channel in self._by_contexts.items() if key is not STATEDUMP]
-            if not others:
-                self._metadata.add(self._open_channel(()))
-                others = [self._channels[-1]]
-            channel = next((one for one in others if one.has(thread)), others[0])
-            channel.lose(thread, max(loss.time_ns - self._offset_ns, 0), loss.count)
         if sum(channel.n_waiting for channel in self._channels) > MAX_WAITING_BYTES:
             self.flush()
 
@@ -101,7 +93,7 @@ class CtfTrace:
         self._write(dump_images(process, time_ns, images, self._n_statedumps))
 
     def end_thread(self, pid: int, tid: int) -> None:
-        """Nothing more comes of a thread. Raises OSError."""
+        """Nothing more comes of a thread: what is kept of it is let go of."""
         for channel in self._channels:
             channel.end_thread((pid, tid))
 
@@ -117,12 +109,25 @@ class CtfTrace:
 
     def _write(self, batch: EventBatch) -> None:
         self._add_types([event_type for event_type, _ in batch.tables])
-        by_channel: dict[int, list[tuple[int, CtfStruct, object]]] = {}
+        rows: dict[int, list[TypeRows]] = {}
         for event_type, table in batch.tables:
             channel, event_id, fields = self._types[event_type]
-            by_channel.setdefault(channel.number, []).append((event_id, fields, table))
-        for number, tables in by_channel.items():
-            self._channels[number].add(tables, self._offset_ns)
+            rows.setdefault(channel.number, []).append((event_id, fields, table))
+        losses: dict[int, list[Loss]] = {}
+        for loss in batch.losses:
+            losses.setdefault(self._find_losing(loss, batch).number, []).append(loss)
+        for number in sorted(rows.keys() | losses.keys()):
+            self._channels[number].add(rows.get(number, []), losses.get(number, []), self._offset_ns)
+
+    def _find_losing(self, loss: Loss, batch: EventBatch) -> Channel:
+        """The channel that tells of a loss: one that has events of the thread, or may get some now."""
+        now = [self._types[event_type][0] for event_type, _ in batch.tables]
+        others = [channel for key, channel in self._by_contexts.items() if key is not STATEDUMP]
+        if not others:
+            self._metadata.add(self._open_channel(()))
+            others = [self._channels[-1]]
+        has = (one for one in others if one.has((loss.pid, loss.tid)))
+        return next(has, now[0] if now else others[0])
 
     def _add_types(self, event_types: Sequence[EventType]) -> None:
         """Declare what is not declared yet: all of it is there before any of its events."""
@@ -130,7 +135,7 @@ class CtfTrace:
         for event_type in event_types:
             if event_type in self._types:
                 continue
-            # Apart from all others: it is told when it is known, and the streams of threads have their own order.
+            # Apart from all others: it is told when it is known, which may be long behind.
             key = STATEDUMP if event_type in STATEDUMP else event_type.contexts
             channel = self._by_contexts.get(key)
             if channel is None or channel.n_types == MAX_TYPES:

@@ -15,7 +15,7 @@ from clew.export.probes.event_types import Field, Shape
 from clew.export.probes.names import Names, make_identifier
 from clew.protocol._constants import CaptureType
 
-__all__ = ["NUMBERS", "CtfStruct", "Form", "Member", "Number", "lay_out"]
+__all__ = ["MISSING_TEXT", "NONE_MISSING", "NUMBERS", "CtfStruct", "Form", "Member", "Number", "lay_out"]
 
 
 @dataclass(frozen=True)
@@ -49,8 +49,9 @@ class Member:
 
 @dataclass(frozen=True)
 class CtfStruct:
-    """The members of some fields, in their order. CTF 1.8 has no missing values: they are stored as 0 or empty, and
-    `missing`, a string behind all others, names them; it is not there (empty) where none can be missing.
+    """The members of some fields, in their order. CTF 1.8 has no missing values: they are stored as 0, texts as
+    MISSING_TEXT, and `missing`, a string behind all others, names them (NONE_MISSING: none); it is not there where none
+    can be missing.
     """
 
     members: tuple[Member, ...]
@@ -64,6 +65,9 @@ def _number(kind: CaptureType) -> Number:
 
 
 NUMBERS: Final = {kind: _number(kind) for kind in CaptureType if kind is not CaptureType.TEXT}
+NONE_MISSING: Final = "-"
+MISSING_TEXT: Final = "<missing>"
+"""Neither is empty: babeltrace2 2.0.4 shows strings of earlier events where later ones have empty ones."""
 _HEXADECIMAL: Final = Number("<u8", 16)
 
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from clew.dataclass import dataclass
-from clew.export.probes.ctf_layout import CtfStruct, Form, Member
+from clew.export.probes.ctf_layout import MISSING_TEXT, NONE_MISSING, CtfStruct, Form, Member
 from clew.export.probes.event_types import PLACE
 from clew.export.probes.tsdl import PROCNAME_BYTES
 
@@ -111,7 +111,9 @@ def _encode_member(member: Member, column: pa.Array) -> Iterator[_Piece]:
 
 
 def _encode_text(column: pa.Array) -> _Piece:
-    """Texts up to their first zero byte, and one behind."""
+    """Texts up to their first zero byte, and one behind; of missing ones MISSING_TEXT."""
+    if column.null_count:
+        column = pc.fill_null(column, MISSING_TEXT.encode())
     data, starts, lengths = _binary_stretches(column)
     zeros = np.flatnonzero(data == 0)
     if len(zeros):
@@ -127,12 +129,14 @@ def _encode_missing(struct: CtfStruct, columns: Sequence[pa.Array], n: int) -> _
     for index, column in enumerate(columns):
         nulls[:, index] = _nulls(column)
     if not nulls.any():
-        return _rows_piece(np.zeros(n, np.uint8))
+        text = np.frombuffer(NONE_MISSING.encode() + b"\0", np.uint8)
+        return _rows_piece(np.tile(text, (n, 1)))
     packed = np.packbits(nulls, axis=1)
     _, first, which = np.unique(packed, axis=0, return_index=True, return_inverse=True)
     # Readers show names without the underscore in front.
     texts = [
         ",".join(member.name[1:] for member, is_null in zip(struct.members, nulls[row], strict=True) if is_null)
+        or NONE_MISSING
         for row in first.tolist()
     ]
     return _encode_text(pa.array([text.encode() for text in texts], pa.binary()).take(pa.array(which.reshape(-1))))
@@ -170,7 +174,8 @@ def _list_stretches(column: pa.Array) -> tuple[Array, Array, Array]:
 
 def _rows_piece(rows: Array) -> _Piece:
     none = np.zeros(0, np.int64)
-    flat = np.ascontiguousarray(rows).view(np.uint8).reshape(len(rows), rows.dtype.itemsize)
+    n_bytes = rows.dtype.itemsize * (rows.shape[1] if rows.ndim > 1 else 1)
+    flat = np.ascontiguousarray(rows).view(np.uint8).reshape(len(rows), n_bytes)
     return _Piece(flat, np.zeros(0, np.uint8), none, none, none)
 
 

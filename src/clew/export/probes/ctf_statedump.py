@@ -17,9 +17,13 @@ from clew.protocol._constants import CaptureType
 __all__ = ["STATEDUMP", "dump_images"]
 
 
+# babeltrace2's filter debug-info takes no notice of events that come from nowhere.
+_CONTEXTS: Final = (Field("ip", Shape.POINTER, is_present=True),)
+
+
 def _type(name: str, **fields: CaptureType | Shape) -> EventType:
     listed = tuple(Field(field, kind, is_present=True) for field, kind in fields.items())
-    return EventType(f"lttng_ust_statedump:{name}", listed)
+    return EventType(f"lttng_ust_statedump:{name}", listed, _CONTEXTS)
 
 
 _U8, _U64, _TEXT = CaptureType.U8, CaptureType.U64, CaptureType.TEXT
@@ -47,14 +51,13 @@ def dump_images(process: ProcessIdentity, time_ns: int, images: Sequence[EventIm
 
     def add(event_type: EventType, *values: Any) -> None:
         nonlocal sequence
-        rows[event_type].append((time_ns, sequence, process.pid, process.pid, process.name, None, *values))
+        rows[event_type].append((time_ns, sequence, process.pid, process.pid, process.name, None, 0, *values))
         sequence += 1
 
     add(_START)
     for image in images:
         build_id = bytes.fromhex(image.build_id)
-        # Addresses are of this process, whether its code may lie anywhere or not: `is_pic` says that `baddr` counts.
-        add(_BIN_INFO, image.base, image.size_bytes, image.path, 1, int(bool(build_id)), 0)
+        add(_BIN_INFO, image.base, image.size_bytes, image.path, int(image.is_movable), int(bool(build_id)), 0)
         if build_id:
             add(_BUILD_ID, image.base, build_id)
     add(_END)

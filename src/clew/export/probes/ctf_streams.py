@@ -68,17 +68,15 @@ class MetadataFile:
 
 
 class Stream:
-    """One file of packets, with the events of one thread at a time, in the order of time.
+    """One file of packets, with events of one processor in the order of time. `last` is the time of the latest, in
+    ticks of the trace's clock."""
 
-    A packet is of one processor, as LTTng's are: where a thread moves to another one, the next packet begins. `last`
-    is the time of the latest event, in ticks of the trace's clock.
-    """
-
-    def __init__(self, path: Path, uuid: bytes, stream_id: int, instance: int, packet_bytes: int) -> None:
-        self._path, self._uuid, self._ids = path, uuid, (stream_id, instance)
-        self._packet_bytes = packet_bytes
+    def __init__(self, path: Path, uuid: bytes, ids: tuple[int, int, int], packet_bytes: int) -> None:
+        """`ids`: of its channel, of the stream in that, of the processor."""
+        self._path, self._uuid, self._packet_bytes = path, uuid, packet_bytes
+        self._channel, self._instance, self._cpu = ids
         self._body = bytearray()
-        self._begin, self._cpu = 0, NO_CPU
+        self._begin = 0
         self._n_packets = 0
         self._n_lost = self._n_told = 0
         """Events that were lost, and of how many of them a packet tells."""
@@ -89,18 +87,18 @@ class Stream:
         """Bytes that are in no packet yet."""
         return len(self._body)
 
-    def add(self, records: Array, bounds: Array, times: Array, cpus: Array) -> None:
-        """Add events: the bytes of all; where each begins and, last, where all end; when each was (rising, i64, not
-        before `last`); where it was (i64). Raises OSError."""
-        ends = np.flatnonzero((np.diff(cpus) != 0) | (np.diff(times) >= _MAX_GAP)) + 1
-        at, n = 0, len(times)
-        for end in [*ends.tolist(), n]:
+    def add(self, records: Array, bounds: Array, times: Array) -> None:
+        """Add events: the bytes of all; where each begins and, last, where they end; when each was (rising, i64, not
+        before `last`). Raises OSError."""
+        gaps = np.flatnonzero(np.diff(times) >= _MAX_GAP) + 1
+        at = 0
+        for end in [*gaps.tolist(), len(times)]:
             while at < end:
-                begin, cpu = int(times[at]), int(cpus[at])
-                if self._body and (cpu != self._cpu or begin - self.last >= _MAX_GAP):
+                begin = int(times[at])
+                if begin - self.last >= _MAX_GAP:
                     self.flush()
                 if not self._body:
-                    self._begin, self._cpu = begin, cpu
+                    self._begin = begin
                 room = int(bounds[at]) + self._packet_bytes - len(self._body)
                 # An event that is larger than a packet has a larger one to itself.
                 stop = min(max(int(np.searchsorted(bounds, room, "right")) - 1, at), end)
@@ -136,7 +134,7 @@ class Stream:
     def _write(self, begin: int, end: int) -> None:
         bits = 8 * (_PACKET_HEADER.size + len(self._body))
         seen = begin, end, bits, bits, self._n_packets, self._n_lost, self._cpu
-        header = _PACKET_HEADER.pack(_PACKET_MAGIC, self._uuid, *self._ids, *seen)
+        header = _PACKET_HEADER.pack(_PACKET_MAGIC, self._uuid, self._channel, self._instance, *seen)
         _append(self._path, header + self._body)
         self._body.clear()
         self._n_packets += 1

@@ -52,8 +52,8 @@ class EventKind(Enum):
 
 @dataclass(frozen=True)
 class Field:
-    """A value that events have. `members` are the names of a register set's, of 64 bits each; a value may be missing
-    (null) unless `is_present`: of memory that could not be read."""
+    """A value that events have. `members` are the names of a register set's, one at least, of 64 bits each. A value may
+    be missing (null) unless `is_present`: of memory that could not be read."""
 
     name: str
     type: CaptureType | Shape

@@ -29,12 +29,14 @@ class Host:
 
 @dataclass(frozen=True)
 class EventImage:
-    """A file that a process has loaded; `build_id` in hexadecimal, empty if it has none."""
+    """A file that a process has loaded; `build_id` in hexadecimal, empty if it has none. `is_movable`: it can be loaded
+    anywhere (ET_DYN), its addresses count from `base`."""
 
     base: int
     size_bytes: int
     path: bytes
     build_id: str = ""
+    is_movable: bool = True
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import functools
 import json
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,8 @@ for message in bt2.TraceCollectionMessageIterator(sys.argv[1:]):
     kind = type(message).__name__
     if kind == "_EventMessageConst":
         event = message.event
-        print(json.dumps([message.default_clock_snapshot.ns_from_origin, event.name, int(event.packet.context_field["cpu_id"]),
-                          plain(event.common_context_field), plain(event.payload_field)]))
+        time, cpu = message.default_clock_snapshot.ns_from_origin, int(event.packet.context_field["cpu_id"])
+        print(json.dumps([time, event.name, cpu, plain(event.common_context_field), plain(event.payload_field)]))
     elif kind == "_DiscardedEventsMessageConst":
         print(json.dumps(["lost", message.count, message.beginning_default_clock_snapshot.ns_from_origin,
                           message.end_default_clock_snapshot.ns_from_origin]))
@@ -46,11 +47,11 @@ def _has_bindings() -> bool:
     return Path(_PYTHON).exists() and not _run(_PYTHON, "-c", "import bt2").returncode
 
 
-def print_ctf(*folders: Path) -> list[bytes]:
+def print_ctf(*folders: Path, options: Sequence[str] = ()) -> list[bytes]:
     """The lines that babeltrace2 prints."""
     if not shutil.which("babeltrace2"):
         pytest.skip("there is no babeltrace2: what reads CTF was not asked (package babeltrace2)")
-    run = _run("babeltrace2", "--clock-gmt", *folders)
+    run = _run("babeltrace2", "--clock-gmt", *options, *folders)
     assert run.returncode == 0, run.stderr
     return run.stdout.splitlines()
 
