@@ -131,17 +131,16 @@ def _decode(text: bytes, starts: Array, ends: Array) -> list[str]:
 
 
 def _is_code(elf: ElfFile, rows: Array) -> Array:
-    """Which rows are of functions, or of labels in code that others may see or that have a size."""
+    """Which rows are of functions, or of labels in code."""
     first = np.array([one.address for one in elf.sections] or [0], np.uint64)
     size = np.array([one.size_bytes for one in elf.sections] or [0], np.uint64)
     is_code = np.array([bool(one.flags & SHF_EXECINSTR) for one in elf.sections] or [False])
-    kind, binding, number = rows["info"] & 15, rows["info"] >> 4, rows["section"].astype(np.int64)
+    kind, number = rows["info"] & 15, rows["section"].astype(np.int64)
     # 0 is another file's, and what is absolute is no code of this one.
     is_inside = (number > 0) & (number < min(len(first), _SHN_RESERVED))
     number = np.where(is_inside, number, 0)
     # What linkers define at the end of a section is no code.
     is_label = (kind == _STT_NOTYPE) & is_code[number] & (rows["value"] - first[number] < size[number])
-    is_label &= (binding != _STB_LOCAL) | (rows["size"] > 0)
     is_function = (kind == _STT_FUNC) | (kind == _STT_GNU_IFUNC)
     found: Array = is_inside & (is_function | is_label) & (rows["value"] >= np.uint64(max(elf.lowest_address, 1)))
     return found

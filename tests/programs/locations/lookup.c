@@ -1,6 +1,5 @@
 /* Functions of all kinds, among which places are looked for: aliases, two of one name, inlined ones, cold parts. */
 #include <stdio.h>
-#include <stdlib.h>
 
 extern int other_work(int n);
 
@@ -35,11 +34,17 @@ __attribute__((noinline)) static int copied(int n, int kind)
     return n * kind;
 }
 
+__attribute__((noinline, cold)) static void complain(int n)
+{
+    printf("large: %d\n", n);
+}
+
 __attribute__((noinline)) int rarely(int n)
 {
-    if (__builtin_expect(n > 1000, 0)) {
-        printf("large: %d\n", n);
-        abort();
+    if (n > 1000) {
+        complain(n);
+        complain(n * 3);
+        n /= 2;
     }
     return n + 1;
 }

@@ -91,7 +91,10 @@ def _group(image: ImageFile, numbers: list[int], name: str, is_pattern: bool) ->
     groups: dict[int, list[CodeSymbol]] = {}
     for number in numbers:
         symbol = image.symbols.pick(number)
-        if image.elf.is_code(symbol.address) and not (_COLD.search(symbol.name) and _is_other(name, symbol)):
+        # Labels inside of functions are no functions; who names one means it.
+        is_inner = symbol.is_label and symbol.binding == "local" and not symbol.size_bytes
+        is_left_out = (is_pattern and is_inner) or (_COLD.search(symbol.name) and _is_other(name, symbol))
+        if image.elf.is_code(symbol.address) and not is_left_out:
             groups.setdefault(symbol.address, []).append(symbol)
     for found in groups.values():
         if len(found) > 1:
