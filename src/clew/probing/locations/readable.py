@@ -20,6 +20,8 @@ _BEHIND: Final = re.compile(r"(?: \[clone [^]]*\]| \[[\w.]+\]| const| volatile| 
 _HASH: Final = re.compile(r"::h[0-9a-f]{16}$")
 _TAG: Final = re.compile(r"\[abi:\w+\]")
 _OPERATOR: Final = re.compile(r"\boperator(?:\(\)|\[\]|->\*?|<=>|<<=?|>>=?|[<>]=?|[^\w\s(]{1,3})?")
+_TOKENS: Final = re.compile(rf"{_OPERATOR.pattern}|->|[<>()\[\]{{}} ]")
+_OPENING, _CLOSING = frozenset("<([{"), frozenset(">)]}")
 _OF_TYPE: Final = re.compile(r"^<([^<> ]+(?:<.*>)?)>::")
 _WORD: Final = re.compile(r"(?<!\w)[A-Za-z_]\w*", re.ASCII)
 _GO_RECEIVER: Final = re.compile(r"\(\*(?=[\w.\[\]]+\))")
@@ -132,41 +134,32 @@ def _without_parameters(name: str) -> str:
 
 def _without_result(name: str) -> str:
     """Without the type in front that templates have."""
-    depth, start, at = 0, 0, 0
-    while at < len(name):
-        operator = _OPERATOR.match(name, at) if name.startswith("operator", at) else None
-        if operator is not None and not depth:
+    depth = start = 0
+    for token in _TOKENS.finditer(name):
+        text = token[0]
+        if text == " ":
+            start = start if depth else token.end()
+        elif text in _OPENING:
+            depth += 1
+        elif text in _CLOSING:
+            depth -= 1
+        elif text != "->" and not depth:
             # What a conversion converts to is a part of its name.
             break
-        char = name[at]
-        if operator is not None:
-            at = operator.end()
-            continue
-        depth += (char in "<([{") - (char in ">)]}" and name[at - 1 : at + 1] != "->")
-        if char == " " and not depth:
-            start = at + 1
-        at += 1
     return name[start:]
 
 
 def _without_templates(name: str) -> str:
     kept: list[str] = []
-    depth, at = 0, 0
-    while at < len(name):
-        operator = _OPERATOR.match(name, at) if name.startswith("operator", at) else None
-        if operator is not None:
-            kept += [operator[0]] if not depth else []
-            at = operator.end()
-            continue
-        char = name[at]
+    depth = at = 0
+    for token in _TOKENS.finditer(name):
+        text = token[0]
         # `<T as Trait>::f`: what stands in front is a part of the name.
-        if char == "<" and (depth or at > 0):
-            if not depth and "".join(kept[-2:]) == "::":
-                del kept[-2:]
+        if text == "<" and (depth or token.start() > 0):
+            if not depth:
+                kept.append(name[at : token.start()].removesuffix("::"))
             depth += 1
-        elif char == ">" and depth and name[at - 1] != "-":
+        elif text == ">" and depth:
             depth -= 1
-        elif not depth:
-            kept.append(char)
-        at += 1
-    return "".join(kept)
+            at = at if depth else token.end()
+    return "".join(kept) + ("" if depth else name[at:])

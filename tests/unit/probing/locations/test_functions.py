@@ -7,6 +7,7 @@ import random
 import re
 import subprocess
 from fnmatch import fnmatchcase
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from clew.probing.locations.place import PlaceKind
 from clew.probing.locations.readable import last_part, readable_forms
 from clew.probing.locations.resolve import resolve_in_image
 from clew.probing.locations.syntax import parse_location
-from tests.unit.probing.locations.conftest import Build, addresses, ask_gdb, functions_of, resolve
+from tests.unit.probing.locations.found import Build, addresses, ask_gdb, functions_of, resolve
 
 PLAIN = ("gcc", "-g", "-O2", "lookup.c", "lookup_other.c")
 CLASSES = ("g++", "-g", "lookup_classes.cc")
@@ -106,7 +107,7 @@ def test_distances(build: Build) -> None:
     assert starts[0] == main.address
     (second,) = resolve(path, f"main+{starts[1] - starts[0]}").places
     assert (second.address, second.kind, second.warnings) == (starts[1], PlaceKind.OFFSET, ())
-    long = next(at for at, after in zip(starts, starts[1:], strict=False) if after - at > 1)
+    long = next(at for at, after in pairwise(starts) if after - at > 1)
     (inside,) = resolve(path, f"main+{long - starts[0] + 1}").places
     assert "inside of the instruction" in inside.warnings[0]
     (behind,) = resolve(path, "main+0x200").places
