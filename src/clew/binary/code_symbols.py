@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import lzma
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,6 @@ from clew.binary.elf import SHF_EXECINSTR, ElfFile, open_elf, open_elf_bytes
 from clew.binary.symbol_rows import SHT_DYNSYM, SHT_SYMTAB, SYMBOL, read_rows
 from clew.binary.symbol_versions import read_versions
 from clew.binary.symbols import DEBUG_DIRECTORY
-from clew.dataclass import dataclass
 from clew.errors import BinaryError
 
 __all__ = ["CodeSymbol", "CodeSymbols", "read_code_symbols"]
@@ -35,8 +34,7 @@ _STB_LOCAL, _STB_WEAK = 0, 2
 _SHN_RESERVED: Final = 0xFF00
 
 
-@dataclass(frozen=True)
-class CodeSymbol:
+class CodeSymbol(NamedTuple):
     """A symbol: `name` without its version, which is `@V` or `@@V`; `address` is a link address.
 
     `binding` is `local`, `weak` or `global`. `is_indirect`: what is there chooses the function that is meant (IFUNC).

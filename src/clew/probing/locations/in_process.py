@@ -16,7 +16,7 @@ from clew.address import Pid, RemoteAddress
 from clew.binary.chosen import find_chosen_words
 from clew.binary.elf import open_elf
 from clew.binary.vdso import VDSO_NAME, open_vdso
-from clew.dataclass import dataclass, replace
+from clew.dataclass import dataclass
 from clew.errors import BinaryError, TargetError
 from clew.probing.locations.image_file import ImageFile, is_image_named
 from clew.probing.locations.place import ImagePlace, PlaceKind
@@ -87,7 +87,7 @@ class ProcessPlaces:
         open_file: Callable[[Mapping], contextlib.AbstractContextManager[ImageFile]],
         read: Callable[[int], int | None],
     ) -> None:
-        self._program, self._read, self._open_file = program, read, open_file
+        self._program, self._read, self._open_file = program.removesuffix(_DELETED), read, open_file
         self._open = contextlib.ExitStack()
         self._files: dict[str, ImageFile | None] = {}
         self._images: list[LoadedImage] = []
@@ -199,7 +199,7 @@ class ProcessPlaces:
         for one in chosen:
             entry = image.file.place(PlaceKind.ENTRY, one - image.bias)
             names = tuple(name for name in (place.symbol, *place.aliases) if name != entry.symbol)
-            yield ProcessPlace(RemoteAddress(one), replace(entry, aliases=names))
+            yield ProcessPlace(RemoteAddress(one), entry._replace(aliases=names))
         if not chosen:
             warnings.append(f"{place.symbol}: nothing that is loaded has chosen it by now, so where it is is not known")
         yield ProcessPlace(RemoteAddress(address), place)
@@ -259,7 +259,7 @@ def _open_mapped(pid: Pid, mapping: Mapping) -> Iterator[ImageFile]:
             last = error
             continue
         with opened:
-            yield ImageFile(elf, mapping.path, Path(path))
+            yield ImageFile(elf, mapping.path.removesuffix(_DELETED), Path(path))
         return
     raise last
 

@@ -181,7 +181,7 @@ def _result(code: CodePlace | None, architecture: Architecture) -> VariableRow:
 
 
 def describe_place(place: Place, architecture: Architecture) -> str:
-    """Where a variable is, for people: `in rdi`, `at rsp+16`, `always 5`."""
+    """Where a variable is, for people: in a register, in memory, or always one number."""
     if place.address is not None:
         return _cut(f"at {_describe(place.address, architecture, 0, is_address=True)}")
     if len(place.words) == 1 and isinstance(place.words[0], Constant):

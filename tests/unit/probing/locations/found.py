@@ -31,7 +31,7 @@ def addresses(path: Path, text: str, *, with_inlined: bool = False) -> list[int]
 
 def functions_of(path: Path, *options: str) -> list[tuple[int, str]]:
     """Addresses and names of functions, as nm has them."""
-    command = ["nm", "--defined-only", "-f", "sysv", *options, path]
+    command = ["nm", "--defined-only", "-f", "sysv", *options, str(path)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     rows = [[cell.strip() for cell in line.rsplit("|", 6)] for line in done.stdout.splitlines() if line.count("|") > 5]
     # Class W is of weak variables, too; only what is in .text has class T without being told to be a function.

@@ -17,7 +17,7 @@ from clew.binary.elf import open_elf
 from clew.errors import BinaryError
 from clew.probing.locations.image_file import is_image_named, open_image, open_image_bytes
 from clew.probing.locations.place import PlaceKind
-from clew.probing.locations.readable import last_part, readable_forms
+from clew.probing.locations.readable import find_named, last_part, readable_forms
 from clew.probing.locations.resolve import resolve_in_image
 from clew.probing.locations.syntax import parse_location
 from tests.unit.probing.locations.found import Build, addresses, ask_gdb, functions_of, resolve
@@ -342,6 +342,27 @@ def test_shorter_names() -> None:
     assert list(readable_forms("main")) == []
     assert last_part("ns::A::operator()") == "operator()"
     assert last_part("ns::f<int>(char)") == "f"
+
+
+@pytest.mark.parametrize("language", ["c++", "rust", "rust-v0"])
+def test_what_is_left_out_early_is_not_meant(build: Build, language: str) -> None:
+    """Most names are left out by the words in them: whatever is made of a name has to find that name."""
+    if language == "c++":
+        path = libc().with_name("libstdc++.so.6")
+        names = [name.partition("@")[0] for _, name in functions_of(path, "-D")] if path.exists() else []
+    else:
+        version = ("-C", "symbol-mangling-version=v0") if language == "rust-v0" else ()
+        names = [name for _, name in functions_of(build("rustc", "-g", "-O", *version, "lookup_modules.rs"))]
+    mangled = sorted({name for name in names if any(readable_forms(name))})
+    if not mangled:
+        pytest.skip("there are no such names here")
+    dice = random.Random(11)
+    for name in dice.sample(mangled, min(len(mangled), 500)):
+        for form in dict.fromkeys(readable_forms(name)):
+            assert list(find_named([name], form, is_pattern=False)) == [0], (name, form)
+            start, end = sorted(dice.choices(range(len(form) + 1), k=2))
+            pattern = re.sub(r"\[", "?", f"{form[:start]}*{form[end:]}")
+            assert list(find_named([name], pattern, is_pattern=True)) == [0], (name, pattern)
 
 
 def test_names_of_images() -> None:

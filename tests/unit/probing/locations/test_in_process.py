@@ -154,6 +154,8 @@ def test_files_that_are_gone(build: Build, tmp_path: Path, flags: tuple[str, ...
         with open_process(pid) as places:
             (found,) = places.resolve(parse_location("work")).places
             assert found.address == expected.address
+            assert found.name == expected.name == "gone!work"
+            assert places.resolve(parse_location("gone!wor*")).places == (found,)
             assert not places.warnings
 
 

@@ -65,7 +65,7 @@ def test_places_are_of_their_lines(build: Build) -> None:
     n_places = 0
     for line in range(1, N_LINES + 1):
         for place in resolve(path, f"lookup.c:{line}").places:
-            command = ["addr2line", "-i", "-e", path, f"{place.address:#x}"]
+            command = ["addr2line", "-i", "-e", str(path), f"{place.address:#x}"]
             told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
             assert place.kind == PlaceKind.LINE
             # Several lines may begin at one address, of which it tells the last.

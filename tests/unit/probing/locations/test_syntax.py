@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import random
 
 import pytest
 
 from clew.errors import UsageError
+from clew.probing.locations.readable import find_named
 from clew.probing.locations.syntax import (
     AddressPlace,
     LinePlace,
@@ -120,3 +122,47 @@ def test_patterns(text: str, expected: bool) -> None:
     assert isinstance(where, NamePlace) and isinstance(quoted, NamePlace)
     assert where.may_be_pattern is expected
     assert not quoted.may_be_pattern
+
+
+def test_any_text_is_a_place_or_refused() -> None:
+    dice = random.Random(5)
+    pieces = [
+        "a",
+        "0",
+        "8",
+        "0x",
+        "1",
+        "+",
+        ":",
+        "::",
+        "!",
+        "'",
+        '"',
+        "*",
+        "[",
+        "]",
+        "?",
+        "(",
+        ")",
+        "operator",
+        "usdt:",
+        " ",
+        "\\",
+        "-",
+        "é",
+    ]
+    n_places = 0
+    for _ in range(4000):
+        text = "".join(dice.choice(pieces) for _ in range(dice.randrange(9)))
+        try:
+            where = parse_location(text)
+        except UsageError as error:
+            assert error.message
+            continue
+        n_places += 1
+        if isinstance(where, NamePlace):
+            # Patterns of all kinds are ones.
+            names = ["a", "_Z1av", "a*", where.name]
+            assert 3 in find_named(names, where.name, is_pattern=False)
+            list(find_named(names, where.name, is_pattern=True))
+    assert n_places > 500
