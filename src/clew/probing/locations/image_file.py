@@ -18,6 +18,7 @@ import numpy as np
 from clew.address import FileOffset
 from clew.binary.architectures.architecture import Architecture
 from clew.binary.architectures.known import architecture_of_machine
+from clew.binary.chosen import ChosenWords, read_chosen_words
 from clew.binary.code_symbols import CodeSymbols, read_code_symbols
 from clew.binary.debug_file import DebugFile
 from clew.binary.disassembly import instruction_starts
@@ -70,6 +71,11 @@ class ImageFile:
     def rules(self) -> FrameRules:
         """How its frames are unwound."""
         return FrameRules(self.elf)
+
+    @cached_property
+    def chosen(self) -> ChosenWords:
+        """The words that hold functions which code chose."""
+        return read_chosen_words(self.elf)
 
     @cached_property
     def soname(self) -> str:

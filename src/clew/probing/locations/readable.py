@@ -29,14 +29,14 @@ _GO_RECEIVER: Final = re.compile(r"(?<=\.)\(\*(?=[\w.\[\]]+\))")
 _MANGLED: Final = ("_Z", "_R", "__Z")
 _MADE_UP: Final = frozenset(
     """
-    __float128 __int128 _Complex _Float16 _Imaginary alignof allocator anonymous arg as auto basic_iostream
+    __float128 __int128 _Complex _Float16 _Imaginary abi alignof allocator anonymous arg as auto basic_iostream
     basic_istream basic_ostream basic_string binding bool char char16_t char32_t char8_t char_traits clone co_await
     complex const const_cast construction covariant decimal128 decimal32 decimal64 decltype default delete double
     dynamic_cast enable_if false float float128 for function guard half imaginary init initialization int iostream
-    istream lambda literal long name namespace new noexcept non transaction_clone abi nullptr nullptr_t object operator ostream
-    parameter reference reinterpret_cast requires restrict return safe short signed sizeof static static_cast std
-    string structured template temporary this throw thunk TLS to transaction true type typeid typeinfo unnamed
-    unsigned variable virtual void volatile vtable VTT wchar_t wrapper
+    istream lambda literal long name namespace new noexcept non nullptr nullptr_t object operator ostream parameter
+    reference reinterpret_cast requires restrict return safe short signed sizeof static static_cast std string
+    structured template temporary this throw thunk TLS to transaction transaction_clone true type typeid typeinfo
+    unnamed unsigned variable virtual void volatile vtable VTT wchar_t wrapper
     """.split()  # noqa: SIM905
 )
 _MADE_UP_IN_RUST: Final = frozenset(

@@ -95,6 +95,10 @@ def test_globals_are_listed_when_asked_for(build: Build) -> None:
     assert rows.keys() == {"counter", "own_number", "own_other", "first"}
     assert rows["counter"].where == f"at {counter:#x}"
     assert rows["counter"].expression == "var:counter"
+    with open_image(path) as image:
+        place = resolve_in_image(image, parse_location("scalars")).places[0]
+        loaded = next(row for row in list_variables(image, place, ["counter"], bias=0x7000) if row.name == "counter")
+    assert loaded.where == f"at {counter + 0x7000:#x}"
     assert rows["own_number"].where.startswith("at the thread pointer-")
     assert rows["first"].type == "node_t"
 
