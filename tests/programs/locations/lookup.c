@@ -49,8 +49,14 @@ __attribute__((noinline)) int rarely(int n)
     return n + 1;
 }
 
+int seen_by_others(int n)
+{
+    return n * n + 3;
+}
+
 int main(int argc, char **argv)
 {
+    printf("%d\n", seen_by_others(argc));
     printf("%d %d\n", twice(argc), add(argc, 1));
     printf("%d %d\n", shared_name(argc), other_work(argc));
     printf("%d %d\n", copied(argc, 4), rarely(argc));

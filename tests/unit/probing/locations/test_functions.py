@@ -247,6 +247,8 @@ def test_short_names_of_classes(build: Build) -> None:
     assert "did you mean (anonymous namespace)::secret(int)?" in resolve(path, "secret").missing
     assert addresses(path, "ns::over(const std::string&)") == []
     assert len(addresses(path, "ns::over(std::*string*)")) == 1
+    assert addresses(path, "*::over(int)") == addresses(path, "ns::over(int)")
+    assert set(addresses(path, "*(double)")) == set(addresses(path, "ns::over(double)"))
     assert "3 functions are meant by ns::over" in resolve(path, "ns::over").warnings[0]
 
 
@@ -325,9 +327,15 @@ def test_inlined_members(build: Build) -> None:
 
 
 def test_inlined_instances_beside_the_function_are_counted(build: Build) -> None:
-    path = build("gcc", "-g", "-O2", "lookup.c", "lookup_other.c", "-fno-inline-functions-called-once")
-    found = resolve(path, "shared_name")
-    assert not [one for one in found.warnings if "inlined" in one]
+    path = build(*PLAIN)
+    entries = {int(one, 16) for one in _instances(path, "seen_by_others")}
+    assert len(entries) == 1
+    alone = resolve(path, "seen_by_others")
+    assert [place.kind for place in alone.places] == [PlaceKind.ENTRY]
+    assert alone.warnings == ("seen_by_others was also inlined, at 1 place, left out here (--inline)",)
+    both = resolve(path, "seen_by_others", with_inlined=True)
+    assert {place.address for place in both.places} == {alone.places[0].address, *entries}
+    assert not both.warnings
 
 
 def test_shorter_names() -> None:

@@ -117,7 +117,7 @@ def test_static_probes(build: Build, tmp_path: Path) -> None:
     waiting.write_text('#include <stdio.h>\nint go(void) { puts("x"); fflush(stdout); return getchar() != EOF; }\n')
     path = build("gcc", "-O2", "lookup_notes.c", str(waiting), "-Wl,--wrap=printf", _wrap(tmp_path))
     with running(path) as pid, open_process(pid) as places:
-        found = places.resolve(parse_location("usdt:*:*"))
+        found = places.resolve(parse_location(f"{path.name}!usdt:*:*"))
         image = next(one for one in places.images if one.file.path == str(path))
         assert [place.address - image.bias for place in found.places] == addresses(path, "usdt:*:*")
         (first,) = places.resolve(parse_location("usdt:shop:first")).places

@@ -74,6 +74,13 @@ def test_places_are_of_their_lines(build: Build) -> None:
     assert n_places > 15
 
 
+def test_where_a_function_is_opened(build: Build) -> None:
+    path = build("gcc", "-g", "-O0", "lookup.c", "lookup_other.c")
+    line = SOURCE.read_text().splitlines().index("__attribute__((noinline)) int twice(int n)") + 1
+    assert addresses(path, f"lookup.c:{line}") in (addresses(path, "twice"), addresses(path, f"lookup.c:{line + 1}"))
+    assert addresses(path, f"lookup.c:{line + 1}") == addresses(path, "twice")
+
+
 def test_a_line_without_code(build: Build) -> None:
     path = build("gcc", "-g", "-O0", "lookup.c", "lookup_other.c")
     blank = SOURCE.read_text().splitlines().index("") + 1
