@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import lzma
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,6 @@ from clew.binary.elf import SHF_EXECINSTR, ElfFile, open_elf, open_elf_bytes
 from clew.binary.symbol_rows import SHT_DYNSYM, SHT_SYMTAB, SYMBOL, read_rows
 from clew.binary.symbol_versions import read_versions
 from clew.binary.symbols import DEBUG_DIRECTORY
-from clew.dataclass import dataclass
 from clew.errors import BinaryError
 
 __all__ = ["CodeSymbol", "CodeSymbols", "read_code_symbols"]
@@ -35,8 +34,7 @@ _STB_LOCAL, _STB_WEAK = 0, 2
 _SHN_RESERVED: Final = 0xFF00
 
 
-@dataclass(frozen=True)
-class CodeSymbol:
+class CodeSymbol(NamedTuple):
     """A symbol: `name` without its version, which is `@V` or `@@V`; `address` is a link address.
 
     `binding` is `local`, `weak` or `global`. `is_indirect`: what is there chooses the function that is meant (IFUNC).
@@ -131,17 +129,16 @@ def _decode(text: bytes, starts: Array, ends: Array) -> list[str]:
 
 
 def _is_code(elf: ElfFile, rows: Array) -> Array:
-    """Which rows are of functions, or of labels in code that others may see or that have a size."""
+    """Which rows are of functions, or of labels in code."""
     first = np.array([one.address for one in elf.sections] or [0], np.uint64)
     size = np.array([one.size_bytes for one in elf.sections] or [0], np.uint64)
     is_code = np.array([bool(one.flags & SHF_EXECINSTR) for one in elf.sections] or [False])
-    kind, binding, number = rows["info"] & 15, rows["info"] >> 4, rows["section"].astype(np.int64)
+    kind, number = rows["info"] & 15, rows["section"].astype(np.int64)
     # 0 is another file's, and what is absolute is no code of this one.
     is_inside = (number > 0) & (number < min(len(first), _SHN_RESERVED))
     number = np.where(is_inside, number, 0)
     # What linkers define at the end of a section is no code.
     is_label = (kind == _STT_NOTYPE) & is_code[number] & (rows["value"] - first[number] < size[number])
-    is_label &= (binding != _STB_LOCAL) | (rows["size"] > 0)
     is_function = (kind == _STT_FUNC) | (kind == _STT_GNU_IFUNC)
     found: Array = is_inside & (is_function | is_label) & (rows["value"] >= np.uint64(max(elf.lowest_address, 1)))
     return found

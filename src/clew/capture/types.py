@@ -91,7 +91,9 @@ def data_type(data: DebugType) -> CType | None:
 
 def find_type(name: TypeName) -> CType | None:
     """The type of that name; None if there is none."""
-    kind = _NAMES.get(name.name) or _find_words(name.name.split())
+    kind = _NAMES.get(name.name)
+    if kind is None:
+        kind = _find_words(name.name.split())
     if kind is None:
         return None
     found = CType(kind)

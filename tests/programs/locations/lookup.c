@@ -1,6 +1,5 @@
 /* Functions of all kinds, among which places are looked for: aliases, two of one name, inlined ones, cold parts. */
 #include <stdio.h>
-#include <stdlib.h>
 
 extern int other_work(int n);
 
@@ -35,17 +34,29 @@ __attribute__((noinline)) static int copied(int n, int kind)
     return n * kind;
 }
 
+__attribute__((noinline, cold)) static void complain(int n)
+{
+    printf("large: %d\n", n);
+}
+
 __attribute__((noinline)) int rarely(int n)
 {
-    if (__builtin_expect(n > 1000, 0)) {
-        printf("large: %d\n", n);
-        abort();
+    if (n > 1000) {
+        complain(n);
+        complain(n * 3);
+        n /= 2;
     }
     return n + 1;
 }
 
+int seen_by_others(int n)
+{
+    return n * n + 3;
+}
+
 int main(int argc, char **argv)
 {
+    printf("%d\n", seen_by_others(argc));
     printf("%d %d\n", twice(argc), add(argc, 1));
     printf("%d %d\n", shared_name(argc), other_work(argc));
     printf("%d %d\n", copied(argc, 4), rarely(argc));

@@ -53,6 +53,8 @@ def value_of(text: str) -> Value:
         ("-7 % 2", -1),
         ("7 / 0", None),
         ("(char)200", -56),
+        ("(i8)200", -56),
+        ("(int8_t)rbx", -1),
         ("(unsigned char)rbx", 255),
         ("(unsigned)-1", 0xFFFFFFFF),
         ("(long long)-1 < 0", 1),

@@ -57,6 +57,8 @@ def _constant(text: str, kind: str, find_symbol: Callable[[str], str]) -> str:
     if _NUMBER.fullmatch(text):
         return f"({kind}){_integer(text)}"
     names, distance = _sum(text, find_symbol)
+    if not names:
+        raise ValueError(f"${text} is a constant that is not understood")
     return f"({kind})({'+'.join(names)}{f'{distance:+}' if distance else ''})"
 
 
@@ -115,7 +117,7 @@ def _address(operand: str, find_symbol: Callable[[str], str]) -> str:
 
 
 def _sum(text: str, find_symbol: Callable[[str], str]) -> tuple[list[str], int]:
-    """Symbols, and the sum of numbers, that are added up."""
+    """Symbols, and the sum of numbers, that are added up; nothing where nothing is written."""
     at, total, names = 0, 0, []
     while at < len(text):
         found = _TERM.match(text, at)

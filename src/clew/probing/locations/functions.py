@@ -14,7 +14,6 @@ from clew.binary.code_symbols import CodeSymbol
 from clew.binary.demangle import demangle
 from clew.binary.inlined import SEARCH_STEPS, find_inlined
 from clew.binary.plt import SUFFIX
-from clew.dataclass import replace
 from clew.errors import BinaryError
 from clew.probing.locations.image_file import ImageFile
 from clew.probing.locations.place import ImagePlace, PlaceKind, Resolution
@@ -91,7 +90,10 @@ def _group(image: ImageFile, numbers: list[int], name: str, is_pattern: bool) ->
     groups: dict[int, list[CodeSymbol]] = {}
     for number in numbers:
         symbol = image.symbols.pick(number)
-        if image.elf.is_code(symbol.address) and not (_COLD.search(symbol.name) and _is_other(name, symbol)):
+        # Labels inside of functions are no functions; who names one means it.
+        is_inner = symbol.is_label and symbol.binding == "local" and not symbol.size_bytes
+        is_left_out = (is_pattern and is_inner) or (_COLD.search(symbol.name) and _is_other(name, symbol))
+        if image.elf.is_code(symbol.address) and not is_left_out:
             groups.setdefault(symbol.address, []).append(symbol)
     for found in groups.values():
         if len(found) > 1:
@@ -149,7 +151,7 @@ def _make_places(
             warnings.append(f"{symbol.name}: {why}")
         place = image.place(kind, address + where.distance, symbol.name, where.distance)
         others = tuple(one for one in aliases[address] if one != symbol.name)
-        places.append(replace(place, aliases=others, source=symbol.file, warnings=tuple(warnings)))
+        places.append(place._replace(aliases=others, source=symbol.file, warnings=tuple(warnings)))
     return places, notes
 
 
@@ -208,7 +210,7 @@ def _find_inlined(
     for one in found:
         if image.elf.is_code(one.address):
             place = image.place(PlaceKind.INLINED, one.address)
-            places.append(replace(place, source=f"{demangle(one.name)} inlined in {demangle(one.inside)}"))
+            places.append(place._replace(source=f"{demangle(one.name)} inlined in {demangle(one.inside)}"))
     if with_inlined or not places:
         return places, []
     return places, [f"{name} was also inlined, at {_count(places)}, left out here (--inline)"]

@@ -15,8 +15,10 @@ from typing import Final
 
 import numpy as np
 
+from clew.address import FileOffset
 from clew.binary.architectures.architecture import Architecture
 from clew.binary.architectures.known import architecture_of_machine
+from clew.binary.chosen import ChosenWords, read_chosen_words
 from clew.binary.code_symbols import CodeSymbols, read_code_symbols
 from clew.binary.debug_file import DebugFile
 from clew.binary.disassembly import instruction_starts
@@ -71,6 +73,11 @@ class ImageFile:
         return FrameRules(self.elf)
 
     @cached_property
+    def chosen(self) -> ChosenWords:
+        """The words that hold functions which code chose."""
+        return read_chosen_words(self.elf)
+
+    @cached_property
     def soname(self) -> str:
         """What it calls itself for those that are linked against it; empty: nothing."""
         segment = next((one for one in self.elf.segments if one.kind == _PT_DYNAMIC), None)
@@ -81,7 +88,7 @@ class ImageFile:
         strings = self.elf.find_file_offset(entries.get(_DT_STRTAB, 0))
         if strings is None or _DT_SONAME not in entries:
             return ""
-        place = type(strings)(strings + min(entries[_DT_SONAME], 1 << 32))
+        place = FileOffset(strings + min(entries[_DT_SONAME], 1 << 32))
         return self.elf.read(place, _MAX_NAME_BYTES).partition(b"\0")[0].decode("utf-8", "backslashreplace")
 
     def function_at(self, address: int) -> tuple[str, int]:
@@ -96,7 +103,7 @@ class ImageFile:
             symbol, distance = self.function_at(address)
         file_offset = self.elf.find_file_offset(address)
         offset = self.elf.image_offset(address)
-        return ImagePlace(self.path, kind, address, offset, file_offset or 0, symbol, distance)
+        return ImagePlace(self.path, kind, address, offset, file_offset or FileOffset(0), symbol, distance)
 
     def find_instruction(self, address: int, start: int) -> int | None:
         """Where the instruction begins that has the byte at a link address, if code is read from `start` on; None where

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from clew.address import Pid, RemoteAddress
-from clew.binary.chosen import find_chosen_words
 from clew.binary.elf import open_elf
 from clew.binary.vdso import VDSO_NAME, open_vdso
-from clew.dataclass import dataclass, replace
+from clew.dataclass import dataclass
 from clew.errors import BinaryError, TargetError
 from clew.probing.locations.image_file import ImageFile, is_image_named
 from clew.probing.locations.place import ImagePlace, PlaceKind
@@ -27,6 +26,7 @@ from clew.process.maps import Mapping, read_maps
 
 __all__ = ["LoadedImage", "ProcessPlace", "ProcessPlaces", "ProcessResolution", "open_process", "read_word"]
 
+MAX_TOLD: Final = 6
 _DELETED: Final = " (deleted)"
 _MASK: Final = (1 << 64) - 1
 
@@ -87,7 +87,7 @@ class ProcessPlaces:
         open_file: Callable[[Mapping], contextlib.AbstractContextManager[ImageFile]],
         read: Callable[[int], int | None],
     ) -> None:
-        self._program, self._read, self._open_file = program, read, open_file
+        self._program, self._read, self._open_file = program.removesuffix(_DELETED), read, open_file
         self._open = contextlib.ExitStack()
         self._files: dict[str, ImageFile | None] = {}
         self._images: list[LoadedImage] = []
@@ -144,6 +144,7 @@ class ProcessPlaces:
         found: dict[int, ProcessPlace] = {}
         warnings: list[str] = []
         missing: list[str] = []
+        unknown: list[str] = []
         for image in wanted:
             try:
                 resolution = resolve_in_image(image.file, where, with_inlined=with_inlined)
@@ -153,8 +154,13 @@ class ProcessPlaces:
             warnings += resolution.warnings
             missing += [resolution.missing] if resolution.missing else []
             for place in resolution.places:
-                for one in self._load(image, place, where, warnings):
+                for one in self._load(image, place, unknown):
                     found.setdefault(one.address, one)
+        if unknown:
+            told = ", ".join(unknown[:MAX_TOLD]) + (f", and {len(unknown) - MAX_TOLD} more" * (len(unknown) > MAX_TOLD))
+            warnings.append(
+                f"nothing that is loaded has chosen a function yet for {told}: where it will be is not known"
+            )
         places = tuple(found[address] for address in sorted(found))
         holders = list(dict.fromkeys(one.place.image for one in places if one.place is not None))
         if len(holders) > 1 and not where.image:
@@ -183,9 +189,7 @@ class ProcessPlaces:
         place = next(iter(resolve_in_image(image.file, inside).places), None)
         return ProcessResolution((ProcessPlace(RemoteAddress(where.address), place),))
 
-    def _load(
-        self, image: LoadedImage, place: ImagePlace, where: Location, warnings: list[str]
-    ) -> Iterator[ProcessPlace]:
+    def _load(self, image: LoadedImage, place: ImagePlace, unknown: list[str]) -> Iterator[ProcessPlace]:
         """The place in memory; of code that chooses a function the place of what it chose, too."""
         address = place.address + image.bias & _MASK
         if not image.has(address):
@@ -199,20 +203,21 @@ class ProcessPlaces:
         for one in chosen:
             entry = image.file.place(PlaceKind.ENTRY, one - image.bias)
             names = tuple(name for name in (place.symbol, *place.aliases) if name != entry.symbol)
-            yield ProcessPlace(RemoteAddress(one), replace(entry, aliases=names))
-        if not chosen:
-            warnings.append(f"{place.symbol}: nothing that is loaded has chosen it by now, so where it is is not known")
+            yield ProcessPlace(RemoteAddress(one), entry._replace(aliases=names))
+        unknown += [] if chosen else [place.symbol]
         yield ProcessPlace(RemoteAddress(address), place)
 
     def _find_chosen(self, image: LoadedImage, place: ImagePlace) -> list[int]:
         """Where the functions are that were chosen, as words of all images have them."""
-        names = {place.symbol, *place.aliases}
         found = set()
         chooser = place.address - place.distance
         for other in self._images:
-            choosers = {chooser} if other is image else set()
             with contextlib.suppress(BinaryError):
-                for word in find_chosen_words(other.file.elf, choosers, names):
+                chosen = other.file.chosen
+                words = [word for name in (place.symbol, *place.aliases) for word in chosen.by_name.get(name, ())]
+                if other is image:
+                    words += chosen.by_chooser.get(chooser, ())
+                for word in words:
                     value = self._read(word + other.bias & _MASK)
                     # The word may not have been filled yet, or be another function's of the same name.
                     if value is not None and value != chooser + image.bias and image.has(value):
@@ -259,7 +264,7 @@ def _open_mapped(pid: Pid, mapping: Mapping) -> Iterator[ImageFile]:
             last = error
             continue
         with opened:
-            yield ImageFile(elf, mapping.path, Path(path))
+            yield ImageFile(elf, mapping.path.removesuffix(_DELETED), Path(path))
         return
     raise last
 

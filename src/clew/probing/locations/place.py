@@ -6,7 +6,9 @@ Runs in the controller.
 from __future__ import annotations
 
 from enum import Enum
+from typing import NamedTuple
 
+from clew.address import FileOffset, ImageOffset
 from clew.binary.demangle import demangle
 from clew.dataclass import dataclass
 
@@ -51,8 +53,7 @@ class UsdtProbe:
     arguments: tuple[UsdtArgument, ...]
 
 
-@dataclass(frozen=True)
-class ImagePlace:
+class ImagePlace(NamedTuple):
     """A place in the code of the file `image`.
 
     `address` is its link address, `offset` counts from the lowest page that is loaded, `file_offset` from the file's
@@ -64,8 +65,8 @@ class ImagePlace:
     image: str
     kind: PlaceKind
     address: int
-    offset: int
-    file_offset: int
+    offset: ImageOffset
+    file_offset: FileOffset
     symbol: str
     distance: int
     aliases: tuple[str, ...] = ()

@@ -20,24 +20,32 @@ _BEHIND: Final = re.compile(r"(?: \[clone [^]]*\]| \[[\w.]+\]| const| volatile| 
 _HASH: Final = re.compile(r"::h[0-9a-f]{16}$")
 _TAG: Final = re.compile(r"\[abi:\w+\]")
 _OPERATOR: Final = re.compile(r"\boperator(?:\(\)|\[\]|->\*?|<=>|<<=?|>>=?|[<>]=?|[^\w\s(]{1,3})?")
+_TOKENS: Final = re.compile(rf"{_OPERATOR.pattern}|->|[<>()\[\]{{}} ]")
+_OPENING, _CLOSING = frozenset("<([{"), frozenset(">)]}")
 _OF_TYPE: Final = re.compile(r"^<([^<> ]+(?:<.*>)?)>::")
 _WORD: Final = re.compile(r"(?<!\w)[A-Za-z_]\w*", re.ASCII)
-_GO_RECEIVER: Final = re.compile(r"\(\*(?=[\w.\[\]]+\))")
+_RUST_HASH: Final = re.compile(r"17h[0-9a-f]{16}E")
+_GO_RECEIVER: Final = re.compile(r"(?<=\.)\(\*(?=[\w.\[\]]+\))")
 _MANGLED: Final = ("_Z", "_R", "__Z")
 _MADE_UP: Final = frozenset(
     """
-    __float128 __int128 _Complex _Float16 _Imaginary alignof allocator anonymous arg as auto basic_iostream
-    basic_istream basic_ostream basic_string binding bool C char char16_t char32_t char8_t char_traits clone closure
-    co_await complex const const_cast construction covariant crate decimal128 decimal32 decimal64 decltype default
-    delete double dyn dynamic_cast enable_if extern f32 f64 false float float128 fn for function guard half i128 i16
-    i32 i64 i8 imaginary impl init initialization int iostream isize istream lambda literal long mut name namespace
-    new noexcept non-transaction_clone nullptr_t object operator ostream parameter reference reinterpret_cast
-    requires restrict return safe Self self shim short signed sizeof static static_cast std str string structured
-    template temporary this throw thunk TLS to transaction true type typeid typeinfo u128 u16 u32 u64 u8 unnamed
-    unsafe unsigned usize variable virtual void volatile vtable VTT wchar_t wrapper
+    __float128 __int128 _Complex _Float16 _Imaginary abi alignof allocator anonymous arg as auto basic_iostream
+    basic_istream basic_ostream basic_string binding bool char char16_t char32_t char8_t char_traits clone co_await
+    complex const const_cast construction covariant decimal128 decimal32 decimal64 decltype default delete double
+    dynamic_cast enable_if false float float128 for function guard half imaginary init initialization int iostream
+    istream lambda literal long name namespace new noexcept non nullptr nullptr_t object operator ostream parameter
+    reference reinterpret_cast requires restrict return safe short signed sizeof static static_cast std string
+    structured template temporary this throw thunk TLS to transaction transaction_clone true type typeid typeinfo
+    unnamed unsigned variable virtual void volatile vtable VTT wchar_t wrapper
     """.split()  # noqa: SIM905
 )
-"""What demanglers write that is not in the mangled name."""
+_MADE_UP_IN_RUST: Final = frozenset(
+    """
+    as bool C char closure const crate dyn extern f32 f64 fn for i128 i16 i32 i64 i8 impl isize mut reify Self self
+    shim static str u128 u16 u32 u64 u8 unsafe usize vtable
+    """.split()  # noqa: SIM905
+)
+"""What demanglers write that is not in mangled names."""
 
 
 def readable_forms(name: str) -> Iterator[str]:
@@ -102,19 +110,22 @@ def _filter_of(wanted: str, *, is_pattern: bool) -> Callable[[str], bool]:
     if not wanted.isascii():
         return lambda name: True
     found = _WORD.findall(re.sub(r"\[[^]]*\]", "?", wanted) if is_pattern else wanted)
-    # At a star, a word may be a part of one of those.
-    words = [word for word in found if not any(word in other if is_pattern else word == other for other in _MADE_UP)]
-    if is_pattern:
-        return lambda name: all(word in name for word in words)
+    of_cpp, of_rust = (
+        # At a star, a word may be a part of one of those.
+        [word for word in found if not any(word in other if is_pattern else word == other for other in made_up)]
+        for made_up in (_MADE_UP, _MADE_UP_IN_RUST)
+    )
     # A whole identifier has its length in front, but for what older compilers of Rust have escaped, and suffixes.
-    counted = [f"{len(word)}{word}" for word in words if not word.startswith("_")]
+    counted = [] if is_pattern else [f"{len(word)}{word}" for word in of_cpp if not word.startswith("_")]
 
     def may_be(name: str) -> bool:
+        is_rust = name.startswith("_R") or ("17h" in name and _RUST_HASH.search(name) is not None)
+        words = of_rust if is_rust else of_cpp
         if any(word not in name for word in words):
             return False
-        return "$" in name or "." in name or all(word in name for word in counted)
+        return is_rust or "." in name or all(word in name for word in counted)
 
-    return may_be if words else lambda name: False
+    return may_be if is_pattern or of_cpp or of_rust else lambda name: False
 
 
 def _without_parameters(name: str) -> str:
@@ -132,41 +143,32 @@ def _without_parameters(name: str) -> str:
 
 def _without_result(name: str) -> str:
     """Without the type in front that templates have."""
-    depth, start, at = 0, 0, 0
-    while at < len(name):
-        operator = _OPERATOR.match(name, at) if name.startswith("operator", at) else None
-        if operator is not None and not depth:
+    depth = start = 0
+    for token in _TOKENS.finditer(name):
+        text = token[0]
+        if text == " ":
+            start = start if depth else token.end()
+        elif text in _OPENING:
+            depth += 1
+        elif text in _CLOSING:
+            depth -= 1
+        elif text != "->" and not depth:
             # What a conversion converts to is a part of its name.
             break
-        char = name[at]
-        if operator is not None:
-            at = operator.end()
-            continue
-        depth += (char in "<([{") - (char in ">)]}" and name[at - 1 : at + 1] != "->")
-        if char == " " and not depth:
-            start = at + 1
-        at += 1
     return name[start:]
 
 
 def _without_templates(name: str) -> str:
     kept: list[str] = []
-    depth, at = 0, 0
-    while at < len(name):
-        operator = _OPERATOR.match(name, at) if name.startswith("operator", at) else None
-        if operator is not None:
-            kept += [operator[0]] if not depth else []
-            at = operator.end()
-            continue
-        char = name[at]
+    depth = at = 0
+    for token in _TOKENS.finditer(name):
+        text = token[0]
         # `<T as Trait>::f`: what stands in front is a part of the name.
-        if char == "<" and (depth or at > 0):
-            if not depth and "".join(kept[-2:]) == "::":
-                del kept[-2:]
+        if text == "<" and (depth or token.start() > 0):
+            if not depth:
+                kept.append(name[at : token.start()].removesuffix("::"))
             depth += 1
-        elif char == ">" and depth and name[at - 1] != "-":
+        elif text == ">" and depth:
             depth -= 1
-        elif not depth:
-            kept.append(char)
-        at += 1
-    return "".join(kept)
+            at = at if depth else token.end()
+    return "".join(kept) + ("" if depth else name[at:])

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from clew.dataclass import replace
 from clew.probing.locations.functions import find_function_places
 from clew.probing.locations.image_file import ImageFile, is_image_named
 from clew.probing.locations.place import PlaceKind, Resolution
@@ -43,8 +42,8 @@ def _find_address(image: ImageFile, where: AddressPlace) -> Resolution:
         return Resolution((), (), f"{where.text}: {image.path} has no code there")
     place = image.place(PlaceKind.OFFSET, where.address)
     if place.symbol and not place.distance:
-        place = replace(place, kind=PlaceKind.ENTRY)
+        place = place._replace(kind=PlaceKind.ENTRY)
     start = image.find_instruction(where.address, where.address - place.distance) if place.symbol else None
     if start is not None and start != where.address:
-        place = replace(place, warnings=(f"this is inside of the instruction at {start:#x}",))
+        place = place._replace(warnings=(f"this is inside of the instruction at {start:#x}",))
     return Resolution((place,))

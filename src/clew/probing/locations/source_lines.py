@@ -11,7 +11,6 @@ import contextlib
 from clew.binary.debug_entries import Entry
 from clew.binary.debug_names import Tag
 from clew.binary.line_places import LineRow, find_line_rows
-from clew.dataclass import replace
 from clew.errors import BinaryError
 from clew.probing.locations.image_file import ImageFile
 from clew.probing.locations.place import PlaceKind, Resolution
@@ -33,7 +32,7 @@ def find_line_places(image: ImageFile, where: LinePlace) -> Resolution:
     places = []
     for row in _first_of_blocks(image, rows):
         place = image.place(PlaceKind.LINE, row.address)
-        places.append(replace(place, source=f"{row.file}:{row.line}"))
+        places.append(place._replace(source=f"{row.file}:{row.line}"))
     warnings = []
     if rows[0].line != where.line:
         inside = places[0].symbol

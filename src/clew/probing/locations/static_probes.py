@@ -11,7 +11,6 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from clew.binary.usdt_notes import UsdtNote, read_usdt_notes
-from clew.dataclass import replace
 from clew.probing.locations.image_file import ImageFile
 from clew.probing.locations.place import ImagePlace, PlaceKind, Resolution, UsdtArgument, UsdtProbe
 from clew.probing.locations.syntax import UsdtPlace
@@ -38,7 +37,7 @@ def find_static_probes(image: ImageFile, where: UsdtPlace) -> Resolution:
             continue
         place = image.place(PlaceKind.USDT, note.address)
         probe = UsdtProbe(note.provider, note.name, note.semaphore or None, parse_arguments(image, note.arguments))
-        places[note.address, note.provider, note.name] = replace(place, usdt=probe)
+        places[note.address, note.provider, note.name] = place._replace(usdt=probe)
     missing = "" if places else f"{where.text}: none of these probes is in code of {image.path}"
     return Resolution(tuple(places[key] for key in sorted(places)), tuple(warnings), missing)
 

@@ -66,13 +66,18 @@ class VariableRow:
     inside: str = ""
 
 
-def list_variables(image: ImageFile, place: ImagePlace, global_names: Sequence[str] = ()) -> list[VariableRow]:
-    """What can be taken at a place of a file; of globals those of its unit whose names are as one of `global_names`."""
+def list_variables(
+    image: ImageFile, place: ImagePlace, global_names: Sequence[str] = (), bias: int = 0
+) -> list[VariableRow]:
+    """What can be taken at a place of a file; of globals those of its unit whose names are as one of `global_names`.
+
+    `bias` is what addresses that are told are more than link addresses.
+    """
     rows = _list_probe(place)
     is_entry = place.kind in _ENTRIES and not place.distance
     known: list[VariableRow] = []
     try:
-        code = _open_code(image, place)
+        code = _open_code(image, place, bias)
         known = _list_known(code, image.architecture, global_names)
         has_function = bool(code.scopes)
     except BinaryError:
@@ -93,23 +98,23 @@ def _list_probe(place: ImagePlace) -> list[VariableRow]:
     ]
 
 
-def _open_code(image: ImageFile, place: ImagePlace) -> CodePlace:
+def _open_code(image: ImageFile, place: ImagePlace, bias: int) -> CodePlace:
     local = ThreadLocals(image.elf, is_program=image.elf.kind == _ET_EXEC)
 
     def find_symbol(name: str) -> Term | None:
         symbol = find_data_symbol(image.elf, name, is_thread_local=False)
         if symbol is not None:
-            return Constant(symbol.value)
+            return Constant(symbol.value + bias & _MASK)
         own = find_data_symbol(image.elf, name, is_thread_local=True)
-        return None if own is None else local.address(own.value, 0)
+        return None if own is None else local.address(own.value, bias)
 
     return CodePlace(
         image.debug,
         place.address,
         image.architecture,
         image.rules,
-        0,
-        lambda offset: local.address(offset, 0),
+        bias,
+        lambda offset: local.address(offset, bias),
         find_symbol,
     )
 
@@ -181,7 +186,7 @@ def _result(code: CodePlace | None, architecture: Architecture) -> VariableRow:
 
 
 def describe_place(place: Place, architecture: Architecture) -> str:
-    """Where a variable is, for people: `in rdi`, `at rsp+16`, `always 5`."""
+    """Where a variable is, for people: in a register, in memory, or always one number."""
     if place.address is not None:
         return _cut(f"at {_describe(place.address, architecture, 0, is_address=True)}")
     if len(place.words) == 1 and isinstance(place.words[0], Constant):
