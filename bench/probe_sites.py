@@ -109,10 +109,10 @@ def plan_function(
 ) -> int:
     """Plan the sites of a function; how many."""
     n = 1
-    entries.add(iter_plans(code.start, code, image.entries), free)
+    entries.add(iter_plans(code.start, code, image.entries, branches=image.branches), free)
     for index in range(0, code.n_instructions, sample):
         address = code.starts[index]
-        instructions.add(iter_plans(address, code, image.entries), free)
+        instructions.add(iter_plans(address, code, image.entries, branches=image.branches), free)
         n += 1
     for site in find_exits(code):
         table = returns if site.kind == ExitKind.RETURN else tails

@@ -12,10 +12,11 @@
 struct registers { uint64_t word[17]; };
 
 #define STACK_BYTES 16384
+#define MAX_PLACES 4096
 #define MAX_STEPS 400000
 #define TRAP_FLAG 0x100
 
-static struct { uint64_t at, to; } places[64];
+static struct { uint64_t at, to; } places[MAX_PLACES];
 static int n_places;
 static uint64_t n_traps;
 static uint64_t *steps;

@@ -14,13 +14,14 @@ from clew.binary.symbols import load_symbols
 from clew.probing.x86_64.function_code import FunctionCode
 from clew.probing.x86_64.image_code import read_image_code
 from clew.probing.x86_64.plans import SitePlan
-from clew.probing.x86_64.relocation import Relocated, relocate
+from clew.probing.x86_64.relocation import Inserted, Relocated, relocate
 from clew.probing.x86_64.trampolines import find_place
 
-__all__ = ["Native", "Outcome", "free_ranges"]
+__all__ = ["Native", "Outcome", "counting_code", "free_ranges", "make_writable", "map_at"]
 
 PAGE = 4096
 ROOM = 512
+MARGIN = 1 << 24
 STACK_BYTES = 16384
 STATUS_FLAGS = 0x8D5
 RFLAGS = 16
@@ -54,8 +55,8 @@ def free_ranges() -> list[tuple[int, int]]:
         if ends < start < 1 << 47:
             free.append((ends, start))
         ends = max(ends, end)
-    # What the kernel keeps free in front of a stack is no room for anybody.
-    return [(start + PAGE, end - PAGE) for start, end in free if end - start > 1 << 21]
+    # The kernel gives out what is in front of other mappings, and keeps some room in front of a stack.
+    return [(start + PAGE, end - MARGIN) for start, end in free if end - start > 2 * MARGIN]
 
 
 def map_at(address: int, size_bytes: int) -> None:
@@ -70,6 +71,30 @@ def unmap(address: int, size_bytes: int) -> None:
     """Undoes `map_at`."""
     first = address // PAGE * PAGE
     _libc.munmap(first, -(-(address + size_bytes) // PAGE) * PAGE - first)
+
+
+def counting_code(counter: int, scratch: int) -> bytes:
+    """Code, for any address, that counts at `counter`, and changes no register, no flag and nothing on the stack; it
+    needs 16 bytes at `scratch`."""
+    counted, saved, flags = (place.to_bytes(8, "little") for place in (counter, scratch, scratch + 8))
+    return b"".join(
+        (
+            *(b"\x48\xa3", saved),  # movabs [saved], rax
+            b"\x9f\x0f\x90\xc0",  # lahf; seto al
+            *(b"\x48\xa3", flags),  # movabs [flags], rax
+            *(b"\x48\xb8", counted),  # movabs rax, counter
+            b"\x48\xff\x00",  # inc qword [rax]
+            *(b"\x48\xa1", flags),  # movabs rax, [flags]
+            b"\x04\x7f\x9e",  # add al, 0x7f; sahf
+            *(b"\x48\xa1", saved),  # movabs rax, [saved]
+        )
+    )
+
+
+def make_writable(address: int, size_bytes: int) -> None:
+    """Let this process write to its code."""
+    first = address // PAGE * PAGE
+    assert not _libc.mprotect(first, address + size_bytes - first, _ALL)
 
 
 class Native:
@@ -89,41 +114,31 @@ class Native:
             image = read_image_code(elf, self.base)
             for segment in elf.segments:
                 if segment.kind == 1 and segment.flags & 1:
-                    first = (self.base + segment.address) // PAGE * PAGE
-                    size = self.base + segment.address + segment.memory_bytes - first
-                    assert not _libc.mprotect(first, size, _ALL)
-        self.entries = image.entries
+                    make_writable(self.base + segment.address, segment.memory_bytes)
+        self.entries, self.branches = image.entries, image.branches
         by_address = {code.start: code for code in image.functions}
         self.functions: dict[str, FunctionCode] = {}
         for index in range(len(symbols)):
             name, start = symbols.name(index), self.base + int(symbols.offsets[index])
             if name.startswith(("c_", "s_")) and start in by_address:
                 self.functions[name] = by_address[start]
-        self._data = self._map_near()
+        self._cells = (ctypes.c_uint64 * (2 * PAGE))()
+        self._data = ctypes.addressof(self._cells)
         self._bytes = (ctypes.c_uint8 * 256)()
 
-    def _map_near(self) -> int:
-        for start, end in reversed(free_ranges()):
-            if start < self.base and end > self.base - (1 << 30):
-                map_at(end - 64 * PAGE, PAGE)
-                return end - 64 * PAGE
-        raise AssertionError("no room near the library")
+    @property
+    def cells(self) -> int:
+        """Where counters may be; 32 bytes in front of it are free, too."""
+        return self._data + 64
 
-    def counting(self, at: int) -> bytes:
-        """Code, for any address, that counts, and changes no register, no flag and nothing on the stack."""
-        counter, saved, flags = (place.to_bytes(8, "little") for place in (self._data, self._data + 8, self._data + 16))
-        return b"".join(
-            (
-                *(b"\x48\xa3", saved),  # movabs [saved], rax
-                b"\x9f\x0f\x90\xc0",  # lahf; seto al
-                *(b"\x48\xa3", flags),  # movabs [flags], rax
-                *(b"\x48\xb8", counter),  # movabs rax, counter
-                b"\x48\xff\x00",  # inc qword [rax]
-                *(b"\x48\xa1", flags),  # movabs rax, [flags]
-                b"\x04\x7f\x9e",  # add al, 0x7f; sahf
-                *(b"\x48\xa1", saved),  # movabs rax, [saved]
-            )
-        )
+    def read_cells(self, n: int) -> list[int]:
+        """The first so many of the counters."""
+        return list((ctypes.c_uint64 * n).from_address(self.cells))
+
+    def set_places(self, places: dict[int, int]) -> None:
+        """Where a thread goes on that traps at an address."""
+        pairs = [word for place in places.items() for word in place]
+        self._harness.set_places((ctypes.c_uint64 * len(pairs))(*pairs), len(places))
 
     @property
     def count(self) -> int:
@@ -144,7 +159,7 @@ class Native:
             yield None
             return
         map_at(trampoline, ROOM)
-        inserted = {plan.probe_index: self.counting}
+        inserted: dict[int, Inserted] = {plan.probe_index: lambda _: counting_code(self._data, self._data + 8)}
         copy = relocate(plan.displaced, trampoline, *(({}, inserted) if taken else (inserted,)))
         assert len(copy.code) <= ROOM
         ctypes.memmove(trampoline, copy.code, len(copy.code))
@@ -155,10 +170,7 @@ class Native:
         kept = {at: ctypes.string_at(at, len(patch)) for at, patch in written.items()}
         assert kept[plan.patch_address] == plan.original
         places = {at: copy.starts[plan.displaced[index].address] for at, index in plan.guards.items()}
-        if plan.jump is None and plan.patch_address not in places:
-            places[plan.patch_address] = trampoline
-        pairs = [word for place in places.items() for word in place]
-        self._harness.set_places((ctypes.c_uint64 * len(pairs))(*pairs), len(places))
+        self.set_places(places)
         ctypes.c_uint64.from_address(self._data).value = 0
         for at, patch in written.items():
             ctypes.memmove(at, patch, len(patch))

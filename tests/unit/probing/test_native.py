@@ -49,7 +49,7 @@ def test_each_instruction_by_each_technique(native: Native, name: str) -> None:
     used: Counter[Technique] = Counter()
     for index in range(code.n_instructions):
         address = code.starts[index]
-        for plan in iter_plans(address, code, native.entries):
+        for plan in iter_plans(address, code, native.entries, branches=native.branches):
             expected = {seed: steps[seed][address] for seed in SEEDS}
             used[plan.technique] += check(native, code, plan, expected)
     assert used[Technique.TRAP] == code.n_instructions
@@ -73,7 +73,7 @@ def test_each_exit(native: Native, name: str) -> None:
         }
         left = {seed: left[seed] + expected[seed] for seed in SEEDS}
         n_planned = 0
-        for plan in iter_exit_plans(site.address, code, native.entries):
+        for plan in iter_exit_plans(site.address, code, native.entries, branches=native.branches):
             n_planned += check(native, code, plan, expected, taken=taken)
         assert n_planned
     # What is entered is left once; not so with jumps that may stay in the function, and with calls of its own middle.

@@ -7,23 +7,18 @@ together with it and executed in front of the probe. No return address is ever r
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Final
 
 from clew.dataclass import dataclass
 from clew.enumeration import IntEnum
 from clew.errors import UsageError
 from clew.probing.x86_64.function_code import FunctionCode
-from clew.probing.x86_64.jump_bytes import JUMP_SIZE
 from clew.probing.x86_64.kinds import CALLS, ENDS, Kind
 from clew.probing.x86_64.plans import Displaced, SitePlan, Technique
-from clew.probing.x86_64.sites import ALL_TECHNIQUES, find_probed, plan_trap
-from clew.probing.x86_64.windows import Forbidden, Surroundings, displaced_of, grow_window, plan_jump, plan_puns
+from clew.probing.x86_64.sites import ALL_TECHNIQUES, find_probed
+from clew.probing.x86_64.traps import plan_branches, plan_trap
+from clew.probing.x86_64.windows import NO_BRANCHES, Forbidden, Surroundings, grow_window, plan_jump, plan_puns
 
 __all__ = ["ExitKind", "ExitSite", "find_exits", "iter_exit_plans", "plan_exit", "plan_exits"]
-
-MAX_BRANCHES: Final = 16
-"""More of them are not changed for one probe."""
-_NO_BRANCHES: Final[Mapping[int, Sequence[Displaced]]] = {}
 
 
 class ExitKind(IntEnum):
@@ -70,7 +65,7 @@ def plan_exits(
     entries: Collection[int] = frozenset(),
     techniques: Collection[Technique] = ALL_TECHNIQUES,
     forbidden: Sequence[Forbidden] = (),
-    branches: Mapping[int, Sequence[Displaced]] = _NO_BRANCHES,
+    branches: Mapping[int, Sequence[Displaced]] = NO_BRANCHES,
     parts: Sequence[tuple[int, int]] = (),
 ) -> list[tuple[ExitSite, SitePlan]]:
     """The exits of a function, each with its best plan. Raises UsageError where one can't be probed at all."""
@@ -83,7 +78,7 @@ def plan_exit(
     entries: Collection[int] = frozenset(),
     techniques: Collection[Technique] = ALL_TECHNIQUES,
     forbidden: Sequence[Forbidden] = (),
-    branches: Mapping[int, Sequence[Displaced]] = _NO_BRANCHES,
+    branches: Mapping[int, Sequence[Displaced]] = NO_BRANCHES,
 ) -> SitePlan:
     """The best plan for a probe at an exit. Raises UsageError where there can be none."""
     for plan in iter_exit_plans(address, code, entries, techniques, forbidden, branches):
@@ -97,12 +92,11 @@ def iter_exit_plans(
     entries: Collection[int] = frozenset(),
     techniques: Collection[Technique] = ALL_TECHNIQUES,
     forbidden: Sequence[Forbidden] = (),
-    branches: Mapping[int, Sequence[Displaced]] = _NO_BRANCHES,
+    branches: Mapping[int, Sequence[Displaced]] = NO_BRANCHES,
 ) -> Iterator[SitePlan]:
     """Plans for a probe at the instruction at `address`, the best first, as `iter_plans` gives them; a patch may also
-    begin in front of the instruction. `branches` are those of other code, by where they lead, to addresses that are
-    known for nothing else."""
-    around = Surroundings(code, entries, forbidden)
+    begin in front of the instruction."""
+    around = Surroundings(code, entries, forbidden, branches)
     index = find_probed(address, around)
     windows = []
     for first in _iter_firsts(around, index):
@@ -121,7 +115,7 @@ def iter_exit_plans(
         yield from sorted(puns, key=lambda plan: -(plan.jump.n_choices if plan.jump is not None else 0))
     reason = windows[-1].reason
     if Technique.BRANCHES in techniques:
-        yield from _plan_branches(around, address, index, reason, branches)
+        yield from plan_branches(around, address, index, reason)
     if Technique.TRAP in techniques:
         yield plan_trap(around, address, index, reason)
 
@@ -136,37 +130,3 @@ def _iter_firsts(around: Surroundings, index: int) -> Iterator[int]:
         if code.kinds[index] in ENDS or code.kinds[index] in CALLS or code.kinds[index] == Kind.ENDBR:
             return
         yield index
-
-
-def _plan_branches(
-    around: Surroundings, address: int, index: int, reason: str, others: Mapping[int, Sequence[Displaced]]
-) -> Iterator[SitePlan]:
-    """A probe where nothing is known to come to but by direct branches with a distance of four bytes."""
-    code = around.code
-    first = index
-    while not around.is_target(code.starts[first]) and first > 0 and code.kinds[first - 1] not in ENDS | CALLS:
-        first -= 1
-    start = code.starts[first]
-    if (first > 0 and code.kinds[first - 1] not in ENDS) or (start in around.entries and start not in others):
-        return
-    if code.unknown_jumps or any(start in targets for targets in code.tables.values()):
-        return
-    sources = [code.index_of[source] for source in code.branches.get(start, ())]
-    branches = (*(Displaced(code.starts[at], code.bytes_of(at)) for at in sources), *others.get(start, ()))
-    if not 0 < len(branches) <= MAX_BRANCHES or any(len(branch.code) < JUMP_SIZE for branch in branches):
-        return
-    if any(around.find_forbidden(branch.address, branch.end) for branch in branches):
-        return
-    trap = plan_trap(around, address, index, reason)
-    yield SitePlan(
-        address=address,
-        patch_address=trap.patch_address,
-        technique=Technique.BRANCHES,
-        reason=reason,
-        displaced=displaced_of(code, first, index + 1),
-        probe_index=index - first,
-        original=trap.original,
-        jump=None,
-        guards={trap.patch_address: index - first},
-        branches=branches,
-    )

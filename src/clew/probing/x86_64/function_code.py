@@ -30,12 +30,13 @@ _BRANCHES = _DIRECT | {Kind.INDIRECT_CALL, Kind.INDIRECT_JUMP}
 class FunctionCode:
     """Code from `start` to `end`, and the padding behind it: `code` holds both, and a few bytes more.
 
-    `starts` are the addresses of all instructions, those of the padding too, and where the last one ends; the first
-    `n_instructions` are the function's own. `kinds` has a `Kind` for each. `branches` are the direct branches to each
-    address inside (calls among them), `tables` the targets of each indirect jump whose table is known, `unknown_jumps`
-    the other indirect jumps: through a register or memory, out of the function or not. `outgoing` are
-    direct branches and calls that lead out of the function, and where to, `leaving` those by which it is left, to its
-    own start among them. `outside` are all targets that lie elsewhere, of tables too. `fixed` says why an instruction can't be displaced.
+    `starts` are the addresses of all instructions, those of the padding too, and where the last one ends; the
+    first `n_instructions` are the function's own. `kinds` has a `Kind` for each. `branches` are the direct
+    branches to each address inside (calls among them), `tables` the targets of each indirect jump whose table is
+    known, `unknown_jumps` the other indirect jumps: through a register or memory, out of the function or not.
+    `outgoing` are direct branches and calls that lead out of the function, and where to, `leaving` those by which
+    it is left, to its own start among them. `outside` are all targets that lie elsewhere, of tables too. `fixed`
+    says why an instruction can't be displaced.
     """
 
     start: int

@@ -73,16 +73,20 @@ def iter_trampolines(jump: JumpBytes, free: Iterable[tuple[int, int]], size_byte
         last = min(end - size_bytes - behind, _HALF - 1)
         if first > last:
             continue
+        if not any(jump.allowed):
+            yield range(behind + first, behind + last + 1)
+            continue
         # The distance counts as a number without sign, so that its bytes can be chosen one by one.
         parts = [(first, last)]
         if last < 0:
             parts = [(first + _SPAN, last + _SPAN)]
         elif first < 0:
             parts = [(0, last), (first + _SPAN, _SPAN - 1)]
-        for low, high in parts:
-            for found in _iter_distances(jump.allowed, 3, 0, low, high):
-                shift = behind - (_SPAN if found.start >= _HALF else 0)
-                yield range(found.start + shift, found.stop + shift)
+        for value in jump.allowed[3] or range(256):
+            for low, high in parts:
+                shift = behind - (_SPAN if value >= 0x80 else 0)
+                for found in _iter_distances(jump.allowed, 2, value << 24, low, high):
+                    yield range(found.start + shift, found.stop + shift)
 
 
 def _iter_distances(

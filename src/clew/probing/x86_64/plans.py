@@ -48,9 +48,9 @@ class SitePlan:
     The copy of `displaced` is executed instead of these, the probe in front of the one of index `probe_index`.
     `original` are the bytes that belong to the patch; nobody else may write there. `jump` says where it may lead; None:
     a trap is written. `guards` are addresses at which a thread traps that comes to them by a way that was not known, or
-    that stood there, and the index of the displaced instruction with which it goes on. `reason` says why no better
-    technique was taken; empty: there is none better. `branches` are direct branches with a distance of four bytes,
-    which are to lead to the copy's start.
+    that stood there, and the index of the displaced instruction with which it goes on; the byte of a trap is one.
+    `reason` says why no better technique was taken; empty: there is none better. `branches` are direct branches with a
+    distance of four bytes, which are to lead to the copy's start.
     """
 
     address: int
@@ -69,9 +69,24 @@ class SitePlan:
         """The address behind the patch."""
         return self.patch_address + len(self.original)
 
+    @property
+    def claimed(self) -> tuple[tuple[int, int], ...]:
+        """Ranges of addresses, each to behind the last, whose bytes have to stay what they are: other probes may not be
+        planted there, but they may share this one's copy (`find_index`)."""
+        displaced = min(self.patch_address, self.displaced[0].address), max(self.patch_end, self.displaced[-1].end)
+        return (displaced, *((branch.address, branch.end) for branch in self.branches))
+
     def find_index(self, address: int) -> int | None:
-        """The index of the displaced instruction at an address: a probe there may share this patch."""
-        return next((index for index, one in enumerate(self.displaced) if one.address == address), None)
+        """The index of the displaced instruction at an address, if all that comes to it comes to its copy: a probe
+        there may share this one's patch."""
+        if self.displaced[0].address == address == self.patch_address:
+            return 0
+        return self.guards.get(address)
+
+    def disturbs(self, address: int) -> bool:
+        """Whether a probe at an address, which is that of an instruction, could neither share this one's patch nor be
+        planted beside it."""
+        return self.find_index(address) is None and any(start <= address < end for start, end in self.claimed)
 
     def patch(self, trampoline: int) -> bytes:
         """What is written over `original`, for a trampoline there. Raises ValueError if the jump can't lead there."""

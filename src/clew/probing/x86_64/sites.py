@@ -6,23 +6,17 @@ is not known here, so there is more than one plan: `iter_plans` gives them all, 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final
 
 from clew.errors import UsageError
 from clew.probing.x86_64.function_code import FunctionCode
 from clew.probing.x86_64.kinds import Kind
-from clew.probing.x86_64.plans import SitePlan, Technique
-from clew.probing.x86_64.windows import (
-    Forbidden,
-    Surroundings,
-    displaced_of,
-    grow_window,
-    plan_jump,
-    plan_puns,
-)
+from clew.probing.x86_64.plans import Displaced, SitePlan, Technique
+from clew.probing.x86_64.traps import plan_branches, plan_trap
+from clew.probing.x86_64.windows import NO_BRANCHES, Forbidden, Surroundings, grow_window, plan_jump, plan_puns
 
-__all__ = ["ALL_TECHNIQUES", "find_probed", "iter_plans", "plan_site", "plan_trap"]
+__all__ = ["ALL_TECHNIQUES", "find_probed", "iter_plans", "plan_site"]
 
 ALL_TECHNIQUES: Final = frozenset(Technique)
 
@@ -33,9 +27,10 @@ def plan_site(
     entries: Collection[int] = frozenset(),
     techniques: Collection[Technique] = ALL_TECHNIQUES,
     forbidden: Sequence[Forbidden] = (),
+    branches: Mapping[int, Sequence[Displaced]] = NO_BRANCHES,
 ) -> SitePlan:
     """The best plan for a probe at `address`. Raises UsageError where there can be none."""
-    for plan in iter_plans(address, code, entries, techniques, forbidden):
+    for plan in iter_plans(address, code, entries, techniques, forbidden, branches):
         return plan
     raise UsageError(f"{address:#x}: none of the techniques that are allowed can be used here")
 
@@ -46,14 +41,16 @@ def iter_plans(
     entries: Collection[int] = frozenset(),
     techniques: Collection[Technique] = ALL_TECHNIQUES,
     forbidden: Sequence[Forbidden] = (),
+    branches: Mapping[int, Sequence[Displaced]] = NO_BRANCHES,
 ) -> Iterator[SitePlan]:
     """Plans for a probe at `address`, the best first.
 
     `entries` are addresses that other code leads to: inside of the function, and behind it. What is planned already,
-    and what runs in restartable sequences, is `forbidden`. Raises UsageError where no instruction begins, or where
+    and what runs in restartable sequences, is `forbidden`. `branches` are those of other code, calls too, by where they
+    lead, to addresses that are known for nothing else. Raises UsageError where no instruction begins, or where
     none can be displaced.
     """
-    around = Surroundings(code, entries, forbidden)
+    around = Surroundings(code, entries, forbidden, branches)
     index = find_probed(address, around)
     window = grow_window(around, index, index)
     assert window is not None  # It has the instruction itself, which may be displaced.
@@ -62,6 +59,8 @@ def iter_plans(
         yield plan
     if Technique.JUMP_PUNNED in techniques:
         yield from plan_puns(around, window, address, index)
+    if Technique.BRANCHES in techniques:
+        yield from plan_branches(around, address, index, window.reason)
     if Technique.TRAP in techniques:
         yield plan_trap(around, address, index, window.reason)
 
@@ -88,20 +87,3 @@ def find_probed(address: int, around: Surroundings) -> int:
     if why:
         raise UsageError(f"{address:#x}: the instruction at {at:#x} {why}")
     return index
-
-
-def plan_trap(around: Surroundings, address: int, index: int, reason: str) -> SitePlan:
-    """A probe by int3 at instruction `index`; `reason` says why not by a jump."""
-    code = around.code
-    at = code.starts[index]
-    return SitePlan(
-        address=address,
-        patch_address=at,
-        technique=Technique.TRAP,
-        reason=reason or "a jump is not allowed",
-        displaced=displaced_of(code, index, index + 1),
-        probe_index=0,
-        original=code.bytes_of(index)[:1],
-        jump=None,
-        guards={},
-    )

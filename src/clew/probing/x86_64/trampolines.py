@@ -16,9 +16,11 @@ _DIRECT = frozenset((Kind.CALL, Kind.JUMP, Kind.CONDITIONAL))
 _HALF = 1 << 31
 
 
-def find_reach(displaced: Sequence[Displaced], size_bytes: int) -> range:
-    """Addresses at which a copy of up to `size_bytes` reaches what `displaced` refer to, and what is behind them."""
-    low = high = displaced[-1].end
+def find_reach(displaced: Sequence[Displaced], branches: Sequence[Displaced], size_bytes: int) -> range:
+    """Addresses at which a copy of up to `size_bytes` reaches what `displaced` refer to, and what is behind them, and
+    to which `branches` can lead."""
+    ends = [displaced[-1].end, *(branch.end for branch in branches)]
+    low, high = min(ends), max(ends)
     for place in displaced:
         one = Decoder(64, place.code, ip=place.address).decode()
         if find_kind(one) in _DIRECT:
@@ -34,7 +36,7 @@ def find_reach(displaced: Sequence[Displaced], size_bytes: int) -> range:
 def iter_places(plan: SitePlan, free: Iterable[tuple[int, int]], size_bytes: int) -> Iterator[range]:
     """Ranges of addresses for the trampoline of a plan, which has `size_bytes` and is to lie in `free`: ranges of
     addresses, from the first to behind the last. What traps by int3 comes first in each of them."""
-    reach = find_reach(plan.displaced, size_bytes)
+    reach = find_reach(plan.displaced, plan.branches, size_bytes)
     for start, end in free:
         inside = range(max(start, reach.start), min(end - size_bytes + 1, reach.stop))
         if not inside:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final
 
 from clew.dataclass import dataclass
 from clew.probing.x86_64.function_code import FunctionCode
@@ -10,7 +11,16 @@ from clew.probing.x86_64.jump_bytes import ANY, JUMP_SIZE, TRAPS, JumpBytes
 from clew.probing.x86_64.kinds import CALLS, ENDS, Kind
 from clew.probing.x86_64.plans import Displaced, SitePlan, Technique
 
-__all__ = ["Forbidden", "Surroundings", "Window", "displaced_of", "grow_window", "plan_jump", "plan_puns"]
+__all__ = [
+    "NO_BRANCHES",
+    "Forbidden",
+    "Surroundings",
+    "Window",
+    "displaced_of",
+    "grow_window",
+    "plan_jump",
+    "plan_puns",
+]
 
 
 @dataclass(frozen=True)
@@ -23,13 +33,18 @@ class Forbidden:
     reason: str
 
 
+NO_BRANCHES: Final[Mapping[int, Sequence[Displaced]]] = {}
+
+
 @dataclass(frozen=True)
 class Surroundings:
-    """A function's code, what else is known to lead into it (`entries`), and what may not be touched."""
+    """A function's code, what else is known to lead into it (`entries`, and of them `branches`, by where they lead, if
+    nothing but these does), and what may not be touched."""
 
     code: FunctionCode
     entries: Collection[int]
     forbidden: Sequence[Forbidden]
+    branches: Mapping[int, Sequence[Displaced]]
 
     def is_target(self, address: int) -> bool:
         """Whether something is known to lead there."""
