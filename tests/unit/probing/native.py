@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import mmap
+import os
 import re
-from collections.abc import Iterator
+import signal
+import traceback
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import ParamSpec
 
 from clew.binary.elf import open_elf
 from clew.binary.symbols import load_symbols
@@ -17,7 +22,7 @@ from clew.probing.x86_64.plans import SitePlan
 from clew.probing.x86_64.relocation import Inserted, Relocated, relocate
 from clew.probing.x86_64.trampolines import find_place
 
-__all__ = ["Native", "Outcome", "counting_code", "free_ranges", "make_writable", "map_at"]
+__all__ = ["Native", "Outcome", "apart", "counting_code", "free_ranges", "make_writable", "map_at"]
 
 PAGE = 4096
 ROOM = 512
@@ -29,6 +34,7 @@ RSP = 4
 _FIXED_NOREPLACE = 0x100000
 _ALL = mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC
 
+P = ParamSpec("P")
 Outcome = tuple[tuple[int, ...], bytes, bytes]
 """Registers, the bytes, and the stack, as a call left them."""
 
@@ -71,6 +77,32 @@ def unmap(address: int, size_bytes: int) -> None:
     """Undoes `map_at`."""
     first = address // PAGE * PAGE
     _libc.munmap(first, -(-(address + size_bytes) // PAGE) * PAGE - first)
+
+
+def apart(test: Callable[P, None]) -> Callable[P, None]:
+    """A test in a process of its own, so that code that goes astray fails this one test."""
+
+    @functools.wraps(test)
+    def run(*arguments: P.args, **named: P.kwargs) -> None:
+        reader, writer = os.pipe()
+        child = os.fork()
+        if not child:
+            os.close(reader)
+            try:
+                test(*arguments, **named)
+            except BaseException:
+                with open(writer, "w") as report:
+                    traceback.print_exc(file=report)
+                os._exit(1)
+            os._exit(0)
+        os.close(writer)
+        with open(reader) as report:
+            text = report.read()
+        _, status = os.waitpid(child, 0)
+        assert not os.WIFSIGNALED(status), f"ended by {signal.Signals(os.WTERMSIG(status)).name}"
+        assert not status, text
+
+    return run
 
 
 def counting_code(counter: int, scratch: int) -> bytes:

@@ -7,6 +7,7 @@ stack pointer. How often an instruction runs is told by single-stepping.
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 
@@ -16,7 +17,7 @@ from clew.probing.x86_64.function_code import FunctionCode
 from clew.probing.x86_64.jump_bytes import TRAPS, JumpBytes
 from clew.probing.x86_64.plans import SitePlan, Technique
 from clew.probing.x86_64.sites import iter_plans
-from tests.unit.probing.native import Native
+from tests.unit.probing.native import Native, apart
 
 SEEDS = range(1, 9)
 FUNCTIONS = (
@@ -43,6 +44,7 @@ def check(native: Native, code: FunctionCode, plan: SitePlan, expected: dict[int
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
+@apart
 def test_each_instruction_by_each_technique(native: Native, name: str) -> None:
     code = native.functions[name]
     steps = {seed: Counter(native.steps(code, seed)) for seed in SEEDS}
@@ -56,6 +58,7 @@ def test_each_instruction_by_each_technique(native: Native, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
+@apart
 def test_each_exit(native: Native, name: str) -> None:
     code = native.functions[name]
     steps = {seed: native.steps(code, seed) for seed in SEEDS}
@@ -82,7 +85,22 @@ def test_each_exit(native: Native, name: str) -> None:
         assert left == entered
 
 
+@apart
+def test_jump_tables_are_known(native: Native) -> None:
+    code = native.functions["c_switch"]
+    assert code.tables and not code.unknown_jumps
+    n_jumps = 0
+    for seed in SEEDS:
+        found = native.steps(code, seed)
+        for at, following in pairwise(found):
+            if at in code.tables:
+                n_jumps += 1
+                assert following in code.tables[at] and following in code.targets
+    assert n_jumps > 100
+
+
 @pytest.mark.parametrize("value", TRAPS)
+@apart
 def test_branches_into_a_jump(native: Native, value: int) -> None:
     """A branch that nobody knows of comes to each instruction of a window; each byte traps that may be there."""
     code = native.functions["s_hidden"]

@@ -164,6 +164,14 @@ def test_a_return_that_is_branched_to_is_not_probed_with_what_is_in_front_of_it(
     assert all(plan.patch_address == START + 9 for plan in plans)
 
 
+def test_a_branch_into_a_long_instruction_keeps_a_return_from_being_probed_with_it() -> None:
+    # je 8; movabs rax, ... (2 to 12); ret
+    plans = list(iter_exit_plans(START + 12, decode("7406 48b81122334455667788 c3"), {START + 13}))
+    assert all(plan.patch_address == START + 12 for plan in plans)
+    # It does not reach as far as a jump over the instruction alone.
+    assert plan_site(START + 2, decode("7406 48b81122334455667788 c3")).technique == Technique.JUMP
+
+
 def test_branches_lead_elsewhere() -> None:
     # je 9 (long); jmp out; ret, other code
     code = decode("0f8405000000 e9f0000000 c3", following=b"\xff\xff\xff\x7f")
@@ -176,6 +184,9 @@ def test_branches_lead_elsewhere() -> None:
     known = {START + 11: (Displaced(START + 0x100, bytes.fromhex("e906ffffff")),)}
     plan = plan_exit(START + 11, code, {START + 11}, {Technique.BRANCHES, Technique.TRAP}, branches=known)
     assert [branch.address for branch in plan.branches] == [START, START + 0x100]
+    # Or who comes from in front of it.
+    falls = decode("0f8401000000 90 c3")
+    assert plan_exit(START + 7, falls, {START + 8}, {Technique.BRANCHES, Technique.TRAP}).technique == Technique.TRAP
     short = decode("7405 e9f0000000 c3")
     assert plan_exit(START + 7, short, {START + 8}, {Technique.BRANCHES, Technique.TRAP}).technique == Technique.TRAP
 

@@ -23,21 +23,22 @@ from clew.probing.x86_64.function_code import FunctionCode
 from clew.probing.x86_64.image_code import ImageCode, read_image_code
 from clew.probing.x86_64.plans import SitePlan, Technique
 from clew.probing.x86_64.relocation import Inserted, relocate
-from clew.probing.x86_64.sites import iter_plans
+from clew.probing.x86_64.sites import find_instruction, iter_plans
 from clew.probing.x86_64.trampolines import find_place
 from clew.probing.x86_64.windows import Forbidden
-from tests.unit.probing.native import Native, counting_code, free_ranges, make_writable, map_at
+from tests.unit.probing.native import Native, apart, counting_code, free_ranges, make_writable, map_at
 
 LIBRARY = Path("/usr/lib/x86_64-linux-gnu/libz.so.1")
 ROOM = 1024
-ENDBR64 = b"\xf3\x0f\x1e\xfa"
 DATA = b"".join(random.Random(3).choice((b"the clew ", b"of thread ", b"led out ")) for _ in range(20000))
 
 
 class Site(NamedTuple):
-    """A place that is to be probed, as far as it branches if `taken`; `plans` makes plans beside what is forbidden."""
+    """A place that is to be probed, in front of `instruction`, or where that branches, if `taken`; `plans` makes plans
+    beside what is forbidden."""
 
     address: int
+    instruction: int
     plans: Callable[[list[Forbidden]], Iterable[SitePlan]]
     taken: bool = False
 
@@ -56,10 +57,10 @@ def sites_of(image: ImageCode, code: FunctionCode) -> list[Site]:
         return iter_exit_plans(address, code, image.entries, forbidden=forbidden, branches=image.branches)
 
     exits = [
-        Site(site.address, partial(left, site.address), site.kind == ExitKind.CONDITIONAL_TAIL)
+        Site(site.address, site.address, partial(left, site.address), site.kind == ExitKind.CONDITIONAL_TAIL)
         for site in find_exits(code)
     ]
-    return [Site(code.start, entry), *exits]
+    return [Site(code.start, find_instruction(code.start, code, image.entries), entry), *exits]
 
 
 class Probes:
@@ -80,7 +81,7 @@ class Probes:
         number of its counter."""
         number, self.n_cells = self.n_cells, self.n_cells + 1
         inserted: Inserted = partial(_count, self.cells + 8 * number, self.cells - 32)
-        at = site.address + 4 * (ctypes.string_at(site.address, 4) == ENDBR64)
+        at = site.instruction
         for index, plan in enumerate(self.plans):
             shared = plan.find_index(at)
             if shared is not None:
@@ -156,6 +157,7 @@ def compute(library: ctypes.CDLL) -> list[bytes]:
 
 
 @pytest.mark.skipif(not LIBRARY.exists(), reason=f"{LIBRARY} is not installed")
+@apart
 def test_all_functions_at_once(native: Native, tmp_path: Path) -> None:
     library, image = load(tmp_path)
     wanted = compute(library)

@@ -121,11 +121,11 @@ def iter_exit_plans(
 
 
 def _iter_firsts(around: Surroundings, index: int) -> Iterator[int]:
-    """Instructions with which a patch may begin whose probe is at instruction `index`: from there back, as long as what
-    comes to one of them comes to it."""
+    """Instructions with which a patch may begin whose probe is at instruction `index`: from there back, as far as one
+    leads to the next."""
     code = around.code
     yield index
-    while not around.is_target(code.starts[index]) and index > 0:
+    while index > 0:
         index -= 1
         if code.kinds[index] in ENDS or code.kinds[index] in CALLS or code.kinds[index] == Kind.ENDBR:
             return

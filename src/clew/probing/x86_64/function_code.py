@@ -20,6 +20,8 @@ __all__ = ["FunctionCode", "ReadMemory", "decode_function"]
 ReadMemory = Callable[[int, int], bytes]
 """Up to so many bytes (second) of memory at an address (first); fewer where it ends."""
 
+MAX_TABLES = 4096
+"""Of a function's indirect jumps no more are looked at."""
 _BEHIND = 4
 """So many bytes of what follows may be a part of a jump."""
 _DIRECT = frozenset((Kind.CALL, Kind.JUMP, Kind.CONDITIONAL))
@@ -126,8 +128,10 @@ def decode_function(
     outside = {target for _, target in outgoing}
     tables: dict[int, tuple[int, ...]] = {}
     unknown = []
-    for index in indirect:
-        found = find_table_targets(starts, code, index, end, index_of, read) if read is not None else ()
+    for number, index in enumerate(indirect):
+        found: tuple[int, ...] = ()
+        if read is not None and number < MAX_TABLES:
+            found = find_table_targets(starts, code, index, end, index_of, read)
         if found:
             tables[starts[index]] = found
             outside.update(target for target in found if not start <= target < end)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, Final
 
 import numpy as np
@@ -28,6 +29,7 @@ __all__ = ["ImageCode", "read_image_code"]
 Array = npt.NDArray[Any]
 
 MAX_CODE_BYTES: Final = 1 << 28
+MAX_RELATIVE_WORDS: Final = 1 << 20
 _MAX_TABLE_BYTES: Final = 1 << 27
 _RELOCATION: Final = np.dtype([("offset", "<u8"), ("info", "<u8"), ("addend", "<i8")])
 _SHT_RELA: Final = 4
@@ -120,7 +122,7 @@ def _read_relocated(elf: ElfFile, section: Section) -> Array:
         return rows["addend"][np.isin(rows["info"] & 0xFFFFFFFF, known)].astype(np.uint64)
     if section.kind == _SHT_RELR:
         read = _reader(elf, 0)
-        places = _relr_places(elf.read(section.file_offset, size_bytes))
+        places = islice(_relr_places(elf.read(section.file_offset, size_bytes)), MAX_RELATIVE_WORDS)
         words = [int.from_bytes(read(place, 8), "little") for place in places]
         return np.array(words, np.uint64)
     if elf.kind == ET_EXEC and section.flags & _SHF_WRITE and section.kind != _SHT_NOBITS:

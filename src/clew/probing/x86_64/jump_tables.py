@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from iced_x86 import Decoder, Instruction, Mnemonic, OpKind, Register, RegisterInfo
+from iced_x86 import Decoder, Instruction, MemorySizeInfo, Mnemonic, OpKind, Register, RegisterInfo
 
 __all__ = ["find_table_targets"]
 
@@ -71,7 +71,7 @@ def _find_table(before: list[Instruction], jump: Instruction) -> tuple[int, int]
         # One of both is the table's address, the other was read from the table.
         for base, offset in ((one.op1_register, target), (target, one.op1_register)):
             address = _find_address(before[:at], base)
-            if address is not None and _is_read(before[:at], offset, base):
+            if address is not None and _is_read(before[:at], offset):
                 return address, 4
         return None
     return None
@@ -97,11 +97,12 @@ def _find_address(before: list[Instruction], register: int) -> int | None:
     return None
 
 
-def _is_read(before: list[Instruction], register: int, base: int) -> bool:
-    """Whether a register was last read from a table of 4 bytes an entry, at what is in `base`."""
+def _is_read(before: list[Instruction], register: int) -> bool:
+    """Whether a register was last read from memory, four bytes; what else was to be a table shows in its words."""
     for one in reversed(before):
         if _writes(one, register):
-            return one.mnemonic == Mnemonic.MOVSXD and one.memory_base == base and one.memory_index_scale == 4
+            is_word = one.mnemonic in (Mnemonic.MOVSXD, Mnemonic.MOV) and one.op1_kind == OpKind.MEMORY
+            return is_word and MemorySizeInfo(one.memory_size).size == 4
     return False
 
 

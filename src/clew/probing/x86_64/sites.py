@@ -16,7 +16,7 @@ from clew.probing.x86_64.plans import Displaced, SitePlan, Technique
 from clew.probing.x86_64.traps import plan_branches, plan_trap
 from clew.probing.x86_64.windows import NO_BRANCHES, Forbidden, Surroundings, grow_window, plan_jump, plan_puns
 
-__all__ = ["ALL_TECHNIQUES", "find_probed", "iter_plans", "plan_site"]
+__all__ = ["ALL_TECHNIQUES", "find_instruction", "find_probed", "iter_plans", "plan_site"]
 
 ALL_TECHNIQUES: Final = frozenset(Technique)
 
@@ -63,6 +63,15 @@ def iter_plans(
         yield from plan_branches(around, address, index, window.reason)
     if Technique.TRAP in techniques:
         yield plan_trap(around, address, index, window.reason)
+
+
+def find_instruction(
+    address: int, code: FunctionCode, entries: Collection[int] = frozenset(), forbidden: Sequence[Forbidden] = ()
+) -> int:
+    """The address of the instruction in front of which a probe at `address` runs: it is behind an endbr64 there. Who
+    has planned a probe already asks its plan by this address (`SitePlan.find_index`). Raises UsageError as
+    `iter_plans`."""
+    return code.starts[find_probed(address, Surroundings(code, entries, forbidden, NO_BRANCHES))]
 
 
 def find_probed(address: int, around: Surroundings) -> int:
