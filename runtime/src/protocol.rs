@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0x1d, 0x1b, 0xe7, 0xcb, 0xf7, 0x20, 0xf3, 0x75, 0x76, 0xd7, 0x1e, 0x6a, 0xff, 0x13, 0xaa, 0x7f, 0x40, 0x7d, 0x88,
-    0x47, 0xd5, 0x29, 0x5c, 0xff, 0xdf, 0x91, 0x8f, 0x2c, 0x6c, 0xb4, 0xe7, 0x2a,
+    0x52, 0x29, 0xc2, 0x6d, 0xd3, 0xc1, 0x8e, 0x77, 0x0c, 0x89, 0x74, 0xa0, 0x46, 0x41, 0x2e, 0xaf, 0x93, 0x42, 0xe9,
+    0xa9, 0x68, 0xcb, 0x26, 0x94, 0x9f, 0x80, 0x0d, 0xff, 0x1c, 0x28, 0x3d, 0x55,
 ];
 /// the least that is mapped at once
 pub const PAGE_BYTES: u64 = 0x1000;
@@ -362,11 +362,13 @@ pub mod mode {
 }
 
 /// A thread slot's life. free -> running (runtime, compare-and-swap) -> ended (runtime:thread, its last act) -> free
-/// (controller, after it kept the counters, zeroed them and drained the ring).
+/// (controller, after it kept the counters, zeroed them and drained the ring). Role probes: free -> taken (runtime,
+/// compare-and-swap) -> running -> free (controller, when the thread is gone).
 pub mod slot_state {
     pub const FREE: u32 = 0;
     pub const RUNNING: u32 = 1;
     pub const ENDED: u32 = 2;
+    pub const TAKEN: u32 = 3;
 }
 
 /// How a thread ended, as far as the runtime knows.
@@ -1330,8 +1332,10 @@ pub struct ThreadSlot {
     /// the process id of the child that the thread made last, and, in the upper half, the region in which that is to
     /// begin; the controller sets it back to 0 when it has taken note (written by: both)
     pub born_child: u64,
+    /// role probes: the process whose thread it is, one of forks' children perhaps (written by: runtime:thread)
+    pub process: u32,
     /// zero (written by: runtime:thread)
-    pub reserved: [u8; 80],
+    pub reserved: [u8; 76],
     /// request hold: the program's rax rcx rdx rbx rsp rbp rsi rdi r8 to r15, rip and flags (written by:
     /// runtime:thread)
     pub held_registers: [u64; 18],
@@ -1364,7 +1368,8 @@ const _: () = assert!(core::mem::offset_of!(ThreadSlot, request_kind) == 128);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, request_reply) == 132);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, request_arguments) == 136);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, born_child) == 168);
-const _: () = assert!(core::mem::offset_of!(ThreadSlot, reserved) == 176);
+const _: () = assert!(core::mem::offset_of!(ThreadSlot, process) == 176);
+const _: () = assert!(core::mem::offset_of!(ThreadSlot, reserved) == 180);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, held_registers) == 256);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, held_vectors) == 400);
 const _: () = assert!(core::mem::offset_of!(ThreadSlot, held_thread_pointer) == 464);

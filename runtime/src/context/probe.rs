@@ -8,4 +8,6 @@ pub struct Probe {
     pub owner: u64,
     /// Not 0: the thread is in a handler, and what that put aside lies in the block.
     pub is_busy: u32,
+    /// Its process.
+    pub process: u32,
 }

@@ -47,7 +47,9 @@ pub unsafe fn start(block: &'static StartBlock) -> ! {
         engine.shared = shared;
         engine.features = Features::of_processor();
     }
-    threads::initialize(process);
+    if !threads::initialize() {
+        end(120 + error_code::OUT_OF_MEMORY as u64);
+    }
     set_claim(threads::claim);
     shared.set(crate::status_field!(start_ns), monotonic_ns());
     shared.set(crate::status_field!(start_tsc), ticks());

@@ -57,6 +57,20 @@ pub unsafe fn let_go() {
     }
 }
 
+/// Begins anew where a fork may have come in the midst of anything: what is in use stays, what was free is not used again.
+///
+/// # Safety
+/// As for `Lock::renew`.
+pub unsafe fn renew() {
+    // SAFETY: as the caller says. The reserve is whole at any instruction.
+    unsafe { RESERVE.renew() };
+    #[cfg(not(test))]
+    // SAFETY: as above.
+    unsafe {
+        global::renew();
+    }
+}
+
 /// Takes address space, not usable yet; `None` when the reserve is used up.
 fn take(size_bytes: u64) -> Option<u64> {
     let mut reserve = RESERVE.lock();
@@ -256,6 +270,13 @@ mod global {
 
     pub fn hold() {
         core::mem::forget(HEAP.small.lock());
+    }
+
+    /// # Safety
+    /// As for the reserve.
+    pub unsafe fn renew() {
+        // SAFETY: as the caller says.
+        unsafe { HEAP.small.renew().write(Small { next: 0, end: 0, free: [0; CLASSES] }) };
     }
 
     /// # Safety

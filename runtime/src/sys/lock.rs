@@ -38,6 +38,15 @@ impl<T> Lock<T> {
         drop(Guard { lock: self });
     }
 
+    /// The value, and nobody holds the lock any more.
+    ///
+    /// # Safety
+    /// In a fork's child that was made without care for the lock: whoever held it is not there, and no thread of the child has come to it.
+    pub unsafe fn renew(&self) -> *mut T {
+        self.word.store(0, Ordering::Release);
+        self.value.get()
+    }
+
     pub fn lock(&self) -> Guard<'_, T> {
         if self.word.compare_exchange(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
             while self.word.swap(2, Ordering::Acquire) != 0 {

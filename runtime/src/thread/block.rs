@@ -30,6 +30,11 @@ pub fn map(address: u64, slot: u32, shared: Shared, branch_table_filled: u32) ->
     true
 }
 
+/// The same for a thread that executes the program's own code: nothing is counted in it. `false`: reported.
+pub fn map_bare(address: u64, shared: Shared) -> bool {
+    map_zeros(address, PRIVATE_BYTES, 0, shared)
+}
+
 /// Makes a context of the mapped block of slot `slot` at `address`, which no thread uses. What is known of branches and of how
 /// often code runs stays from one of its threads to the next: that is as true for the one as for the other.
 pub fn make(address: u64, slot: u32, shared: Shared) -> Option<&'static mut ThreadContext> {

@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from clew.address import RemoteAddress, Tid
+from clew.address import Pid, RemoteAddress, Tid
 from clew.errors import RemoteCallError, TargetError, TargetGoneError
 from clew.probing.placing import Placing
 from clew.probing.probed_process import ProbedProcess
@@ -41,22 +41,45 @@ Spans = Sequence[tuple[int, int]]
 
 
 def leave(process: ProbedProcess, placing: Placing) -> list[str]:
-    """Take everything out; what stays, for people. Raises TargetError, TargetGoneError."""
+    """Take everything out, of forks' children as well; what stays, for people. Raises TargetError."""
+    left: list[str] = []
+    placing.begin_leaving()
+    for pid in [process.pid, *find_children(process)]:
+        with contextlib.suppress(TargetGoneError):
+            left += _leave_one(pid, process, placing)
+    return left
+
+
+def find_children(process: ProbedProcess) -> list[Pid]:
+    """The forks' children, and theirs, that have the probes: by the memory that they share."""
+    shared = os.fstat(process.shared.fd)
+    found = []
+    for name in os.listdir("/proc"):
+        if not name.isdigit() or int(name) in (process.pid, process.task):
+            continue
+        with contextlib.suppress(OSError):
+            if any((one.inode, one.device) == (shared.st_ino, shared.st_dev) for one in read_maps(Pid(int(name)))):
+                found.append(Pid(int(name)))
+    # The controller has it, too.
+    return [pid for pid in found if pid != os.getpid()]
+
+
+def _leave_one(pid: Pid, process: ProbedProcess, placing: Placing) -> list[str]:
     plan = process.plan
     spans = [(plan.image_base, plan.image_base + plan.image_bytes), *placing.chunk_spans()]
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while True:
-        held = HeldProcess(process.pid)
+        held = HeldProcess(pid)
         try:
             held.stop_all(_HOLD_SECONDS)
             if held.has_executed:
-                raise TargetGoneError(process.pid, f"process {process.pid}: it has executed another program")
-            placing.restore()
+                raise TargetGoneError(pid, f"process {pid}: it has executed another program")
+            placing.restore(pid)
             is_clear = _move_out(held, placing, spans)
             if is_clear or time.monotonic() > deadline:
                 return _take_out(held, process, placing, is_clear=is_clear)
-        except ProcessLookupError as error:
-            raise TargetGoneError(process.pid, f"process {process.pid}: ended meanwhile") from error
+        except (ProcessLookupError, FileNotFoundError) as error:
+            raise TargetGoneError(pid, f"process {pid}: ended meanwhile") from error
         finally:
             held.let_go()
         time.sleep(_PAUSE_SECONDS)
@@ -98,8 +121,10 @@ def _is_in(address: int, spans: Spans) -> bool:
 
 
 def _take_out(held: HeldProcess, process: ProbedProcess, placing: Placing, *, is_clear: bool) -> list[str]:
-    process.sites.leave()
-    _wait_for_end(process)
+    is_first = held.pid == process.pid
+    if is_first:
+        process.sites.leave()
+        _wait_for_end(process)
     for tid in held.threads:
         processor = processor_of(tid)
         registers = processor.get_registers(tid)
@@ -110,16 +135,20 @@ def _take_out(held: HeldProcess, process: ProbedProcess, placing: Placing, *, is
     thread = StoppedProcess(held.pid, tid=tid)
     state = read_state(thread, tid)
     try:
-        with contextlib.suppress(RemoteCallError):
-            reap_worker(thread, process.task_inside)
+        if is_first:
+            with contextlib.suppress(RemoteCallError):
+                reap_worker(thread, process.task_inside)
         if placing.traps.is_installed:
             placing.traps.take_out(thread)
         for page in placing.pages_of_file(thread):
             thread.call("madvise", RemoteAddress(page), mmap.PAGESIZE, _MADV_DONTNEED)
         if not is_clear:
-            return [f"process {process.pid}: some of what threads come back to stays mapped"]
+            return [f"process {held.pid}: some of what threads come back to stays mapped"]
+        mapped = {(one.start, one.end) for one in read_maps(held.pid)}
         for start, end in placing.chunk_spans():
-            thread.call("munmap", RemoteAddress(start), end - start)
+            # A child may be older than it, and have something of its own there.
+            if is_first or any(low <= start and end <= high for low, high in mapped):
+                thread.call("munmap", RemoteAddress(start), end - start)
         for address, size_bytes in process.plan.regions:
             thread.call("munmap", address, size_bytes)
     finally:

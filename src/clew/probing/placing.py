@@ -9,10 +9,11 @@ from __future__ import annotations
 import bisect
 import contextlib
 import mmap
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from clew.address import RemoteAddress, Tid
+from clew.address import Pid, RemoteAddress, Tid
 from clew.dataclass import dataclass, replace
 from clew.errors import TargetError
 from clew.probing.near_memory import NearMemory, NoRoomError
@@ -63,6 +64,8 @@ class Placing:
         """By page: what the program's code was before anything was written there."""
         self._copies: list[Relocated] = []
         """All that were ever made, by their addresses: a thread may be on one."""
+        self._left: list[tuple[int, bytes]] = []
+        """What the code is to hold again, by address."""
         self._n_sites = 0
         self.stopped: StoppedProcess | None = None
         """The process while it is stopped before its first instruction."""
@@ -103,12 +106,17 @@ class Placing:
                 for page in range(address & -mmap.PAGESIZE, address + len(content), mmap.PAGESIZE):
                     self._originals.pop(page, None)
 
-    def restore(self) -> None:
-        """Have the code be as it was: nothing leads to handlers any more. All threads are held."""
-        for patch in list(self.patches):
-            for address, content in patch.originals():
-                self._process.write(address, content)
-            self.patches.remove(patch)
+    def begin_leaving(self) -> None:
+        """From now on nothing is placed any more."""
+        self._left = [write for patch in self.patches for write in patch.originals()]
+
+    def restore(self, pid: Pid) -> None:
+        """Have the code of a process, or of one of its children, be as it was: nothing leads to handlers any more. All
+        its threads are held. Raises OSError."""
+        with open(f"/proc/{pid}/mem", "r+b", buffering=0) as file:
+            for address, content in self._left:
+                with contextlib.suppress(OSError):
+                    os.pwrite(file.fileno(), content, address)
 
     def find_origin(self, address: int) -> Origin | None:
         """Where a thread would be without any probe that is at an address of a copy."""

@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("1d1be7cbf720f37576d71e6aff13aa7f407d8847d5295cffdf918f2c6cb4e72a")
+SCHEMA_HASH: Final = bytes.fromhex("5229c26dd3c18e770c8974a046412eaf9342e9a968cb26949f800dff1c283d55")
 
 CONTAINER_MAGIC: Final = 3544686211845344323
 """what a container begins with: CLDATA11"""
@@ -444,12 +444,14 @@ class Mode(IntEnum):
 
 class SlotState(IntEnum):
     """A thread slot's life. free -> running (runtime, compare-and-swap) -> ended (runtime:thread, its last act) -> free
-    (controller, after it kept the counters, zeroed them and drained the ring).
+    (controller, after it kept the counters, zeroed them and drained the ring). Role probes: free -> taken (runtime,
+    compare-and-swap) -> running -> free (controller, when the thread is gone).
     """
 
     FREE = 0
     RUNNING = 1
     ENDED = 2
+    TAKEN = 3
 
 
 class EndKind(IntEnum):
@@ -1070,7 +1072,8 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "request_reply": (132, "<I"),
             "request_arguments": (136, "<4Q"),
             "born_child": (168, "<Q"),
-            "reserved": (176, "<80s"),
+            "process": (176, "<I"),
+            "reserved": (180, "<76s"),
             "held_registers": (256, "<18Q"),
             "held_vectors": (400, "<8Q"),
             "held_thread_pointer": (464, "<Q"),

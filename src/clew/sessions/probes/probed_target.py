@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
 import time
 from collections.abc import Sequence
 from typing import Final
@@ -30,7 +31,7 @@ from clew.process.futexes import wait_for_change
 from clew.process.linux import PROT_EXEC
 from clew.process.maps import read_maps
 from clew.process.stopped_process import StoppedProcess
-from clew.protocol._constants import CaptureAction, HoldReply, RequestKind
+from clew.protocol._constants import RECORD_BYTES, CaptureAction, HoldReply, RequestKind, SlotState
 from clew.protocol.layout import field_offset
 from clew.recording.drain.slots import ImpossibleHeadError, Slots
 from clew.sessions.capture_sink import CaptureSink
@@ -246,10 +247,18 @@ class ProbedTarget:
             second.release()
             self._slots.free_room(slot, head)
             if data:
-                records = np.frombuffer(data, np.uint8).reshape(-1, 64)
-                sink.keep(int(self.pid), records)
+                records = np.frombuffer(data, np.uint8).reshape(-1, RECORD_BYTES)
+                sink.keep(int(self._slots.rows["process"][slot]) or int(self.pid), records)
                 n += len(records)
         return n
+
+    def free_slots(self) -> None:
+        """Have the slots of threads that are gone, and of whose records all were taken, be others'."""
+        for slot, tid, _ in self._slots.find_threads():
+            row = self._slots.rows[slot]
+            is_read = int(row["ring_head"]) == int(self._slots.tails[slot])
+            if is_read and tid and not os.path.exists(f"/proc/{int(row['process'])}/task/{tid}"):
+                self._slots.states[slot] = SlotState.FREE
 
     def take_lost(self) -> int:
         """How many events were lost since this was asked last."""
