@@ -15,7 +15,7 @@ use crate::instrument::captures::taken::Taken;
 use crate::instrument::captures::taken_records::{add, record, Heading};
 use crate::instrument::ENGINE;
 use crate::protocol::{hold_reason, request_kind};
-use crate::sys::calls::set_signal_mask;
+use crate::sys::calls::{gettid, set_signal_mask};
 use crate::thread::captured_calls::{note_others, open, table_of, texts_of};
 use crate::thread::registry::writer_of;
 
@@ -65,7 +65,9 @@ fn keep(writer: &RingWriter, program: &Program, pc: AppPc, taken: &Taken) {
         }
         Action::Aggregate(table) => add(taken, program, table, writer.shared.outlets().aggregates),
         Action::Stop => {
-            writer.request(request_kind::HOLD, [hold_reason::CAPTURE.into(), program.number.into(), pc.raw(), 0]);
+            // A child of vfork has its parent's block, and is another task.
+            let who = gettid().into();
+            writer.request(request_kind::HOLD, [hold_reason::CAPTURE.into(), program.number.into(), pc.raw(), who]);
         }
         _ => {}
     }

@@ -17,7 +17,7 @@ use crate::sys::calls::{getpid, gettid, mmap, syscall};
 use crate::sys::heap;
 use crate::sys::kernel::{MADV_WIPEONFORK, MAP_ANONYMOUS, MAP_FIXED, MAP_PRIVATE, PROT_READ, PROT_WRITE};
 use crate::thread::block;
-use crate::thread::registry::begin_slot;
+use crate::thread::registry::{begin_slot, thread_name};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// No thread pointer: it has no canonical address.
@@ -138,6 +138,8 @@ fn make(shared: Shared, tid: u32, process: u32) -> Option<&'static mut ThreadCon
         (&raw mut (*slot).process).write_volatile(process);
     }
     begin_slot(context, shared);
+    // SAFETY: the slot is mapped, and this thread's own. It may be gone before anybody asks what it is called.
+    unsafe { (&raw mut (*slot).name).write_volatile(thread_name()) };
     state.store(slot_state::RUNNING, Ordering::Release);
     Some(context)
 }

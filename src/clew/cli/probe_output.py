@@ -69,5 +69,3 @@ def open_writer(
 def _host() -> Host:
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return Host(socket.gethostname(), Clock(boot, time.time_ns() - time.monotonic_ns()))
-
-

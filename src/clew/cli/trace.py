@@ -33,7 +33,9 @@ POLL_SECONDS = 0.02
 @click.option("-p", "--pid", metavar="PID", help="Or probe a process that runs, until Ctrl-C or SIGTERM.")
 @click.option("--probe", "probes", multiple=True, metavar="LOC", help="An event each time a thread comes there.")
 @click.option("--function", "functions", multiple=True, metavar="LOC", help="One at its entry, one at its return.")
-@click.option("-t", "--context", "contexts", multiple=True, metavar="CONTEXT", help="What events have: regs, reg:NAME, ...")
+@click.option(
+    "-t", "--context", "contexts", multiple=True, metavar="CONTEXT", help="What events have: regs, reg:NAME, ..."
+)
 @click.option("-r", "--return", "returned", multiple=True, metavar="CONTEXT", help="What events of returns have.")
 @click.option("--filter", "condition", metavar="EXPR", help="Only where this holds.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="PATH", help="Write there.")
@@ -79,6 +81,8 @@ def command(
             return _follow(session, run, writer, duration)
     finally:
         session.close()
+        for text in session.left:
+            say(text)
 
 
 def make_specs(

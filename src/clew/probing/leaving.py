@@ -28,7 +28,7 @@ from clew.process.processors.processor import Registers
 from clew.process.stopped_process import StoppedProcess
 from clew.process.thread_state import give_back, read_state
 
-__all__ = ["leave"]
+__all__ = ["find_children", "leave", "wait_for_end"]
 
 _HOLD_SECONDS: Final = 2.0
 _PATIENCE_SECONDS: Final = 5.0
@@ -124,7 +124,7 @@ def _take_out(held: HeldProcess, process: ProbedProcess, placing: Placing, *, is
     is_first = held.pid == process.pid
     if is_first:
         process.sites.leave()
-        _wait_for_end(process)
+        wait_for_end(process)
     for tid in held.threads:
         processor = processor_of(tid)
         registers = processor.get_registers(tid)
@@ -157,7 +157,7 @@ def _take_out(held: HeldProcess, process: ProbedProcess, placing: Placing, *, is
     return []
 
 
-def _wait_for_end(process: ProbedProcess) -> None:
+def wait_for_end(process: ProbedProcess) -> None:
     """Wait until the runtime's task is no more: a zombie, for its parent waits for nobody that it does not know."""
     deadline = time.monotonic() + _END_SECONDS
     while process.is_served():

@@ -180,8 +180,8 @@ class Placing:
         return Patch(plan, trampoline, numbers), asked
 
     def _make_handlers(self, asked: Sequence[AskedSite]) -> None:
-        """Have handlers made, and written to their places. One that is larger than its room lies elsewhere, and is led to
-        from there."""
+        """Have handlers made, and written to their places. One that is larger than its room lies elsewhere, and is led
+        to from there."""
         process = self._process
         for room in (*_HANDLER_BYTES[1:], 0):
             larger: list[AskedSite] = []

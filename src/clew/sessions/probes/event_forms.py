@@ -53,9 +53,7 @@ class EventForm:
         self._registers = list(machine.registers)
         texts = {"cpu": 0}
         # What two fields have in common is taken once.
-        self._columns = [
-            [texts.setdefault(text, len(texts)) for text in self._expressions(one)] for one in fields
-        ]
+        self._columns = [[texts.setdefault(text, len(texts)) for text in self._expressions(one)] for one in fields]
         has_returned = kind == EventKind.RETURN
         self.wanted = Wanted(list(texts), condition, machine, images, has_returned=has_returned, keeps_types=True)
         self._type: EventType | None = None

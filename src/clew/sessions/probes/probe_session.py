@@ -20,6 +20,7 @@ from clew.capture.machine import Machine
 from clew.errors import CaptureError, TargetError
 from clew.export.probes.event_types import EventBatch, EventType, Loss
 from clew.probing.probed_process import ProbedProcess
+from clew.process.identity import read_group
 from clew.process.maps import read_maps
 from clew.process.processors.chosen import native_processor
 from clew.process.runtime_image import default_runtime_path, load_runtime_image
@@ -30,7 +31,8 @@ from clew.sessions.capture_sink import Captured, CaptureSink
 from clew.sessions.memory import Image, Images
 from clew.sessions.probes.asked import AskedProbe
 from clew.sessions.probes.event_forms import EventForm
-from clew.sessions.probes.probed_target import ProbedTarget
+from clew.sessions.probes.executions import begin_following, follow_execution
+from clew.sessions.probes.probed_target import Execution, ProbedTarget
 from clew.sessions.probes.pulse import Pulse
 from clew.sessions.probes.specs import ProbeSpec
 from clew.sessions.where import parse_where
@@ -60,6 +62,8 @@ class ProbeSession:
                 self.sink.watch(number)
         self.targets: list[ProbedTarget] = []
         self._pulse = Pulse()
+        self.left: list[str] = []
+        """What stays of probes that were taken out, for people."""
         self.pending: list[AskedProbe] = []
         self._sequences: dict[tuple[int, int], int] = {}
         self._comms: dict[int, bytes] = {}
@@ -99,9 +103,11 @@ class ProbeSession:
     def read(self) -> EventBatch:
         """The events that have come since, of all threads."""
         self.sink.clock.note()
-        for target in self.targets:
-            target.answer(self.probes)
+        for target in list(self.targets):
+            executions = target.answer(self.probes)
             target.drain(self.sink)
+            for execution in executions:
+                self._follow(execution)
         numbers = sorted(self._forms)
         taken = dict(zip(numbers, self.sink.take_together(numbers), strict=True))
         captured = [(number, one) for number, some in taken.items() for one in some]
@@ -112,15 +118,36 @@ class ProbeSession:
             tables.append((form.type, form.table(one, self.sink.clock, own, self._names(one), self._unwind)))
         return EventBatch(tables, self._losses())
 
+    def _follow(self, execution: Execution) -> None:
+        """Have the program that a thread is about to execute probed from its first instruction on."""
+        target, tid = execution.target, execution.tid
+        try:
+            pid = read_group(tid)
+        except OSError:
+            target.reply(execution.slot)
+            return
+        is_followed = begin_following(tid)
+        target.reply(execution.slot)
+        process = follow_execution(pid, tid) if is_followed else None
+        if process is None:
+            return
+        if pid == target.pid:
+            # What was in its rings is read.
+            self._pulse.remove(target.process.shared)
+            target.abandon(process)
+            self.targets.remove(target)
+        self.enter(process)
+        process.detach()
+
     def wait(self, seconds: float) -> None:
         """Wait until a thread wants something, or for so long."""
         self.targets[0].wait(seconds)
 
     def close(self) -> None:
         """Take all probes out."""
-        for target in self.targets:
-            target.close()
         self._pulse.close()
+        for target in self.targets:
+            self.left += target.close()
         self.images.close()
 
     def _number(self, captured: Sequence[tuple[int, Captured]]) -> list[Array]:
@@ -128,7 +155,8 @@ class ProbeSession:
         if not captured:
             return []
         heads = [one.heads.view(CAPTURE_RECORD)[:, 0] for _, one in captured]
-        pids = np.concatenate([np.full(len(own), one.pid, np.uint64) for own, (_, one) in zip(heads, captured, strict=True)])
+        sizes = [len(own) for own in heads]
+        pids = np.repeat(np.array([one.pid for _, one in captured], np.uint64), sizes)
         tids = np.concatenate([own["tid"] for own in heads]).astype(np.uint64)
         order = np.lexsort((np.concatenate([own["tsc"] for own in heads]), tids, pids))
         threads = (pids << np.uint64(32) | tids)[order]
@@ -140,8 +168,7 @@ class ProbeSession:
             before = self._sequences.get(key, 0)
             result[order[start:end]] = before + ranks[start:end]
             self._sequences[key] = before + end - start
-        bounds = np.cumsum([0, *(len(own) for own in heads)])
-        return [result[start:end] for start, end in zip(bounds[:-1], bounds[1:], strict=True)]
+        return np.split(result, np.cumsum(sizes)[:-1])
 
     def _names(self, captured: Captured) -> dict[int, bytes]:
         """What threads are called now, or were when they were last seen."""
@@ -149,9 +176,14 @@ class ProbeSession:
             try:
                 self._comms[tid] = Path(f"/proc/{captured.pid}/task/{tid}/comm").read_bytes().rstrip(b"\n")
             except OSError:
-                # It is gone; most threads are called as their process is.
-                self._comms.setdefault(tid, self._comms.get(captured.pid, b""))
+                # It is gone.
+                self._comms.setdefault(tid, self._first_name(captured.pid, tid))
         return self._comms
+
+    def _first_name(self, pid: int, tid: int) -> bytes:
+        """What a thread was called when it came to a probe first."""
+        names = (target.first_name(tid) for target in self.targets)
+        return next(filter(None, names), self._comms.get(pid, b""))
 
     def _losses(self) -> list[Loss]:
         losses = []
@@ -202,5 +234,3 @@ class ProbeSession:
         where = parse_where(name)
         found = sorted(where.find_data_in(self.images, read_maps(self._pid)))
         return found[0] if len(found) == 1 else None
-
-

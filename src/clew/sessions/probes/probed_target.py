@@ -10,20 +10,21 @@ import ctypes
 import os
 import time
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from clew.address import Pid
+from clew.address import Pid, Tid
 from clew.capture.form import Form
 from clew.dataclass import dataclass, replace
-from clew.errors import CaptureError, TargetGoneError, UsageError
-from clew.probing.leaving import leave
+from clew.errors import CaptureError, RemoteCallError, TargetGoneError, UsageError
+from clew.probing.leaving import leave, wait_for_end
 from clew.probing.locations.in_process import ProcessPlace, open_process
 from clew.probing.locations.syntax import parse_location
 from clew.probing.placing import Placing, WantedSite
 from clew.probing.planning import Planning
 from clew.probing.probed_process import ProbedProcess
+from clew.probing.worker import reap_worker
 from clew.probing.x86_64.exits import find_exits
 from clew.probing.x86_64.plans import Technique
 from clew.process.capture_table import CaptureRow
@@ -36,16 +37,18 @@ from clew.protocol.layout import field_offset
 from clew.recording.drain.slots import ImpossibleHeadError, Slots
 from clew.sessions.capture_sink import CaptureSink
 from clew.sessions.probes.asked import AskedProbe
+from clew.sessions.probes.executions import EXECUTING_FUNCTIONS
 from clew.sessions.probes.image_code import ProcessCode
 
-__all__ = ["ArmedProbe", "ProbedTarget"]
+__all__ = ["ArmedProbe", "Execution", "ProbedTarget"]
 
 _AT_CERTAIN_PLACES: Final = (Technique.JUMP_PUNNED,)
 """Techniques by which a jump can lead to few places only."""
 _ALL_BUT_TRAPS: Final = tuple(one for one in Technique if one != Technique.TRAP)
 _NO_ROOM: Final = "there is no room where a jump could lead"
 LOADING_NUMBER: Final = 1 << 28
-"""What captures are known by at which threads stop that load something."""
+EXECUTION_NUMBER: Final = LOADING_NUMBER + 1
+"""What captures are known by at which threads stop that load something, or are about to execute a program."""
 
 _TECHNIQUES: Final = {
     Technique.JUMP: "jump",
@@ -73,6 +76,15 @@ class ArmedProbe:
     def backend(self) -> str:
         """`jump` or `trap`."""
         return _TECHNIQUES[self.technique]
+
+
+class Execution(NamedTuple):
+    """Thread `tid` waits, which is about to execute a program. `pid`: the process that its block is of."""
+
+    target: ProbedTarget
+    slot: int
+    pid: Pid
+    tid: Tid
 
 
 class ProbedTarget:
@@ -122,6 +134,7 @@ class ProbedTarget:
                     wanted += self._try_plan(probe, place)
         if not self._hears_loading:
             wanted += self._hear_loading()
+        wanted += self._hear_executions()
         self._place(wanted)
         return pending
 
@@ -155,33 +168,55 @@ class ProbedTarget:
             return []
 
     def _hear_loading(self) -> list[WantedSite]:
-        """Have threads stop where the dynamic linker tells debuggers that it has loaded something, or is about to unload
-        it: in front of the constructors of what is new (glibc's elf/dl-debug.c; musl has the same)."""
-        found = self._places.resolve(parse_location("_dl_debug_state"))
-        stop = Form((), (), None, b"").pack()
-        self._hears_loading = bool(found.places)
-        sites = []
-        for place in found.places:
-            code, image = self._code.find(place.address)
-            plan, index = self._planning.plan(place.address, code, image.entries, image.branches)
-            sites.append(
-                WantedSite(plan, index, [CaptureRow(place.address, LOADING_NUMBER, CaptureAction.STOP, stop)], place.address)
-            )
+        """Have threads stop where the dynamic linker tells debuggers that it has loaded something, or is about to
+        unload it: in front of the constructors of what is new (glibc's elf/dl-debug.c; musl has the same)."""
+        sites = self._stop_at("_dl_debug_state", LOADING_NUMBER)
+        self._hears_loading = bool(sites)
         return sites
 
-    def answer(self, probes: Sequence[AskedProbe]) -> bool:
-        """Let threads go on that have loaded or unloaded something, once probes are where they are to be by now; whether
-        there were any."""
-        asking = self._slots.find_asking(RequestKind.HOLD)
-        if not asking:
-            return False
+    def _hear_executions(self) -> list[WantedSite]:
+        """Have threads stop that are about to execute a program."""
+        return [site for name in EXECUTING_FUNCTIONS for site in self._stop_at(name, EXECUTION_NUMBER)]
+
+    def _stop_at(self, name: str, number: int) -> list[WantedSite]:
+        """Have threads stop at functions of that name, where they do not yet."""
+        stop = Form((), (), None, b"").pack()
+        sites = []
+        for place in self._places.resolve(parse_location(name)).places:
+            if (number, place.address) in self._known:
+                continue
+            self._known.add((number, place.address))
+            with contextlib.suppress(UsageError):
+                code, image = self._code.find(place.address)
+                plan, index = self._planning.plan(place.address, code, image.entries, image.branches)
+                row = CaptureRow(place.address, number, CaptureAction.STOP, stop)
+                sites.append(WantedSite(plan, index, [row], place.address))
+        return sites
+
+    def answer(self, probes: Sequence[AskedProbe]) -> list[Execution]:
+        """Let threads go on that have loaded or unloaded something, once probes are where they are to be by now. Those
+        that are about to execute programs wait on, and are given back."""
+        executions = []
+        loading = []
+        for slot in self._slots.find_asking(RequestKind.HOLD):
+            request = self._slots.read_request(slot)
+            if request.arguments[1] == EXECUTION_NUMBER:
+                pid = int(self._slots.rows["process"][slot])
+                executions.append(Execution(self, slot, Pid(pid), Tid(request.arguments[3])))
+            else:
+                loading.append(slot)
         try:
-            self._forget_unloaded()
-            self.arm(probes)
+            if loading:
+                self._forget_unloaded()
+                self.arm(probes)
         finally:
-            for slot in asking:
-                self._slots.reply(slot, HoldReply.GO_ON)
-        return True
+            for slot in loading:
+                self.reply(slot)
+        return executions
+
+    def reply(self, slot: int) -> None:
+        """Let a thread go on that waits."""
+        self._slots.reply(slot, HoldReply.GO_ON)
 
     def _forget_unloaded(self) -> None:
         """What was unloaded has taken its probes along."""
@@ -200,7 +235,7 @@ class ProbedTarget:
         address = place.address
         if not probe.spec.is_function:
             return [self._site(probe, place, address, "point", [(probe.number, CaptureAction.RECORD, 0, probe.form)])]
-        code, image = self._code.find(address)
+        code, _ = self._code.find(address)
         if address != code.start:
             raise UsageError(f"{probe.spec.where}: {address:#x} is not where a function begins")
         entry, leaving = probe.form, probe.return_form
@@ -252,6 +287,11 @@ class ProbedTarget:
                 n += len(records)
         return n
 
+    def first_name(self, tid: int) -> bytes:
+        """What a thread was called when it came to a probe first; empty where it did not, or that is not known."""
+        slots = np.flatnonzero(self._slots.rows["tid"] == tid)
+        return bytes(self._slots.rows["name"][slots[0]].tobytes()).split(b"\0")[0] if len(slots) else b""
+
     def free_slots(self) -> None:
         """Have the slots of threads that are gone, and of whose records all were taken, be others'."""
         for slot, tid, _ in self._slots.find_threads():
@@ -269,14 +309,26 @@ class ProbedTarget:
         before, self._n_lost = self._n_lost, lost
         return lost - before
 
+    def abandon(self, stopped: StoppedProcess) -> None:
+        """The process has become another program, before whose first instruction it is stopped: nothing is left there
+        but the runtime's task, which ends."""
+        self.process.sites.leave()
+        wait_for_end(self.process)
+        with contextlib.suppress(RemoteCallError):
+            reap_worker(stopped, self.process.task_inside)
+        self._release()
+
     def close(self) -> list[str]:
         """Take all probes out, and the runtime's task, as far as the process is there still; what stays, for people."""
         left: list[str] = []
         with contextlib.suppress(TargetGoneError):
             if self.process.is_served():
                 left = leave(self.process, self._placing)
+        self._release()
+        return left
+
+    def _release(self) -> None:
         self._slots.close()
         del self._bell
         self.process.close()
         self._open.close()
-        return left

@@ -19,16 +19,23 @@ class Pulse:
     """The heartbeats of some processes (StatusPage.heartbeat)."""
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._shared: list[SharedMemory] = []
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
     def add(self, shared: SharedMemory) -> None:
         """Have one more, from now on."""
-        self._shared.append(shared)
+        with self._lock:
+            self._shared.append(shared)
         if self._thread is None:
             self._thread = threading.Thread(target=self._beat, name="clew-pulse", daemon=True)
             self._thread.start()
+
+    def remove(self, shared: SharedMemory) -> None:
+        """Have that one no more: it is about to be closed."""
+        with self._lock:
+            self._shared.remove(shared)
 
     def close(self) -> None:
         """Have none any more."""
@@ -40,5 +47,6 @@ class Pulse:
         n_beats = 0
         while not self._ended.wait(_SECONDS):
             n_beats += 1
-            for shared in self._shared:
-                shared.set_status_ticket("heartbeat", n_beats)
+            with self._lock:
+                for shared in self._shared:
+                    shared.set_status_ticket("heartbeat", n_beats)

@@ -37,8 +37,8 @@ class ContextField:
 
 @dataclass(frozen=True)
 class ProbeSpec:
-    """A probe, or several where `where` means several places. `is_function`: the function there, where it is entered and
-    where it returns. `fields` are taken at the place or entry, `return_fields` where it returns."""
+    """A probe, or several where `where` means several places. `is_function`: the function there, where it is entered
+    and where it returns. `fields` are taken at the place or entry, `return_fields` where it returns."""
 
     name: str
     where: str
