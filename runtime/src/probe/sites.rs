@@ -79,7 +79,7 @@ fn make(shared: Shared, asked: &ProbeSite, number: u32, place: Arc<Place>, misse
     const MAX_ROOM: u32 = 1 << 16;
     let room = asked.room.min(MAX_ROOM) as usize;
     let n_cold = room / 3;
-    let mut code = alloc::vec![0xcc; room];
+    let mut code = alloc::vec![0; room];
     let (hot, cold) = code.split_at_mut(room - n_cold);
     let cold_base = asked.code.checked_add(hot.len() as u64)?;
     let mut emitter = Emitter::new(hot, asked.code, cold, cold_base);

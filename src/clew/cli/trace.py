@@ -138,13 +138,6 @@ def _follow(session: ProbeSession, run: _Attached | _Launched, writer: EventWrit
         nonlocal is_told
         is_told = True
 
-    for probe in session.pending:
-        say(f"{probe.spec.where}: {probe.missing}")
-    for target in session.targets:
-        for warning in target.warnings:
-            say(warning)
-        for name, place, reason in target.refused:
-            say(f"{name}: no probe at {place.name}: {reason}")
     before = {number: signal.signal(number, leave) for number in (signal.SIGINT, signal.SIGTERM)}
     deadline = None if duration is None else time.monotonic() + duration
     try:
@@ -153,9 +146,13 @@ def _follow(session: ProbeSession, run: _Attached | _Launched, writer: EventWrit
             session.wait(POLL_SECONDS)
             has_ended = run.has_ended()
             writer.write(session.read())
+            for text in session.take_remarks():
+                say(text)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+    for text in session.missing():
+        say(text)
     status = run.status
     if status is None:
         return 0

@@ -1,12 +1,15 @@
-"""A probe as a session asks for it: what it wants, and the numbers by which its events are known.
+"""A probe as it is asked for in one process: what it wants, and the numbers by which its events are known.
 
 Runs in the controller.
 """
 
 from __future__ import annotations
 
+from functools import cached_property
+from typing import Final
+
 from clew.address import Pid
-from clew.capture.compiler import compile_capture
+from clew.capture.compiler import asks_program, compile_capture
 from clew.capture.machine import Machine
 from clew.errors import CaptureError
 from clew.export.probes.event_types import EventKind
@@ -14,10 +17,20 @@ from clew.sessions.memory import Images
 from clew.sessions.probes.event_forms import EventForm
 from clew.sessions.probes.specs import ContextField, ProbeSpec
 
-__all__ = ["AskedForm", "AskedProbe"]
+__all__ = ["N_NUMBERS", "AskedForm", "AskedProbe", "check_spec"]
 
-_PARENT = ContextField("parent_ip", "*(u64 *)$rsp", is_address=True)
-_DURATION = ContextField("duration", "duration")
+N_NUMBERS: Final = 3
+"""Each probe has so many: of its events, or those of entries; of what is kept of calls; of events of returns."""
+_DURATION: Final = ContextField("duration", "duration")
+
+
+def check_spec(spec: ProbeSpec) -> None:
+    """Raises CaptureError where something that is wanted is no expression at all."""
+    for one in (*spec.fields, *spec.return_fields):
+        if one.text:
+            asks_program(one.text)
+    if spec.condition is not None:
+        asks_program(spec.condition)
 
 
 class AskedForm:
@@ -35,33 +48,44 @@ class AskedForm:
 
 
 class AskedProbe:
-    """`spec`, whose events have numbers from `number` on. Raises CaptureError."""
+    """`spec`, number `index` of a session. What names in it mean is found out when it is at a place: what they are of is
+    loaded then. All forms raise CaptureError."""
 
-    N_NUMBERS = 3
-
-    def __init__(self, spec: ProbeSpec, number: int, machine: Machine, images: Images) -> None:
-        self.spec, self.number = spec, number
-        self.kept_number, self.return_number = number + 1, number + 2
-        self.call_kind = 1 + number // self.N_NUMBERS
+    def __init__(self, spec: ProbeSpec, index: int, machine: Machine, images: Images) -> None:
+        self.spec = spec
+        self.number = index * N_NUMBERS + 1
+        self.kept_number, self.return_number = self.number + 1, self.number + 2
+        self.call_kind = index + 1
         self.missing = ""
         """Why it is nowhere yet."""
-        self.return_form: AskedForm | None = None
+        self._machine, self._images = machine, images
+
+    @cached_property
+    def form(self) -> AskedForm:
+        """Of events at the place, or where the function is entered."""
+        spec = self.spec
         if not spec.is_function:
-            self.form = AskedForm(EventForm(spec.name, spec.fields, spec.condition, machine, images))
-            self.kept_form = b""
-            return
-        entry = EventForm(
-            f"{spec.name}_entry", [_PARENT, *spec.fields], spec.condition, machine, images, kind=EventKind.ENTRY
-        )
-        leaving = EventForm(
-            f"{spec.name}_exit", [_DURATION, *spec.return_fields], None, machine, images, kind=EventKind.RETURN
-        )
-        self.form, self.return_form = AskedForm(entry), AskedForm(leaving)
-        self.kept_form = compile_capture([], machine, spec.condition).pack()
+            return self._make(spec.name, [*spec.fields], spec.condition, EventKind.POINT)
+        parent = ContextField("parent_ip", f"*(u64 *)${self._machine.stack_pointer}", is_address=True)
+        return self._make(f"{spec.name}_entry", [parent, *spec.fields], spec.condition, EventKind.ENTRY)
+
+    @cached_property
+    def return_form(self) -> AskedForm:
+        """Of events where the function returns."""
+        fields = [_DURATION, *self.spec.return_fields]
+        return self._make(f"{self.spec.name}_exit", fields, None, EventKind.RETURN)
+
+    @cached_property
+    def kept_form(self) -> bytes:
+        """What is kept of calls until they return: nothing, of those that are chosen."""
+        return compile_capture([], self._machine, self.spec.condition).pack()
 
     def forms(self) -> dict[int, EventForm]:
         """Its types of events, by their numbers."""
         found = {self.number: self.form.events}
-        if self.return_form is not None:
+        if self.spec.is_function:
             found[self.return_number] = self.return_form.events
         return found
+
+    def _make(self, name: str, fields: list[ContextField], condition: str | None, kind: EventKind) -> AskedForm:
+        return AskedForm(EventForm(name, fields, condition, self._machine, self._images, kind=kind))

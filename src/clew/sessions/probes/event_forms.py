@@ -50,7 +50,7 @@ class EventForm:
         kind: EventKind = EventKind.POINT,
     ) -> None:
         self.name, self._fields, self._kind = name, fields, kind
-        self._registers = list(machine.registers)
+        self._registers, self._stack_pointer = list(machine.registers), machine.stack_pointer
         texts = {"cpu": 0}
         # What two fields have in common is taken once.
         self._columns = [[texts.setdefault(text, len(texts)) for text in self._expressions(one)] for one in fields]
@@ -63,7 +63,8 @@ class EventForm:
         if one.is_registers:
             return registers
         if one.backtrace:
-            return [*registers, *(f"bytes($rsp + {_STACK_BYTES * n}, {_STACK_BYTES})" for n in range(_N_PIECES))]
+            starts = [f"${self._stack_pointer} + {_STACK_BYTES * n}" for n in range(_N_PIECES)]
+            return [*registers, *(f"bytes({start}, {_STACK_BYTES})" for start in starts)]
         return [one.text]
 
     @property
@@ -101,12 +102,12 @@ class EventForm:
             pa.array(heads["pc"]),
         ]
         own = [
-            self._column(one, [columns[index] for index in indices], captured.pid, heads["pc"], unwind)
+            self._column(one, [columns[index] for index in indices], captured.pid, unwind)
             for one, indices in zip(self._fields, self._columns, strict=True)
         ]
         return pa.Table.from_arrays([*place, *own], schema=self.type.schema)
 
-    def _column(self, one: ContextField, columns: list[pa.Array], pid: int, pcs: Array, unwind: UnwindRow) -> pa.Array:
+    def _column(self, one: ContextField, columns: list[pa.Array], pid: int, unwind: UnwindRow) -> pa.Array:
         if one.is_registers:
             words = [column.cast(pa.uint64()) for column in columns]
             fields = [pa.field(name, pa.uint64(), nullable=False) for name in self._registers]
@@ -117,13 +118,13 @@ class EventForm:
         names = self._registers
         rows = zip(*(column.to_pylist() for column in columns), strict=True)
         frames = []
-        for row, pc in zip(rows, pcs.tolist(), strict=True):
+        for row in rows:
             stack = b""
             for piece in row[n:]:
                 if piece is None or len(piece) < _STACK_BYTES:
                     stack += piece or b""
                     break
                 stack += piece
-            registers = dict(zip(names, (value & (1 << 64) - 1 for value in row[:n]), strict=True)) | {"rip": pc}
+            registers = dict(zip(names, (value & (1 << 64) - 1 for value in row[:n]), strict=True))
             frames.append(unwind(pid, registers, stack)[: one.backtrace])
         return pa.array(frames, pa.list_(pa.uint64()))

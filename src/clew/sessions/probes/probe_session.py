@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from clew.address import Pid
 from clew.capture.machine import Machine
-from clew.errors import CaptureError, TargetError
+from clew.errors import TargetError
 from clew.export.probes.event_types import EventBatch, EventType, Loss
 from clew.probing.probed_process import ProbedProcess
 from clew.process.identity import read_group
@@ -29,7 +29,7 @@ from clew.protocol._generated import CAPTURE_RECORD
 from clew.sessions.backtrace import unwind
 from clew.sessions.capture_sink import Captured, CaptureSink
 from clew.sessions.memory import Image, Images
-from clew.sessions.probes.asked import AskedProbe
+from clew.sessions.probes.asked import N_NUMBERS, AskedProbe, check_spec
 from clew.sessions.probes.event_forms import EventForm
 from clew.sessions.probes.executions import begin_following, follow_execution
 from clew.sessions.probes.probed_target import Execution, ProbedTarget
@@ -48,23 +48,21 @@ class ProbeSession:
     def __init__(self, specs: Sequence[ProbeSpec]) -> None:
         self._image = load_runtime_image(default_runtime_path())
         self.images = Images()
-        self._pid: Pid | None = None
-        self._machine = self._make_machine()
-        self.probes = [
-            AskedProbe(spec, index * AskedProbe.N_NUMBERS + 1, self._machine, self.images)
-            for index, spec in enumerate(specs)
-        ]
+        for spec in specs:
+            check_spec(spec)
+        self._specs = specs
         self._forms: dict[int, EventForm] = {}
         self.sink = CaptureSink()
-        for probe in self.probes:
-            for number, form in probe.forms().items():
-                self._forms[number] = form
-                self.sink.watch(number)
+        for number in range(len(specs) * N_NUMBERS + 1):
+            self.sink.watch(number)
         self.targets: list[ProbedTarget] = []
         self._pulse = Pulse()
+        self._told: set[str] = set()
+        self._missing: dict[str, str] = {}
+        self._were_found: set[str] = set()
+        """Places, as they were asked for."""
         self.left: list[str] = []
         """What stays of probes that were taken out, for people."""
-        self.pending: list[AskedProbe] = []
         self._sequences: dict[tuple[int, int], int] = {}
         self._comms: dict[int, bytes] = {}
         self._loaded: dict[int, list[Image]] = {}
@@ -80,31 +78,42 @@ class ProbeSession:
         return target
 
     def _begin(self, process: ProbedProcess, stopped: StoppedProcess | None = None) -> ProbedTarget:
-        self._pid = process.pid
         self._comms[process.pid] = Path(f"/proc/{process.pid}/comm").read_bytes().rstrip(b"\n")
         self._look_at_images(process.pid)
         self._pulse.add(process.shared)
-        target = ProbedTarget(process, stopped)
+        machine = self._make_machine(process.pid)
+        probes = [AskedProbe(spec, index, machine, self.images) for index, spec in enumerate(self._specs)]
+        target = ProbedTarget(process, probes, stopped)
         self.targets.append(target)
-        self.pending = target.arm(self.probes)
+        target.arm()
+        self._note_forms(target)
         return target
 
-    @property
-    def types(self) -> list[EventType]:
-        """The types of events, as far as they are known."""
-        found = []
-        for form in self._forms.values():
-            try:
-                found.append(form.type)
-            except CaptureError:
-                continue
-        return found
+    def _note_forms(self, target: ProbedTarget) -> None:
+        """What is taken, as far as there are places for it by now. It is of the same types in all processes."""
+        self._missing.update(target.missing)
+        for probe in target.found:
+            self._were_found.add(probe.spec.where)
+            for number, form in probe.forms().items():
+                self._forms.setdefault(number, form)
+
+    def take_remarks(self) -> list[str]:
+        """What there is to tell people that was not told yet."""
+        found = [text for target in self.targets for text in target.remarks]
+        new = [text for text in dict.fromkeys(found) if text not in self._told]
+        self._told.update(new)
+        return new
+
+    def missing(self) -> list[str]:
+        """Why probes are in none of the processes, for people."""
+        return [text for where, text in self._missing.items() if where not in self._were_found]
 
     def read(self) -> EventBatch:
         """The events that have come since, of all threads."""
         self.sink.clock.note()
         for target in list(self.targets):
-            executions = target.answer(self.probes)
+            executions = target.answer()
+            self._note_forms(target)
             target.drain(self.sink)
             for execution in executions:
                 self._follow(execution)
@@ -195,7 +204,7 @@ class ProbeSession:
 
     def _unwind(self, pid: int, registers: dict[str, int], stack: bytes) -> list[int]:
         processor = native_processor()
-        start = registers["rsp"]
+        start = registers[processor.definition.stack_pointer]
 
         def read(address: int, size_bytes: int) -> bytes:
             if start <= address < start + len(stack):
@@ -203,8 +212,8 @@ class ProbeSession:
             return b""
 
         architecture, definition = processor.architecture, processor.definition
-        loaded = self._loaded.get(pid, [])
-        if not any(image.start <= registers["rip"] < image.end for image in loaded):
+        loaded, pc = self._loaded.get(pid, []), registers[definition.program_counter]
+        if not any(image.start <= pc < image.end for image in loaded):
             loaded = self._look_at_images(pid)
         return [frame.pc for frame in unwind(self.images, loaded, registers, read, architecture, definition)]
 
@@ -214,9 +223,15 @@ class ProbeSession:
             self._loaded[pid] = self.images.of(Pid(pid))
         return self._loaded.get(pid, [])
 
-    def _make_machine(self) -> Machine:
+    def _make_machine(self, pid: Pid) -> Machine:
         processor = native_processor()
         architecture, definition = processor.architecture, processor.definition
+
+        def find_symbol(name: str) -> int | None:
+            where, mappings = parse_where(name), read_maps(pid)
+            found = sorted(where.find_in(self.images, mappings) or where.find_data_in(self.images, mappings))
+            return found[0] if len(found) == 1 else None
+
         return Machine(
             registers=definition.held_registers,
             vectors=architecture.vector_registers,
@@ -225,12 +240,5 @@ class ProbeSession:
             result=architecture.result_register,
             stack_pointer=definition.stack_pointer,
             stack_arguments=architecture.stack_arguments,
-            find_symbol=self._find_symbol,
+            find_symbol=find_symbol,
         )
-
-    def _find_symbol(self, name: str) -> int | None:
-        if self._pid is None:
-            return None
-        where = parse_where(name)
-        found = sorted(where.find_data_in(self.images, read_maps(self._pid)))
-        return found[0] if len(found) == 1 else None

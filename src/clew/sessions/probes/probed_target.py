@@ -36,7 +36,7 @@ from clew.protocol._constants import RECORD_BYTES, CaptureAction, HoldReply, Req
 from clew.protocol.layout import field_offset
 from clew.recording.drain.slots import ImpossibleHeadError, Slots
 from clew.sessions.capture_sink import CaptureSink
-from clew.sessions.probes.asked import AskedProbe
+from clew.sessions.probes.asked import AskedForm, AskedProbe
 from clew.sessions.probes.executions import EXECUTING_FUNCTIONS
 from clew.sessions.probes.image_code import ProcessCode
 
@@ -78,6 +78,10 @@ class ArmedProbe:
         return _TECHNIQUES[self.technique]
 
 
+_Row = tuple[int, CaptureAction, int, AskedForm | None]
+"""A capture at a place: its number, what it is for, the kind of calls, and its form; None: what is kept of calls."""
+
+
 class Execution(NamedTuple):
     """Thread `tid` waits, which is about to execute a program. `pid`: the process that its block is of."""
 
@@ -90,9 +94,14 @@ class Execution(NamedTuple):
 class ProbedTarget:
     """The probes in one process."""
 
-    def __init__(self, process: ProbedProcess, stopped: StoppedProcess | None = None) -> None:
-        """`stopped`: the process, if it is stopped before its first instruction."""
+    def __init__(
+        self, process: ProbedProcess, probes: Sequence[AskedProbe], stopped: StoppedProcess | None = None
+    ) -> None:
+        """`probes` are wanted there. `stopped`: the process, if it is stopped before its first instruction."""
         self.process = process
+        self._probes = probes
+        self.found: list[AskedProbe] = []
+        """Probes of which there is a place."""
         self.pid: Pid = process.pid
         self._placing = Placing(process)
         self._placing.stopped = stopped
@@ -102,9 +111,8 @@ class ProbedTarget:
         self._code = ProcessCode(self._places)
         self._slots = Slots(process.shared)
         self.armed: list[ArmedProbe] = []
-        self.warnings: list[str] = []
-        self.refused: list[tuple[str, ProcessPlace, str]] = []
-        """Names of probes, places where they can't be, and why."""
+        self.remarks: list[str] = []
+        """What is to be told people: what places are doubtful, and where no probe can be."""
         self._known: set[tuple[int, int]] = set()
         """Numbers of probes, and the addresses where they are."""
         self._hears_loading = False
@@ -113,20 +121,14 @@ class ProbedTarget:
         self._bell = ctypes.c_uint32.from_buffer(shared.map, bell)
         self._n_lost = 0
 
-    def arm(self, probes: Sequence[AskedProbe]) -> list[AskedProbe]:
-        """Put probes to their places; those whose place is nowhere that is loaded are given back.
-
-        Raises UsageError where there can be none, TargetError, CaptureError.
-        """
+    def arm(self) -> None:
+        """Put probes to their places, as far as what these are in is loaded. Raises TargetError."""
         self._places.renew(read_maps(self.process.task))
-        pending: list[AskedProbe] = []
         wanted: list[WantedSite] = []
-        for probe in probes:
+        for probe in self._probes:
             found = self._places.resolve(parse_location(probe.spec.where), with_inlined=probe.spec.with_inlined)
-            self.warnings += [one for one in found.warnings if one not in self.warnings]
-            if not found.places:
-                probe.missing = found.missing
-                pending.append(probe)
+            self.remarks += [one for one in found.warnings if one not in self.remarks]
+            probe.missing = found.missing if not found.places else ""
             for place in found.places:
                 # It may be a pattern, of which only some places are new.
                 if (probe.number, place.address) not in self._known:
@@ -136,7 +138,11 @@ class ProbedTarget:
             wanted += self._hear_loading()
         wanted += self._hear_executions()
         self._place(wanted)
-        return pending
+
+    @property
+    def missing(self) -> dict[str, str]:
+        """Why probes are nowhere, for people, by what was asked for."""
+        return {one.spec.where: one.missing for one in self._probes if one.missing}
 
     def _place(self, wanted: list[WantedSite]) -> None:
         """Put probes there, with techniques that need less where there is no room for a better one."""
@@ -161,11 +167,14 @@ class ProbedTarget:
         """The sites of a probe at a place; none where there can be none, which is told."""
         n_armed = len(self.armed)
         try:
-            return self._plan(probe, place)
+            sites = self._plan(probe, place)
         except (UsageError, CaptureError) as error:
             del self.armed[n_armed:]
-            self.refused.append((probe.spec.name, place, error.message))
+            self.remarks.append(f"{probe.spec.name}: no probe at {place.name}: {error.message}")
             return []
+        if probe not in self.found:
+            self.found.append(probe)
+        return sites
 
     def _hear_loading(self) -> list[WantedSite]:
         """Have threads stop where the dynamic linker tells debuggers that it has loaded something, or is about to
@@ -193,7 +202,7 @@ class ProbedTarget:
                 sites.append(WantedSite(plan, index, [row], place.address))
         return sites
 
-    def answer(self, probes: Sequence[AskedProbe]) -> list[Execution]:
+    def answer(self) -> list[Execution]:
         """Let threads go on that have loaded or unloaded something, once probes are where they are to be by now. Those
         that are about to execute programs wait on, and are given back."""
         executions = []
@@ -208,7 +217,7 @@ class ProbedTarget:
         try:
             if loading:
                 self._forget_unloaded()
-                self.arm(probes)
+                self.arm()
         finally:
             for slot in loading:
                 self.reply(slot)
@@ -239,17 +248,18 @@ class ProbedTarget:
         if address != code.start:
             raise UsageError(f"{probe.spec.where}: {address:#x} is not where a function begins")
         entry, leaving = probe.form, probe.return_form
-        assert leaving is not None
-        rows = [
+        rows: list[_Row] = [
             (probe.number, CaptureAction.RECORD, 0, entry),
             (probe.kept_number, CaptureAction.CALL, probe.call_kind, None),
         ]
-        row = (probe.return_number, CaptureAction.RECORD, probe.call_kind, leaving)
+        row: _Row = (probe.return_number, CaptureAction.RECORD, probe.call_kind, leaving)
         # These first: what they displace may begin with the function's first instruction.
         sites = [self._site(probe, place, one.address, "return", [row]) for one in find_exits(code)]
         return [*sites, self._site(probe, place, address, "entry", rows)]
 
-    def _site(self, probe: AskedProbe, place: ProcessPlace, address: int, role: str, rows) -> WantedSite:  # type: ignore[no-untyped-def]
+    def _site(
+        self, probe: AskedProbe, place: ProcessPlace, address: int, role: str, rows: Sequence[_Row]
+    ) -> WantedSite:
         code, image = self._code.find(address)
         plan, index = self._planning.plan(
             address, code, image.entries, is_exit=role == "return", branches=image.branches
