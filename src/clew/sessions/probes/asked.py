@@ -48,8 +48,8 @@ class AskedForm:
 
 
 class AskedProbe:
-    """`spec`, number `index` of a session. What names in it mean is found out when it is at a place: what they are of is
-    loaded then. All forms raise CaptureError."""
+    """`spec`, number `index` of a session. What names in it mean is found out when it is at a place: what they are of
+    is loaded then. All forms raise CaptureError."""
 
     def __init__(self, spec: ProbeSpec, index: int, machine: Machine, images: Images) -> None:
         self.spec = spec
