@@ -14,7 +14,7 @@ pub use wait_limit::WaitLimit;
 
 use crate::cpu::sys::clock::ticks;
 use crate::protocol::{
-    self, release_reason, FilterRange, ProbeSite, SessionHeader, StatusPage, ThreadSlot, TrapRow, MAX_TRAPS,
+    self, release_reason, FilterRange, PatchRow, ProbeSite, SessionHeader, StatusPage, ThreadSlot, TrapRow, MAX_TRAPS,
 };
 use crate::sys::calls::{futex_wake, monotonic_ns, mremap, munmap, Error};
 use crate::sys::kernel::{MREMAP_FIXED, MREMAP_MAYMOVE};
@@ -147,6 +147,11 @@ impl Shared {
     pub fn traps(&self, index: u64) -> *const TrapRow {
         (self.base + self.header().traps_offset + (index & 1) * MAX_TRAPS * size_of::<TrapRow>() as u64)
             as *const TrapRow
+    }
+
+    /// The table of patches.
+    pub fn patches(&self) -> *const PatchRow {
+        (self.base + self.header().patches_offset) as *const PatchRow
     }
 
     pub fn ring(&self, index: u32) -> u64 {

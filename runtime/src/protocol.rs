@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0x52, 0x29, 0xc2, 0x6d, 0xd3, 0xc1, 0x8e, 0x77, 0x0c, 0x89, 0x74, 0xa0, 0x46, 0x41, 0x2e, 0xaf, 0x93, 0x42, 0xe9,
-    0xa9, 0x68, 0xcb, 0x26, 0x94, 0x9f, 0x80, 0x0d, 0xff, 0x1c, 0x28, 0x3d, 0x55,
+    0x0e, 0xe8, 0x3d, 0x2d, 0x04, 0x08, 0xf2, 0x9f, 0x4f, 0xeb, 0xb9, 0xd8, 0x5c, 0x72, 0xdf, 0xa6, 0x73, 0x40, 0xf4,
+    0xd2, 0x4c, 0x72, 0xa0, 0x44, 0x50, 0x77, 0x36, 0xbc, 0xdb, 0x38, 0x03, 0x2c,
 ];
 /// the least that is mapped at once
 pub const PAGE_BYTES: u64 = 0x1000;
@@ -35,6 +35,8 @@ pub const MAX_CAPTURES: u64 = 0x10000;
 pub const MAX_CAPTURE_BYTES: u64 = 0x200000;
 /// entries of the table of probes (ProbeSite)
 pub const MAX_PROBES: u64 = 0x10000;
+/// entries of the table of patches (PatchRow)
+pub const MAX_PATCHES: u64 = 0x40000;
 /// entries of a table of traps (TrapRow)
 pub const MAX_TRAPS: u64 = 0x40000;
 /// captures at one address
@@ -705,8 +707,10 @@ pub struct SessionHeader {
     pub probes_offset: u64,
     /// where two tables of TrapRow\[max_traps\] are (written by: controller)
     pub traps_offset: u64,
+    /// where PatchRow\[max_patches\] is (written by: controller)
+    pub patches_offset: u64,
     /// zero (written by: controller)
-    pub reserved: [u8; 48],
+    pub reserved: [u8; 40],
 }
 const _: () = assert!(core::mem::size_of::<SessionHeader>() == 256);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, magic) == 0);
@@ -740,7 +744,28 @@ const _: () = assert!(core::mem::offset_of!(SessionHeader, aggregates_offset) ==
 const _: () = assert!(core::mem::offset_of!(SessionHeader, calls_offset) == 184);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, probes_offset) == 192);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, traps_offset) == 200);
-const _: () = assert!(core::mem::offset_of!(SessionHeader, reserved) == 208);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, patches_offset) == 208);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, reserved) == 216);
+
+/// What the program's code held where the controller has written over it for probes: the runtime's task writes it back,
+/// should the controller be gone.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct PatchRow {
+    /// of the first byte (written by: controller:live)
+    pub address: u64,
+    /// how many bytes (written by: controller:live)
+    pub size: u32,
+    /// zero (written by: controller:live)
+    pub reserved: u32,
+    /// the bytes (written by: controller:live)
+    pub content: [u8; 16],
+}
+const _: () = assert!(core::mem::size_of::<PatchRow>() == 32);
+const _: () = assert!(core::mem::offset_of!(PatchRow, address) == 0);
+const _: () = assert!(core::mem::offset_of!(PatchRow, size) == 8);
+const _: () = assert!(core::mem::offset_of!(PatchRow, reserved) == 12);
+const _: () = assert!(core::mem::offset_of!(PatchRow, content) == 16);
 
 /// Where a thread goes on that traps at an address, for the sake of a probe. Sorted by address.
 #[repr(C)]
@@ -1199,8 +1224,12 @@ pub struct StatusPage {
     /// role probes: the program's own actions for SIGTRAP and for SIGILL, as rt_sigaction has them: handler, flags,
     /// restorer, mask (written by: controller:live)
     pub trap_actions: [u64; 8],
+    /// role probes: how many entries of the table of patches are valid (written by: controller:live)
+    pub patch_count: u32,
     /// zero (written by: runtime)
-    pub reserved: [u8; 688],
+    pub reserved_patches: u32,
+    /// zero (written by: runtime)
+    pub reserved: [u8; 680],
 }
 const _: () = assert!(core::mem::size_of::<StatusPage>() == 4096);
 const _: () = assert!(core::mem::offset_of!(StatusPage, state) == 0);
@@ -1287,7 +1316,9 @@ const _: () = assert!(core::mem::offset_of!(StatusPage, trap_handler) == 3320);
 const _: () = assert!(core::mem::offset_of!(StatusPage, trap_restorer) == 3328);
 const _: () = assert!(core::mem::offset_of!(StatusPage, trap_table) == 3336);
 const _: () = assert!(core::mem::offset_of!(StatusPage, trap_actions) == 3344);
-const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 3408);
+const _: () = assert!(core::mem::offset_of!(StatusPage, patch_count) == 3408);
+const _: () = assert!(core::mem::offset_of!(StatusPage, reserved_patches) == 3412);
+const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 3416);
 
 /// One thread's row. The ring's bytes from ring_tail up to ring_head (both count all bytes ever, modulo ring_bytes they
 /// are places) are whole records.

@@ -6,6 +6,7 @@
 
 mod asked;
 mod hits;
+mod patches;
 mod sites;
 mod threads;
 mod traps;

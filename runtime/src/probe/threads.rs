@@ -8,6 +8,7 @@ use crate::buffer::Shared;
 use crate::context::layout::PRIVATE_BYTES;
 use crate::context::ThreadContext;
 use crate::cpu::private_range::private_base;
+use crate::cpu::probe::claim::set_claim;
 use crate::cpu::sys::number;
 use crate::cpu::{enter_block, thread_pointer};
 use crate::instrument::captures::other_calls::OtherCalls;
@@ -25,6 +26,8 @@ const NOBODY: u64 = 1 << 63;
 
 /// A word that is 0 in a fork's child until it has made locks and heap its own; all of its page is wiped there.
 static MARK: AtomicU64 = AtomicU64::new(0);
+/// And the lock of the stack on which threads come here is in the same page.
+const LOCK_OFFSET: u64 = 64;
 const OWN: u32 = 1;
 const BEING_MADE: u32 = 2;
 
@@ -33,7 +36,7 @@ const HAS_ONE: u32 = 0;
 const HAS_NONE: u32 = 1;
 const ASKS_AGAIN: u32 = 2;
 
-/// Prepares for forks. `false`: there is no memory for that.
+/// Has handlers call `claim`, and prepares for forks. `false`: there is no memory for that.
 pub fn initialize() -> bool {
     let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
     let Some(page) = heap::reserve(PAGE_BYTES) else { return false };
@@ -45,6 +48,7 @@ pub fn initialize() -> bool {
     if is_made {
         MARK.store(page, Ordering::Relaxed);
         mark().store(OWN, Ordering::Relaxed);
+        set_claim(claim, page + LOCK_OFFSET);
     }
     is_made
 }
@@ -57,7 +61,7 @@ fn mark() -> &'static AtomicU32 {
 /// Gives the calling thread a block, which it finds from now on. All signals are blocked.
 ///
 /// A thread without a thread pointer, as each first one is at its start, can't be told from another one by it: it asks each time.
-pub extern "C" fn claim() -> u32 {
+extern "C" fn claim() -> u32 {
     // SAFETY: `shared` is set before any code leads here, and never changes.
     let shared = unsafe { ENGINE.peek() }.shared;
     let (pointer, tid, process) = (thread_pointer(), gettid(), getpid());

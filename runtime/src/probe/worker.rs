@@ -4,11 +4,10 @@
 //! no signal at its end), with descriptors of its own, which it closes at once. It makes what the controller asks for, and ends
 //! with the process, or when it is told to.
 
-use super::{hits, sites, threads, traps};
-use crate::buffer::Shared;
+use super::{hits, patches, sites, threads, traps};
+use crate::buffer::{Shared, WaitLimit};
 use crate::cpu::features::{self, Features};
 use crate::cpu::private_range::set_private_range;
-use crate::cpu::probe::claim::set_claim;
 use crate::cpu::sys::clock::ticks;
 use crate::cpu::sys::number;
 use crate::instrument::ENGINE;
@@ -50,7 +49,6 @@ pub unsafe fn start(block: &'static StartBlock) -> ! {
     if !threads::initialize() {
         end(120 + error_code::OUT_OF_MEMORY as u64);
     }
-    set_claim(threads::claim);
     shared.set(crate::status_field!(start_ns), monotonic_ns());
     shared.set(crate::status_field!(start_tsc), ticks());
     shared.stamp_last();
@@ -78,7 +76,12 @@ fn serve(shared: Shared, process: u32) -> ! {
         )
     };
     let mut seen = 0;
+    let mut wait_limit = WaitLimit::new(shared);
     while parent() == process {
+        if wait_limit.is_alone() {
+            patches::take_back(shared);
+            break;
+        }
         let asked = ticket.load(Ordering::Acquire);
         if asked == seen {
             futex_wait(ticket.as_ptr(), seen, LOOK_NS, true);

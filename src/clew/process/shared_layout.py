@@ -17,9 +17,11 @@ from clew.protocol._constants import (
     MAX_CAPTURE_BYTES,
     MAX_CAPTURES,
     MAX_FILTER_RANGES,
+    MAX_PATCHES,
     MAX_PREFETCHED,
     MAX_PROBES,
     MAX_TRAPS,
+    PATCH_ROW_BYTES,
     PROBE_SITE_BYTES,
     STATUS_PAGE_BYTES,
     THREAD_SLOT_BYTES,
@@ -70,8 +72,12 @@ class SharedLayout:
         return _page_up(self.probes_offset + MAX_PROBES * PROBE_SITE_BYTES)
 
     @property
-    def callout_data_offset(self) -> int:
+    def patches_offset(self) -> int:
         return _page_up(self.traps_offset + 2 * MAX_TRAPS * TRAP_ROW_BYTES)
+
+    @property
+    def callout_data_offset(self) -> int:
+        return _page_up(self.patches_offset + MAX_PATCHES * PATCH_ROW_BYTES)
 
     @property
     def aggregates_offset(self) -> int:

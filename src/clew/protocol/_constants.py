@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("5229c26dd3c18e770c8974a046412eaf9342e9a968cb26949f800dff1c283d55")
+SCHEMA_HASH: Final = bytes.fromhex("0ee83d2d0408f29f4febb9d85c72dfa67340f4d24c72a044507736bcdb38032c")
 
 CONTAINER_MAGIC: Final = 3544686211845344323
 """what a container begins with: CLDATA11"""
@@ -50,6 +50,8 @@ MAX_CAPTURE_BYTES: Final = 2097152
 """bytes of the forms of all captures, behind the table"""
 MAX_PROBES: Final = 65536
 """entries of the table of probes (ProbeSite)"""
+MAX_PATCHES: Final = 262144
+"""entries of the table of patches (PatchRow)"""
 MAX_TRAPS: Final = 262144
 """entries of a table of traps (TrapRow)"""
 MAX_CAPTURES_AT_PLACE: Final = 16
@@ -780,6 +782,7 @@ class FunctionFlag(IntEnum):
 
 
 SESSION_HEADER_BYTES: Final = 256
+PATCH_ROW_BYTES: Final = 32
 TRAP_ROW_BYTES: Final = 16
 PROBE_SITE_BYTES: Final = 64
 FILTER_RANGE_BYTES: Final = 24
@@ -846,7 +849,17 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "calls_offset": (184, "<Q"),
             "probes_offset": (192, "<Q"),
             "traps_offset": (200, "<Q"),
-            "reserved": (208, "<48s"),
+            "patches_offset": (208, "<Q"),
+            "reserved": (216, "<40s"),
+        },
+    ),
+    "PatchRow": (
+        32,
+        {
+            "address": (0, "<Q"),
+            "size": (8, "<I"),
+            "reserved": (12, "<I"),
+            "content": (16, "<16s"),
         },
     ),
     "TrapRow": (
@@ -1048,7 +1061,9 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "trap_restorer": (3328, "<Q"),
             "trap_table": (3336, "<Q"),
             "trap_actions": (3344, "<8Q"),
-            "reserved": (3408, "<688s"),
+            "patch_count": (3408, "<I"),
+            "reserved_patches": (3412, "<I"),
+            "reserved": (3416, "<680s"),
         },
     ),
     "ThreadSlot": (

@@ -76,6 +76,7 @@ from clew.protocol._constants import (
     MAX_INLINE_REGISTERS,
     MAX_INVALIDATED_RANGES,
     MAX_KEPT_VALUES,
+    MAX_PATCHES,
     MAX_PATH_BYTES,
     MAX_PREFETCHED,
     MAX_PROBES,
@@ -90,6 +91,7 @@ from clew.protocol._constants import (
     NO_SYMBOL,
     OPEN_CALLS,
     OPEN_CALL_BYTES,
+    PATCH_ROW_BYTES,
     PATH_ACCESSES_BUFFER_BYTES,
     PATH_ACCESSES_CELL,
     PATH_ACCESSES_LEAVE,
@@ -257,6 +259,7 @@ __all__ = [
     "MAX_INLINE_REGISTERS",
     "MAX_INVALIDATED_RANGES",
     "MAX_KEPT_VALUES",
+    "MAX_PATCHES",
     "MAX_PATH_BYTES",
     "MAX_PREFETCHED",
     "MAX_PROBES",
@@ -272,6 +275,8 @@ __all__ = [
     "OPEN_CALL",
     "OPEN_CALLS",
     "OPEN_CALL_BYTES",
+    "PATCH_ROW",
+    "PATCH_ROW_BYTES",
     "PATH_ACCESSES_BUFFER_BYTES",
     "PATH_ACCESSES_CELL",
     "PATH_ACCESSES_LEAVE",
@@ -399,6 +404,7 @@ SESSION_HEADER: Final[np.dtype[np.void]] = np.dtype(
             "calls_offset",
             "probes_offset",
             "traps_offset",
+            "patches_offset",
             "reserved",
         ],
         "formats": [
@@ -433,7 +439,8 @@ SESSION_HEADER: Final[np.dtype[np.void]] = np.dtype(
             "<u8",
             "<u8",
             "<u8",
-            ("<u1", (48,)),
+            "<u8",
+            ("<u1", (40,)),
         ],
         "offsets": [
             0,
@@ -468,12 +475,25 @@ SESSION_HEADER: Final[np.dtype[np.void]] = np.dtype(
             192,
             200,
             208,
+            216,
         ],
         "itemsize": 256,
     }
 )
 """Offset 0 of the shared memory, a region of a file that a process and its forks' children share. The runtime refuses a
 magic, version or hash that is not its own.
+"""
+
+PATCH_ROW: Final[np.dtype[np.void]] = np.dtype(
+    {
+        "names": ["address", "size", "reserved", "content"],
+        "formats": ["<u8", "<u4", "<u4", ("<u1", (16,))],
+        "offsets": [0, 8, 12, 16],
+        "itemsize": 32,
+    }
+)
+"""What the program's code held where the controller has written over it for probes: the runtime's task writes it back,
+should the controller be gone.
 """
 
 TRAP_ROW: Final[np.dtype[np.void]] = np.dtype(
@@ -692,6 +712,8 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             "trap_restorer",
             "trap_table",
             "trap_actions",
+            "patch_count",
+            "reserved_patches",
             "reserved",
         ],
         "formats": [
@@ -779,7 +801,9 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             "<u8",
             "<u8",
             ("<u8", (8,)),
-            ("<u1", (688,)),
+            "<u4",
+            "<u4",
+            ("<u1", (680,)),
         ],
         "offsets": [
             0,
@@ -867,6 +891,8 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             3336,
             3344,
             3408,
+            3412,
+            3416,
         ],
         "itemsize": 4096,
     }

@@ -6,7 +6,7 @@
 use crate::cpu::sys::number;
 use core::arch::global_asm;
 use core::mem::transmute;
-use core::sync::atomic::{AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 const STACK_BYTES: usize = 0x8000;
 /// As many bytes behind the call are left out, times what the claim says (`handler`).
@@ -24,9 +24,14 @@ pub type Claim = extern "C" fn() -> u32;
 /// The probes' floor is above this one: it says which function that is.
 static CLAIM: AtomicUsize = AtomicUsize::new(0);
 
-/// Says what gives a thread a block. Once, before any code leads to a handler.
-pub fn set_claim(claim: Claim) {
+/// Where the word is that is not 0 while a thread is on the stack: in memory that is zeros in a fork's child, for the thread that is there
+/// in its parent will not leave it in the child.
+static LOCK: AtomicU64 = AtomicU64::new(0);
+
+/// Says what gives a thread a block, and where the stack's lock is. Once, before any code leads to a handler.
+pub fn set_claim(claim: Claim, lock: u64) {
     CLAIM.store(claim as usize, Ordering::Relaxed);
+    LOCK.store(lock, Ordering::Relaxed);
 }
 
 extern "C" fn claim_entry() -> u32 {
@@ -57,8 +62,9 @@ global_asm!(
     "syscall",
     "mov rbx, rsp",
     "2:",
+    "mov rdx, [rip + {lock}]",
     "mov eax, 1",
-    "xchg eax, [rip + clew_probe_stack_used]",
+    "xchg eax, [rdx]",
     "test eax, eax",
     "jz 3f",
     "mov eax, {sched_yield}",
@@ -78,7 +84,8 @@ global_asm!(
     "movups xmm\\n, [rsp + 16 * \\n]",
     ".endr",
     "mov rsp, rbx",
-    "mov dword ptr [rip + clew_probe_stack_used], 0",
+    "mov rdx, [rip + {lock}]",
+    "mov dword ptr [rdx], 0",
     "mov eax, {sigprocmask}",
     "mov edi, {SET_MASK}",
     "mov rsi, rsp",
@@ -95,10 +102,6 @@ global_asm!(
     "popfq",
     "ret",
     ".popsection",
-    ".pushsection .data.clew_probe_stack_used,\"aw\",@progbits",
-    ".balign 4",
-    "clew_probe_stack_used: .long 0",
-    ".popsection",
     sigprocmask = const number::RT_SIGPROCMASK,
     sched_yield = const number::SCHED_YIELD,
     SET_MASK = const SET_MASK,
@@ -106,6 +109,7 @@ global_asm!(
     STACK_BYTES = const STACK_BYTES,
     stack = sym STACK,
     claim = sym claim_entry,
+    lock = sym LOCK,
 );
 
 // SAFETY: the assembly above defines it. It is only ever called by handlers.

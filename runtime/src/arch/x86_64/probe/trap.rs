@@ -5,6 +5,9 @@ use crate::cpu::sys::number;
 use crate::sys::kernel::SIGTRAP;
 use core::arch::global_asm;
 
+/// An instruction of one byte that traps.
+pub const TRAP: u8 = 0xcc;
+
 global_asm!(
     ".pushsection .text.clew_trap_restorer,\"ax\",@progbits",
     ".globl clew_trap_restorer",
