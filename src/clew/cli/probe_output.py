@@ -8,7 +8,7 @@ from __future__ import annotations
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Protocol
@@ -38,13 +38,14 @@ class EventWriter(Protocol):
 
 @contextmanager
 def open_writer(
-    form: str, output: Path | None, processes: dict[int, bytes], describe: Callable[[], ProcessIdentity]
+    form: str, output: Path | None, processes: dict[int, bytes], process: ProcessIdentity
 ) -> Iterator[EventWriter]:
-    """A writer of that format, to `output` or to standard output. `processes` are names by number."""
+    """A writer of that format, to `output` or to standard output. `processes` are names by
+    number; `process` is whose trace it is."""
     if form == "ctf":
         if output is None:
             raise UsageError("--format ctf writes a folder: say which with -o DIR")
-        trace = CtfTrace(process_folder(output, describe()), describe(), _host(), "clew", time.time_ns())
+        trace = CtfTrace(process_folder(output, process), process, _host(), "clew", time.time_ns())
         yield trace
         trace.close()
         return
