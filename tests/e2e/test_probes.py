@@ -193,3 +193,45 @@ def test_what_is_no_instruction_is_told() -> None:
     done = trace("--probe", "add+1", "--", str(calls_program()))
     assert done.returncode == 3
     assert b"instruction" in done.stderr
+
+
+def probe(*words: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*runs.CLEW, "probe", *words], env=runs.environment(), capture_output=True, check=False, text=True, timeout=120
+    )
+
+
+def test_events_of_a_pattern_are_called_as_its_functions(tmp_path: Path) -> None:
+    events, _ = run_told(tmp_path, [calls_program()], "--function", "[ad]*d")
+    assert Counter(one["event"] for one in events) == dict.fromkeys(("add_entry", "add_exit"), 5) | dict.fromkeys(
+        ("descend_entry", "descend_exit"), 7
+    )
+
+
+def test_calls_are_a_tree() -> None:
+    done = probe("tree", "--function", "add", "--function", "descend", "--json", "--", str(calls_program()))
+    assert done.returncode == 3, done.stderr
+    paths = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    assert [(one["depth"], one["function"], one["count"]) for one in paths if one["function"] == "descend"] == [
+        (depth, "descend", 1) for depth in range(7)
+    ]
+    [add] = [one for one in paths if one["function"] == "add"]
+    assert (add["depth"], add["count"], add["n_left"]) == (0, 5, 0)
+    outer = [one["total_ns"] for one in paths if one["function"] == "descend"]
+    assert outer == sorted(outer, reverse=True)
+    assert all(one["self_ns"] <= one["total_ns"] for one in paths)
+
+
+def test_places_are_listed_with_what_can_be_taken_there() -> None:
+    done = probe("list", "--vars", "add", calls_program())
+    assert done.returncode == 0, done.stderr
+    first, *variables = done.stdout.splitlines()
+    assert " add " in first
+    assert "jump" in first
+    assert [line.split()[0] for line in variables] == ["var:a", "var:b", "retval"]
+
+
+def test_a_place_that_is_nowhere_is_not_listed() -> None:
+    done = probe("list", "no_such_function", calls_program())
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "no_such_function" in done.stderr

@@ -30,6 +30,7 @@ SUBCOMMANDS: Final = {
     "verify": "Prove a trace well-formed.",
     "export": "Write a trace in another tool's format.",
     "trace": "Show each time that a program comes to places of its code, natively but for that.",
+    "probe": "Probes in programs that execute their own code: events, trees of calls, what is where.",
     "api": "Show the system calls of a program, with their arguments and results.",
     "doctor": "Check whether this machine can record, and say what to change.",
 }

@@ -67,13 +67,13 @@ class AskedProbe:
         if not spec.is_function:
             return self._make(spec.name, [*spec.fields], spec.condition, EventKind.POINT)
         parent = ContextField("parent_ip", f"*(u64 *)${self._machine.stack_pointer}", is_address=True)
-        return self._make(f"{spec.name}_entry", [parent, *spec.fields], spec.condition, EventKind.ENTRY)
+        return self._make(spec.name, [parent, *spec.fields], spec.condition, EventKind.ENTRY)
 
     @cached_property
     def return_form(self) -> AskedForm:
         """Of events where the function returns."""
         fields = [_DURATION, *self.spec.return_fields]
-        return self._make(f"{self.spec.name}_exit", fields, None, EventKind.RETURN)
+        return self._make(self.spec.name, fields, None, EventKind.RETURN)
 
     @cached_property
     def kept_form(self) -> bytes:

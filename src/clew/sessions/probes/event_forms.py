@@ -5,7 +5,7 @@ Runs in the controller.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -31,6 +31,7 @@ UnwindRow = Callable[[int, dict[str, int], bytes], list[int]]
 """Addresses from the innermost call on: of a process' thread with these registers, and the bytes from its stack pointer
 on."""
 
+_ENDINGS: Final = {EventKind.POINT: "", EventKind.ENTRY: "_entry", EventKind.RETURN: "_exit"}
 _STACK_BYTES: Final = 512
 _N_PIECES: Final = 4
 """Of the stack, which is read in pieces: each is there as a whole, or not at all."""
@@ -56,7 +57,7 @@ class EventForm:
         self._columns = [[texts.setdefault(text, len(texts)) for text in self._expressions(one)] for one in fields]
         has_returned = kind == EventKind.RETURN
         self.wanted = Wanted(list(texts), condition, machine, images, has_returned=has_returned, keeps_types=True)
-        self._type: EventType | None = None
+        self._types: dict[str, EventType] = {}
 
     def _expressions(self, one: ContextField) -> list[str]:
         registers = [f"${name}" for name in self._registers]
@@ -67,16 +68,16 @@ class EventForm:
             return [*registers, *(f"bytes({start}, {_STACK_BYTES})" for start in starts)]
         return [one.text]
 
-    @property
-    def type(self) -> EventType:
-        """What its tables are of. Raises CaptureError where that is not known before a place of it is."""
-        if self._type is None:
+    def type_of(self, name: str) -> EventType:
+        """What the tables of events at a place of that name are of. Raises CaptureError where that is not known before
+        a place of it is."""
+        if name not in self._types:
             kinds = self.wanted.kinds()
             fields = [Field("ip", Shape.POINTER, is_present=True)]
             fields += [self._field(one, kinds[own[0]]) for one, own in zip(self._fields, self._columns, strict=True)]
-            function = self.name.rpartition("_")[0] if self._kind != EventKind.POINT else ""
-            self._type = EventType(self.name, tuple(fields), (), self._kind, function)
-        return self._type
+            function = "" if self._kind == EventKind.POINT else name
+            self._types[name] = EventType(name + _ENDINGS[self._kind], tuple(fields), (), self._kind, function)
+        return self._types[name]
 
     def _field(self, one: ContextField, kind: CaptureType) -> Field:
         if one.is_registers:
@@ -85,10 +86,31 @@ class EventForm:
             return Field(one.name, Shape.BACKTRACE)
         return Field(one.name, Shape.POINTER if one.is_address else kind)
 
-    def table(
+    def tables(
+        self,
+        captured: Captured,
+        clock: LiveClock,
+        sequences: Array,
+        comms: dict[int, bytes],
+        unwind: UnwindRow,
+        names: Mapping[int, str],
+    ) -> list[tuple[EventType, pa.Table]]:
+        """The events of some records, each with its number in its thread's order. `names` are what the places are
+        called, where one probe is at several."""
+        rows = self._table(captured, clock, sequences, comms, unwind)
+        pcs = captured.heads.view(CAPTURE_RECORD)[:, 0]["pc"]
+        by_name: dict[str, list[int]] = {}
+        for pc in np.unique(pcs).tolist():
+            by_name.setdefault(names.get(pc, self.name), []).append(pc)
+        if len(by_name) == 1:
+            [name] = by_name
+            return [(self.type_of(name), rows)]
+        own = {name: pa.array(np.isin(pcs, np.array(some, np.uint64))) for name, some in by_name.items()}
+        return [(self.type_of(name), rows.filter(mask)) for name, mask in own.items()]
+
+    def _table(
         self, captured: Captured, clock: LiveClock, sequences: Array, comms: dict[int, bytes], unwind: UnwindRow
     ) -> pa.Table:
-        """The events of some records, each with its number in its thread's order."""
         heads = captured.heads.view(CAPTURE_RECORD)[:, 0]
         columns = read_fields(captured, self.wanted.kinds())
         tids = heads["tid"].tolist()
@@ -105,7 +127,7 @@ class EventForm:
             self._column(one, [columns[index] for index in indices], captured.pid, unwind)
             for one, indices in zip(self._fields, self._columns, strict=True)
         ]
-        return pa.Table.from_arrays([*place, *own], schema=self.type.schema)
+        return pa.Table.from_arrays([*place, *own], schema=self.type_of(self.name).schema)
 
     def _column(self, one: ContextField, columns: list[pa.Array], pid: int, unwind: UnwindRow) -> pa.Array:
         if one.is_registers:

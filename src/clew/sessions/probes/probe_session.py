@@ -58,6 +58,8 @@ class ProbeSession:
         self.targets: list[ProbedTarget] = []
         self._pulse = Pulse()
         self._told: set[str] = set()
+        self._place_names: dict[int, str] = {}
+        """By address, of places that a pattern means."""
         self._missing: dict[str, str] = {}
         self._were_found: set[str] = set()
         """Places, as they were asked for."""
@@ -92,6 +94,7 @@ class ProbeSession:
     def _note_forms(self, target: ProbedTarget) -> None:
         """What is taken, as far as there are places for it by now. It is of the same types in all processes."""
         self._missing.update(target.missing)
+        self._place_names.update(target.place_names)
         for probe in target.found:
             self._were_found.add(probe.spec.where)
             for number, form in probe.forms().items():
@@ -124,7 +127,7 @@ class ProbeSession:
         tables: list[tuple[EventType, pa.Table]] = []
         for (number, one), own in zip(captured, sequences, strict=True):
             form = self._forms[number]
-            tables.append((form.type, form.table(one, self.sink.clock, own, self._names(one), self._unwind)))
+            tables += form.tables(one, self.sink.clock, own, self._names(one), self._unwind, self._place_names)
         return EventBatch(tables, self._losses())
 
     def _follow(self, execution: Execution) -> None:

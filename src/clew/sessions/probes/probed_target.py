@@ -15,12 +15,13 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from clew.address import Pid, Tid
+from clew.binary.demangle import demangle
 from clew.capture.form import Form
 from clew.dataclass import dataclass, replace
 from clew.errors import CaptureError, RemoteCallError, TargetGoneError, UsageError
 from clew.probing.leaving import leave, wait_for_end
 from clew.probing.locations.in_process import ProcessPlace, open_process
-from clew.probing.locations.syntax import parse_location
+from clew.probing.locations.syntax import NamePlace, parse_location
 from clew.probing.placing import Placing, WantedSite
 from clew.probing.planning import Planning
 from clew.probing.probed_process import ProbedProcess
@@ -111,6 +112,7 @@ class ProbedTarget:
         self._code = ProcessCode(self._places)
         self._slots = Slots(process.shared)
         self.armed: list[ArmedProbe] = []
+        self.place_names: dict[int, str] = {}
         self.remarks: list[str] = []
         """What is to be told people: what places are doubtful, and where no probe can be."""
         self._known: set[tuple[int, int]] = set()
@@ -163,6 +165,12 @@ class ProbedTarget:
                 if plans:
                     self.armed[index] = replace(one, technique=plans[0].technique, reason=_NO_ROOM)
 
+    def _note_name(self, probe: AskedProbe, place: ProcessPlace) -> None:
+        """Events of places that a pattern means are called as these are."""
+        where = parse_location(probe.spec.where)
+        if isinstance(where, NamePlace) and where.may_be_pattern and place.place is not None and place.place.symbol:
+            self.place_names[place.address] = demangle(place.place.symbol)
+
     def _try_plan(self, probe: AskedProbe, place: ProcessPlace) -> list[WantedSite]:
         """The sites of a probe at a place; none where there can be none, which is told."""
         n_armed = len(self.armed)
@@ -172,6 +180,7 @@ class ProbedTarget:
             del self.armed[n_armed:]
             self.remarks.append(f"{probe.spec.name}: no probe at {place.name}: {error.message}")
             return []
+        self._note_name(probe, place)
         if probe not in self.found:
             self.found.append(probe)
         return sites

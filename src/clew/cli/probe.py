@@ -1,0 +1,169 @@
+"""`clew probe`: probes in programs that execute their own code: events, trees of calls, what can be taken where.
+
+Runs in the controller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from clew.address import Pid
+from clew.cli.console import say
+from clew.cli.options import parse_pid
+from clew.cli.probe_run import ProbeRun, make_specs, what_is_probed
+from clew.cli.trace import command as trace_command
+from clew.errors import UsageError
+
+if TYPE_CHECKING:
+    from clew.export.probes.event_types import EventBatch
+    from clew.probing.locations.image_file import ImageFile
+    from clew.probing.locations.place import ImagePlace
+
+__all__ = ["command"]
+
+_MILLISECOND_NS = 1_000_000
+
+
+@click.group(name="probe")
+def command() -> None:
+    """Probes in programs that execute their own code."""
+
+
+command.add_command(trace_command)
+
+
+@command.command(name="tree")
+@click.option(
+    "--function", "functions", multiple=True, required=True, metavar="LOC", help="Calls of these; patterns, too."
+)
+@click.option("--filter", "condition", metavar="EXPR", help="Only calls that begin where this holds.")
+@click.option("--all", "shows_all", is_flag=True, help="Each call for itself, not those of one path together.")
+@click.option("--min-duration", type=click.FloatRange(0), default=0.0, metavar="MS", help="Those that took as long.")
+@click.option("--depth", type=click.IntRange(1), metavar="N", help="No deeper than that.")
+@click.option("--within", metavar="FUNCTION", help="Only calls of it, and what these call.")
+@click.option("--json", "is_json", is_flag=True, help="An object a line.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="PATH", help="Write there.")
+@what_is_probed
+def tree(
+    functions: tuple[str, ...],
+    condition: str | None,
+    shows_all: bool,
+    min_duration: float,
+    depth: int | None,
+    within: str | None,
+    is_json: bool,
+    output: Path | None,
+    line: str | None,
+    pid: str | None,
+    duration: float | None,
+    words: tuple[str, ...],
+) -> int:
+    """Show which calls functions made within each other, and how long they took, in all and by themselves."""
+    from clew.export.probes.call_tree import CallPaths, CallTrees, TreeChoice
+    from clew.export.probes.call_tree_text import paths_json, paths_text, trees_json, trees_text
+    from clew.sessions.probes.probe_session import ProbeSession
+
+    choice = TreeChoice(int(min_duration * _MILLISECOND_NS), depth, within)
+    trees, paths = CallTrees(choice), CallPaths(choice)
+    follower: CallTrees | CallPaths = trees if shows_all else paths
+    session = ProbeSession(make_specs((), functions, (), (), condition, with_inlined=False))
+    n_lost = 0
+
+    def take(batch: EventBatch) -> None:
+        nonlocal n_lost
+        follower.write(batch)
+        n_lost += sum(one.count for one in batch.losses)
+
+    try:
+        status = ProbeRun(session, line, pid, words).follow(duration, take)
+    finally:
+        session.close()
+    follower.close()
+    if n_lost:
+        say(f"{n_lost} entries and returns were lost: calls around them are not as they were")
+    if shows_all:
+        lines = trees_json(trees) if is_json else trees_text(trees)
+    else:
+        lines = paths_json(paths) if is_json else paths_text(paths)
+    _write_lines(lines, output)
+    return status
+
+
+@command.command(name="list")
+@click.argument("where", metavar="LOC")
+@click.argument("file", required=False, type=click.Path(path_type=Path), metavar="[FILE]")
+@click.option("-p", "--pid", metavar="PID", help="In a process, not in a file.")
+@click.option("--vars", "shows_variables", is_flag=True, help="What can be taken there.")
+@click.option("--inline", "with_inlined", is_flag=True, help="Also where a function was inlined.")
+def list_places(where: str, file: Path | None, pid: str | None, shows_variables: bool, with_inlined: bool) -> int:
+    """Show which places LOC means in a program or library, how they can be probed, and what can be taken there."""
+    from clew.probing.locations.image_file import open_image
+    from clew.probing.locations.in_process import open_process
+    from clew.probing.locations.resolve import resolve_in_image
+    from clew.probing.locations.syntax import parse_location
+
+    if (file is None) == (pid is None):
+        raise UsageError("a FILE is given, or a process (-p)")
+    location = parse_location(where)
+    if pid is not None:
+        with open_process(Pid(parse_pid(pid))) as places:
+            found = places.resolve(location, with_inlined=with_inlined)
+            _tell_remarks(found.warnings, "" if found.places else found.missing)
+            images = {id(one.file): one for one in places.images}.values()
+            for place in found.places:
+                image = next((one for one in images if one.has(place.address)), None)
+                if image is None or place.place is None:
+                    click.echo(f"{place.address:#x}  no file's code")
+                    continue
+                _tell_place(image.file, place.place, image.bias, shows_variables=shows_variables)
+        return 0 if found.places else 1
+    assert file is not None
+    with open_image(file) as image_file:
+        resolution = resolve_in_image(image_file, location, with_inlined=with_inlined)
+        _tell_remarks(resolution.warnings, "" if resolution.places else resolution.missing)
+        for one in resolution.places:
+            _tell_place(image_file, one, 0, shows_variables=shows_variables)
+    return 0 if resolution.places else 1
+
+
+def _tell_remarks(warnings: tuple[str, ...], missing: str) -> None:
+    for text in (*warnings, missing):
+        if text:
+            say(text)
+
+
+def _tell_place(file: ImageFile, place: ImagePlace, bias: int, *, shows_variables: bool) -> None:
+    """A place on a line, with how it can be probed; and what can be taken there."""
+    from clew.probing.locations.variables import format_variables, list_variables
+
+    source = f"  {place.source}" if place.source else ""
+    click.echo(f"{place.address + bias:#x}  {place.name}  {place.kind.value}{source}  {_technique_at(file, place)}")
+    if shows_variables:
+        for text in format_variables(list_variables(file, place, bias=bias)).splitlines():
+            click.echo(f"    {text}")
+
+
+def _technique_at(file: ImageFile, place: ImagePlace) -> str:
+    """By which technique a probe can be there, alone, and why by no better one."""
+    from clew.probing.x86_64.sites import plan_site
+    from clew.sessions.probes.image_code import find_function, read_code
+
+    try:
+        code, image = find_function(read_code(file), place.address)
+        plan = plan_site(place.address, code, image.entries)
+    except UsageError as error:
+        return f"none: {error.message}"
+    reason = f" ({plan.reason})" if plan.reason else ""
+    return plan.technique.name.lower().replace("_", " ") + reason
+
+
+def _write_lines(lines: Iterator[str], output: Path | None) -> None:
+    if output is None:
+        for text in lines:
+            click.echo(text)
+        return
+    output.write_text("".join(text + "\n" for text in lines), encoding="utf-8")
