@@ -18,6 +18,7 @@ import numpy as np
 
 from clew.address import RemoteAddress, Tid
 from clew.errors import RemoteCallError, TargetError, TargetGoneError
+from clew.probing.code_writer import has_trap_pending
 from clew.probing.placing import Placing
 from clew.probing.probed_process import ProbedProcess
 from clew.probing.worker import reap_worker
@@ -45,16 +46,17 @@ def leave(process: ProbedProcess, placing: Placing) -> list[str]:
     plan = process.plan
     spans = [(plan.image_base, plan.image_base + plan.image_bytes), *placing.chunk_spans()]
     deadline = time.monotonic() + _PATIENCE_SECONDS
+    is_own = True
     while True:
         held = HeldProcess(process.pid)
         try:
             held.stop_all(_HOLD_SECONDS)
             if held.has_executed:
                 raise TargetGoneError(process.pid, f"process {process.pid}: it has executed another program")
-            placing.restore()
+            is_own = placing.restore() and is_own
             is_clear = _move_out(held, placing, spans)
             if is_clear or time.monotonic() > deadline:
-                return _take_out(held, process, placing, is_clear=is_clear)
+                return _take_out(held, process, placing, is_clear=is_clear and is_own)
         except ProcessLookupError as error:
             raise TargetGoneError(process.pid, f"process {process.pid}: ended meanwhile") from error
         finally:
@@ -68,6 +70,10 @@ def _move_out(held: HeldProcess, placing: Placing, spans: Spans) -> bool:
     for tid in held.threads:
         processor = processor_of(tid)
         registers = processor.get_registers(tid)
+        if has_trap_pending(held.pid, tid):
+            # It has come to a place that trapped, and will be led to a copy.
+            is_clear = False
+            continue
         if _is_in(registers.pc, spans):
             origin = placing.find_origin(registers.pc)
             if origin is None:
@@ -113,7 +119,7 @@ def _take_out(held: HeldProcess, process: ProbedProcess, placing: Placing, *, is
         with contextlib.suppress(RemoteCallError):
             reap_worker(thread, process.task_inside)
         if placing.traps.is_installed:
-            placing.traps.take_out(thread)
+            is_clear = placing.traps.take_out(thread) and is_clear
         for page in placing.pages_of_file(thread):
             thread.call("madvise", RemoteAddress(page), mmap.PAGESIZE, _MADV_DONTNEED)
         if not is_clear:

@@ -79,5 +79,3 @@ def _seen_from_here(process: StoppedProcess, number: int) -> Pid:
         if inside and int(inside[-1]) == number:
             return Pid(child)
     raise AttachError(process.pid, f"process {process.pid}: what it has made is not to be found")
-
-

@@ -8,22 +8,25 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
 
 from clew.address import Pid
 from clew.capture.form import Form
-from clew.dataclass import dataclass, replace
+from clew.dataclass import dataclass
 from clew.errors import CaptureError, TargetGoneError, UsageError
+from clew.probing.foreign import find_foreign
 from clew.probing.leaving import leave
 from clew.probing.locations.in_process import ProcessPlace, open_process
+from clew.probing.locations.place import PlaceKind
 from clew.probing.locations.syntax import parse_location
-from clew.probing.placing import Placing, WantedSite
-from clew.probing.planning import Planning
+from clew.probing.placing import Placing
+from clew.probing.planning import Foreign, Planning, Site
 from clew.probing.probed_process import ProbedProcess
-from clew.probing.x86_64.exits import find_exits
+from clew.probing.x86_64.exits import ExitKind, find_all_exits
+from clew.probing.x86_64.function_code import FunctionCode
 from clew.probing.x86_64.plans import Technique
 from clew.process.capture_table import CaptureRow
 from clew.process.futexes import wait_for_change
@@ -34,15 +37,11 @@ from clew.protocol._constants import CaptureAction, HoldReply, RequestKind
 from clew.protocol.layout import field_offset
 from clew.recording.drain.slots import ImpossibleHeadError, Slots
 from clew.sessions.capture_sink import CaptureSink
-from clew.sessions.probes.asked import AskedProbe
+from clew.sessions.probes.asked import AskedForm, AskedProbe
 from clew.sessions.probes.image_code import ProcessCode
 
 __all__ = ["ArmedProbe", "ProbedTarget"]
 
-_AT_CERTAIN_PLACES: Final = (Technique.JUMP_PUNNED,)
-"""Techniques by which a jump can lead to few places only."""
-_ALL_BUT_TRAPS: Final = tuple(one for one in Technique if one != Technique.TRAP)
-_NO_ROOM: Final = "there is no room where a jump could lead"
 LOADING_NUMBER: Final = 1 << 28
 """What captures are known by at which threads stop that load something."""
 
@@ -88,7 +87,8 @@ class ProbedTarget:
         self._places = self._open.enter_context(open_process(process.task))
         self._code = ProcessCode(self._places)
         self._slots = Slots(process.shared)
-        self.armed: list[ArmedProbe] = []
+        self._sites: list[tuple[AskedProbe, ProcessPlace, str, Site]] = []
+        """Places that are probed, and their roles."""
         self.warnings: list[str] = []
         self.refused: list[tuple[str, ProcessPlace, str]] = []
         """Names of probes, places where they can't be, and why."""
@@ -100,6 +100,15 @@ class ProbedTarget:
         self._bell = ctypes.c_uint32.from_buffer(shared.map, bell)
         self._n_lost = 0
 
+    @property
+    def armed(self) -> list[ArmedProbe]:
+        """What is probed now."""
+        return [
+            ArmedProbe(probe.spec.name, place, site.address, role, site.group.plan.technique, site.group.plan.reason)
+            for probe, place, role, site in self._sites
+            if site.group is not None
+        ]
+
     def arm(self, probes: Sequence[AskedProbe]) -> list[AskedProbe]:
         """Put probes to their places; those whose place is nowhere that is loaded are given back.
 
@@ -107,7 +116,6 @@ class ProbedTarget:
         """
         self._places.renew(read_maps(self.process.task))
         pending: list[AskedProbe] = []
-        wanted: list[WantedSite] = []
         for probe in probes:
             found = self._places.resolve(parse_location(probe.spec.where), with_inlined=probe.spec.with_inlined)
             self.warnings += [one for one in found.warnings if one not in self.warnings]
@@ -118,55 +126,34 @@ class ProbedTarget:
                 # It may be a pattern, of which only some places are new.
                 if (probe.number, place.address) not in self._known:
                     self._known.add((probe.number, place.address))
-                    wanted += self._try_plan(probe, place)
+                    self._plan(probe, place)
         if not self._hears_loading:
-            wanted += self._hear_loading()
-        self._place(wanted)
+            self._hear_loading()
+        self._place()
         return pending
 
-    def _place(self, wanted: list[WantedSite]) -> None:
-        """Put probes there, with techniques that need less where there is no room for a better one."""
-        for without in (_AT_CERTAIN_PLACES, _ALL_BUT_TRAPS, ()):
-            failed = self._placing.place(wanted) if wanted else []
+    def _place(self) -> None:
+        """Put probes where they are planned, with techniques that need less where there is no room for a better one."""
+        made, gone = self._planning.changes()
+        while made or gone:
+            failed = self._placing.apply(made, gone)
             if not failed:
+                self._planning.confirm()
                 return
-            self._planning.forget({id(site.plan): site.plan for site in failed}.values())
-            wanted = []
-            for site in failed:
-                code, image = self._code.find(site.address)
-                plan, index = self._planning.plan(
-                    site.address, code, image.entries, image.branches, is_exit=site.is_exit, without=without
-                )
-                wanted.append(replace(site, plan=plan, index=index))
-            for index, one in enumerate(self.armed):
-                plans = [site.plan for site in wanted if site.address == one.address]
-                if plans:
-                    self.armed[index] = replace(one, technique=plans[0].technique, reason=_NO_ROOM)
+            for site, reason in self._planning.plan_again(failed):
+                self.refused += [(probe.spec.name, place, reason) for probe, place, _, own in self._sites if own is site]
+            made, gone = self._planning.changes()
 
-    def _try_plan(self, probe: AskedProbe, place: ProcessPlace) -> list[WantedSite]:
-        """The sites of a probe at a place; none where there can be none, which is told."""
-        n_armed = len(self.armed)
-        try:
-            return self._plan(probe, place)
-        except (UsageError, CaptureError) as error:
-            del self.armed[n_armed:]
-            self.refused.append((probe.spec.name, place, error.message))
-            return []
-
-    def _hear_loading(self) -> list[WantedSite]:
+    def _hear_loading(self) -> None:
         """Have threads stop where the dynamic linker tells debuggers that it has loaded something, or is about to unload
         it: in front of the constructors of what is new (glibc's elf/dl-debug.c; musl has the same)."""
         found = self._places.resolve(parse_location("_dl_debug_state"))
         stop = Form((), (), None, b"").pack()
         self._hears_loading = bool(found.places)
-        sites = []
         for place in found.places:
-            code, image = self._code.find(place.address)
-            plan, index = self._planning.plan(place.address, code, image.entries, image.branches)
-            sites.append(
-                WantedSite(plan, index, [CaptureRow(place.address, LOADING_NUMBER, CaptureAction.STOP, stop)], place.address)
-            )
-        return sites
+            site = self._site_at(place.address)
+            site.rows = [CaptureRow(site.pc, LOADING_NUMBER, CaptureAction.STOP, stop)]
+            self._planning.add(site)
 
     def answer(self, probes: Sequence[AskedProbe]) -> bool:
         """Let threads go on that have loaded or unloaded something, once probes are where they are to be by now; whether
@@ -189,41 +176,63 @@ class ProbedTarget:
         def is_there(address: int) -> bool:
             return any(one.start <= address < one.end for one in mapped)
 
-        gone = [patch for patch in self._placing.patches if not is_there(patch.start)]
+        gone = self._placing.groups_at(lambda address: not is_there(address))
         self._placing.forget(gone)
-        self._planning.forget([patch.plan for patch in gone])
-        self.armed = [one for one in self.armed if is_there(one.address)]
+        self._planning.forget(gone)
+        self._sites = [one for one in self._sites if is_there(one[-1].address)]
         self._known = {(number, address) for number, address in self._known if is_there(address)}
 
-    def _plan(self, probe: AskedProbe, place: ProcessPlace) -> list[WantedSite]:
+    def _plan(self, probe: AskedProbe, place: ProcessPlace) -> None:
+        """Plan the sites of a probe at a place; none where there can be none, which is told."""
+        planned: list[Site] = []
+        try:
+            for site, role in self._sites_of(probe, place):
+                self._planning.add(site)
+                planned.append(site)
+                self._sites.append((probe, place, role, site))
+        except (UsageError, CaptureError) as error:
+            self._planning.remove(planned)
+            self._sites = self._sites[: len(self._sites) - len(planned)]
+            self.refused.append((probe.spec.name, place, error.message))
+
+    def _sites_of(self, probe: AskedProbe, place: ProcessPlace) -> Iterator[tuple[Site, str]]:
+        """The sites of a probe at a place, and their roles: where a function begins comes first."""
         address = place.address
         if not probe.spec.is_function:
-            return [self._site(probe, place, address, "point", [(probe.number, CaptureAction.RECORD, 0, probe.form)])]
+            site = self._site_at(address)
+            site.rows = [self._row(site, probe.number, probe.form)]
+            yield site, "point"
+            return
+        if place.place is not None and place.place.kind == PlaceKind.CHOOSER:
+            # It chooses the function that is meant, which is known once the dynamic linker has called it.
+            return
         code, image = self._code.find(address)
         if address != code.start:
             raise UsageError(f"{probe.spec.where}: {address:#x} is not where a function begins")
-        entry, leaving = probe.form, probe.return_form
-        assert leaving is not None
-        rows = [
-            (probe.number, CaptureAction.RECORD, 0, entry),
-            (probe.kept_number, CaptureAction.CALL, probe.call_kind, None),
+        assert probe.return_form is not None
+        entry = self._site_at(address)
+        entry.rows = [
+            self._row(entry, probe.number, probe.form),
+            CaptureRow(entry.pc, probe.kept_number, CaptureAction.CALL, probe.kept_form, call_kind=probe.call_kind),
         ]
-        row = (probe.return_number, CaptureAction.RECORD, probe.call_kind, leaving)
-        # These first: what they displace may begin with the function's first instruction.
-        sites = [self._site(probe, place, one.address, "return", [row]) for one in find_exits(code)]
-        return [*sites, self._site(probe, place, address, "entry", rows)]
+        yield entry, "entry"
+        for piece, one in find_all_exits(code, image.parts.get(code.start, ())):
+            is_taken = one.kind == ExitKind.CONDITIONAL_TAIL
+            foreign = self._foreign_of(piece)
+            left = Site(one.address, piece, image, is_exit=True, is_taken=is_taken, foreign=foreign)
+            left.rows = [self._row(left, probe.return_number, probe.return_form, probe.call_kind)]
+            yield left, "return"
 
-    def _site(self, probe: AskedProbe, place: ProcessPlace, address: int, role: str, rows) -> WantedSite:  # type: ignore[no-untyped-def]
+    def _site_at(self, address: int) -> Site:
         code, image = self._code.find(address)
-        plan, index = self._planning.plan(
-            address, code, image.entries, is_exit=role == "return", branches=image.branches
-        )
-        captures = []
-        for number, action, kind, form in rows:
-            packed = probe.kept_form if form is None else form.form_at(self.pid, self.process.task, address)
-            captures.append(CaptureRow(address, number, action, packed, call_kind=kind))
-        self.armed.append(ArmedProbe(probe.spec.name, place, address, role, plan.technique, plan.reason))
-        return WantedSite(plan, index, captures, address, role == "return")
+        return Site(address, code, image, foreign=self._foreign_of(code))
+
+    def _foreign_of(self, code: FunctionCode) -> list[Foreign]:
+        return find_foreign(code, self._placing.read)
+
+    def _row(self, site: Site, number: int, form: AskedForm, call_kind: int = 0) -> CaptureRow:
+        packed = form.form_at(self.pid, self.process.task, site.address)
+        return CaptureRow(site.pc, number, CaptureAction.RECORD, packed, call_kind=call_kind)
 
     def wait(self, seconds: float) -> None:
         """Wait until a thread wants something, or for so long."""
@@ -254,9 +263,7 @@ class ProbedTarget:
     def take_lost(self) -> int:
         """How many events were lost since this was asked last."""
         lost = int(self._slots.status()["lost_records"])
-        lost += sum(
-            self.process.sites.missed(number) for patch in self._placing.patches for number in patch.numbers.values()
-        )
+        lost += self.process.sites.missed()
         before, self._n_lost = self._n_lost, lost
         return lost - before
 
