@@ -24,8 +24,9 @@ from clew.probing.probed_process import ProbedProcess
 from clew.probing.site_table import AskedSite
 from clew.probing.traps import TrapTable
 from clew.probing.worker import stopped_worker
+from clew.probing.x86_64.plans import SitePlan
 from clew.probing.x86_64.relocation import Origin, Relocated
-from clew.probing.x86_64.trampolines import iter_places
+from clew.probing.x86_64.trampolines import find_reach
 from clew.process.capture_table import CaptureRow
 from clew.process.held_process import HeldProcess
 from clew.process.maps import read_maps
@@ -40,6 +41,7 @@ _GAP_BYTES: Final = 16
 """What is not used between two of a kind, so that they begin at whole lines: it holds nothing."""
 _NOTHING: Final = b"\xe9" + bytes(4)
 """A jump to what is behind it."""
+_HANDLERS: Final = "handlers"
 _HANDLER_BYTES: Final = (1024, 4096, 32768)
 """Room for a handler; the next one where that is too little."""
 
@@ -200,13 +202,14 @@ class Placing:
         if self.n_handlers + len(spots) > MAX_PROBES:
             raise UsageError(f"there have been {self.n_handlers} probes: there is no room for more")
         size_bytes = trampoline_bytes(plan, len(spots))
-        shape = () if plan.jump is None else plan.jump.allowed
-        address = self.memory.take(
-            worker, plan.patch_address, size_bytes, lambda free: iter_places(plan, free, size_bytes), shape
-        )
+        next_fit = None if plan.jump is None else plan.jump.next_fit
+        within = find_reach(plan.displaced, plan.branches, size_bytes)
+        address = self.memory.take(worker, plan.patch_address, size_bytes, next_fit, within, _shape_of(plan))
         room = _HANDLER_BYTES[0]
         # Near the trampoline, which may be as far from the code as a jump goes.
-        handlers = [Led(index, taken, self.memory.take(worker, address, room)) for index, taken, _ in spots]
+        handlers = [
+            Led(index, taken, self.memory.take(worker, address, room, shape=_HANDLERS)) for index, taken, _ in spots
+        ]
         trampoline, resumes = make_trampoline(plan, address, handlers)
         first = self.n_handlers
         self.n_handlers += len(spots)
@@ -234,7 +237,10 @@ class Placing:
             if not larger:
                 return
             with stopped_worker(process.task) as worker:
-                moved = [replace(one, code=self.memory.take(worker, one.code, room), room=room) for one in larger]
+                moved = [
+                    replace(one, code=self.memory.take(worker, one.code, room, shape=_HANDLERS), room=room)
+                    for one in larger
+                ]
             for before, now in zip(larger, moved, strict=True):
                 distance = now.code - before.code - JUMP_BYTES
                 process.write(before.code, b"\xe9" + distance.to_bytes(4, "little", signed=True))
@@ -298,6 +304,15 @@ def _address_of(copy: Relocated) -> int:
 
 def _pages(address: int, size_bytes: int) -> range:
     return range(address & -mmap.PAGESIZE, address + size_bytes, mmap.PAGESIZE)
+
+
+def _shape_of(plan: SitePlan) -> Hashable:
+    """Trampolines of the same may lie close to each other, where jumps of equal bytes lead."""
+    if plan.jump is None or not any(plan.jump.allowed):
+        return None
+    # So many bytes of the distance are the same for those within a range of as many.
+    n_free = next(4 - index for index in range(4) if plan.jump.allowed[3 - index])
+    return plan.jump.allowed, plan.patch_address >> 8 * (n_free - 1)
 
 
 def _spots_of(group: Group) -> list[tuple[int, bool, int]]:

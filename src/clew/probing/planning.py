@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from clew.dataclass import dataclass
 from clew.errors import UsageError
@@ -31,12 +31,14 @@ _SHARED: Final = "other probes are right beside it"
 _OTHERS: Final = "somebody else's jump is there"
 
 
-@dataclass(frozen=True)
-class Foreign(Forbidden):
+class Foreign(NamedTuple):
     """Where memory is not what the file has; `jump` is what it has there if that is a jump that another session may have
     put there."""
 
-    jump: Displaced | None = None
+    start: int
+    end: int
+    reason: str
+    jump: Displaced | None
 
 
 class Site:
@@ -184,7 +186,7 @@ class Planning:
                 yield _plan_over(site, jump.jump)
             return
         iterate = iter_exit_plans if site.is_exit else iter_plans
-        forbidden = [*site.foreign, *_claims_of(near)]
+        forbidden = [*_foreign_of(site), *_claims_of(near)]
         yield from iterate(site.address, site.code, site.image.entries, techniques, forbidden, site.image.branches)
 
     def _merge(
@@ -200,7 +202,7 @@ class Planning:
                 continue
             numbers = [site.number, *(code.index_of[one.address] for group in chosen for one in group.plan.displaced)]
             first, last = min(numbers), max(numbers)
-            forbidden = [*site.foreign, *_claims_of(one for one in near if one not in chosen)]
+            forbidden = [*_foreign_of(site), *_claims_of(one for one in near if one not in chosen)]
             around = Surroundings(code, site.image.entries, forbidden, site.image.branches)
             if around.find_forbidden(starts[first], starts[last + 1]):
                 continue
@@ -292,6 +294,10 @@ def _claimed(plan: SitePlan) -> list[tuple[int, int]]:
 
 def _claims_of(groups: Iterable[Group]) -> Iterator[Forbidden]:
     return (Forbidden(start, end, _TAKEN) for group in groups for start, end in _claimed(group.plan))
+
+
+def _foreign_of(site: Site) -> Iterator[Forbidden]:
+    return (Forbidden(one.start, one.end, one.reason) for one in site.foreign)
 
 
 def _is_run(plan: SitePlan, code: FunctionCode) -> bool:
