@@ -18,6 +18,7 @@ import numpy as np
 
 from clew.address import Pid, RemoteAddress, Tid
 from clew.errors import RemoteCallError, TargetError, TargetGoneError
+from clew.probing.code_writer import has_trap_pending
 from clew.probing.placing import Placing
 from clew.probing.probed_process import ProbedProcess
 from clew.probing.worker import reap_worker
@@ -74,10 +75,10 @@ def _leave_one(pid: Pid, process: ProbedProcess, placing: Placing) -> list[str]:
             held.stop_all(_HOLD_SECONDS)
             if held.has_executed:
                 raise TargetGoneError(pid, f"process {pid}: it has executed another program")
-            placing.restore(pid)
+            is_own = placing.restore(pid)
             is_clear = _move_out(held, placing, spans)
             if is_clear or time.monotonic() > deadline:
-                return _take_out(held, process, placing, is_clear=is_clear)
+                return _take_out(held, process, placing, is_clear=is_clear and is_own)
         except (ProcessLookupError, FileNotFoundError) as error:
             raise TargetGoneError(pid, f"process {pid}: ended meanwhile") from error
         finally:
@@ -91,6 +92,10 @@ def _move_out(held: HeldProcess, placing: Placing, spans: Spans) -> bool:
     for tid in held.threads:
         processor = processor_of(tid)
         registers = processor.get_registers(tid)
+        if has_trap_pending(held.pid, tid):
+            # It has come to a place that trapped, and will be led to a copy.
+            is_clear = False
+            continue
         if _is_in(registers.pc, spans):
             origin = placing.find_origin(registers.pc)
             if origin is None:
@@ -139,7 +144,7 @@ def _take_out(held: HeldProcess, process: ProbedProcess, placing: Placing, *, is
             with contextlib.suppress(RemoteCallError):
                 reap_worker(thread, process.task_inside)
         if placing.traps.is_installed:
-            placing.traps.take_out(thread)
+            is_clear = placing.traps.take_out(thread) and is_clear
         for page in placing.pages_of_file(thread):
             thread.call("madvise", RemoteAddress(page), mmap.PAGESIZE, _MADV_DONTNEED)
         if not is_clear:

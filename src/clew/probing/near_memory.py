@@ -7,10 +7,7 @@ chunks, some of which are for what has to lie at certain addresses.
 
 from __future__ import annotations
 
-import bisect
-from collections import deque
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from itertools import islice
 from typing import Final
 
 from clew.address import Pid, RemoteAddress
@@ -36,13 +33,14 @@ _MARGIN_BYTES: Final = 1 << 24
 """So far from anything that may grow."""
 CHUNK_BYTES: Final = 1 << 16
 """Distances of which one byte is given, that of the highest but one, lie within so many bytes of each other."""
+_MAX_CHUNK_BYTES: Final = 1 << 20
 _LOWEST: Final = 1 << 16
 _HIGHEST: Final = (1 << 47) - (1 << 20)
-
-IterPlaces = Callable[[Sequence[tuple[int, int]]], Iterator[range]]
-"""Chooses addresses in ranges of free memory, which go from the first to behind the last byte."""
+_ALIGNMENT: Final = 16
 _TRIES: Final = 64
-_N_RECENT: Final = 4
+
+NextFit = Callable[[int], int | None]
+"""Gives the lowest address from another one on that would do."""
 
 
 class NoRoomError(TargetError):
@@ -51,18 +49,11 @@ class NoRoomError(TargetError):
 
 @dataclass
 class Chunk:
-    """Mapped memory from `start` to `end`; what is free of it, sorted."""
+    """Mapped memory from `start` to `end`, used up to `used`."""
 
     start: int
     end: int
-    free: list[tuple[int, int]]
-
-    def take(self, address: int, n_bytes: int) -> None:
-        """Have so many bytes no longer be free, all of which are."""
-        index = bisect.bisect_right(self.free, (address, self.end)) - 1
-        start, end = self.free[index]
-        rest = [(start, address), (address + n_bytes, end)]
-        self.free[index : index + 1] = [(low, high) for low, high in rest if low < high]
+    used: int
 
 
 class NearMemory:
@@ -71,7 +62,7 @@ class NearMemory:
     def __init__(self, pid: Pid, mappings: Sequence[Mapping]) -> None:
         self._pid = pid
         self._chunks: list[Chunk] = []
-        self._recent: dict[Hashable, deque[Chunk]] = {}
+        self._current: dict[Hashable, Chunk] = {}
         self._gaps = _find_gaps(mappings)
 
     def take(
@@ -79,58 +70,81 @@ class NearMemory:
         worker: StoppedProcess,
         code: int,
         n_bytes: int,
-        choose: IterPlaces | None = None,
+        next_fit: NextFit | None = None,
+        within: range | None = None,
         shape: Hashable = None,
     ) -> int:
-        """The address of so many bytes that a jump at `code` reaches, mapped in `worker` if they are not yet; one of
-        those that `choose` chooses, if that is given. What has the same `shape` may lie close to each other. Raises
-        NoRoomError: there is none."""
-        choose = choose or (lambda free: (range(start, end - n_bytes + 1) for start, end in free))
-        recent = self._recent.setdefault(shape, deque(maxlen=_N_RECENT))
-        for chunk in recent:
-            if abs(chunk.start - code) <= _REACH_BYTES:
-                for places in choose([one for one in chunk.free if one[1] - one[0] >= n_bytes]):
-                    address = min(-(-places.start // 16) * 16, places.stop - 1)
-                    if address in places:
-                        chunk.take(address, n_bytes)
-                        return address
-        for start, end in _near(self._gaps, code):
-            for places in islice(choose([(start, end)]), _TRIES):
-                address = min(max(code - _WANTED_DISTANCE, places.start), places.stop - 1)
-                mapped = self._map(worker, address, n_bytes)
-                if mapped is not None:
-                    mapped.take(address, n_bytes)
-                    recent.appendleft(mapped)
+        """The address of so many bytes that a jump at `code` reaches, mapped in `worker` if they are not yet; one that
+        `next_fit` gives, if that is given, and one `within` some. What has the same `shape` lies close to each other.
+        Raises NoRoomError: there is none."""
+        reach = range(max(code - _REACH_BYTES, 0), code + _REACH_BYTES)
+        if within is not None:
+            reach = range(max(reach.start, within.start), min(reach.stop, within.stop))
+        next_fit = next_fit or _next_line
+        current = self._current.get(shape)
+        if current is not None:
+            found = _fit_in(current, n_bytes, next_fit, reach)
+            if found is not None:
+                return found
+        wanted = max(code - _WANTED_DISTANCE, reach.start)
+        for start, end in [*_within(self._gaps, wanted, reach.stop), *_within(self._gaps, reach.start, reach.stop)]:
+            at = start
+            for _ in range(_TRIES):
+                address = next_fit(at)
+                if address is None or address + n_bytes > end or address not in reach:
+                    break
+                # One more of the kind of one that is full will soon be, too.
+                larger = 0 if current is None else 2 * (current.end - current.start)
+                chunk = self._map(worker, address, n_bytes, min(larger, _MAX_CHUNK_BYTES, end - start))
+                if chunk is not None:
+                    chunk.used = address + n_bytes
+                    self._current[shape] = chunk
                     return address
+                at = -(-(address + n_bytes) // CHUNK_BYTES) * CHUNK_BYTES
         # Where something else has been taken from, too.
         for chunk in self._chunks:
-            if abs(chunk.start - code) <= _REACH_BYTES:
-                for places in choose([one for one in chunk.free if one[1] - one[0] >= n_bytes]):
-                    chunk.take(places.start, n_bytes)
-                    recent.appendleft(chunk)
-                    return places.start
+            found = _fit_in(chunk, n_bytes, next_fit, reach)
+            if found is not None:
+                return found
         raise NoRoomError(self._pid, f"process {self._pid}: there is no room within 2 GiB of {code:#x} that would do")
 
     def spans(self) -> list[tuple[int, int]]:
         """What is mapped: from where up to where."""
         return [(chunk.start, chunk.end) for chunk in self._chunks]
 
-    def _map(self, worker: StoppedProcess, address: int, n_bytes: int) -> Chunk | None:
-        """Map the chunk or chunks that hold so many bytes at an address; None: there is something else already."""
+    def _map(self, worker: StoppedProcess, address: int, n_bytes: int, wanted_bytes: int) -> Chunk | None:
+        """Map a chunk that has so many bytes at an address, and is as large as wanted if there is nothing else; None: there
+        is something else already."""
         start = address // CHUNK_BYTES * CHUNK_BYTES
-        end = -(-(address + n_bytes) // CHUNK_BYTES) * CHUNK_BYTES
+        least = -(-(address + n_bytes) // CHUNK_BYTES) * CHUNK_BYTES
         flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE
-        try:
-            made = worker.call("mmap", start, end - start, PROT_READ | PROT_EXEC, flags, -1, 0)
-        except RemoteCallError:
-            return None
-        if made != start:
-            worker.call("munmap", RemoteAddress(made), end - start)
-            return None
-        chunk = Chunk(start, end, [(start, end)])
-        self._chunks.append(chunk)
-        self._gaps = [*_without(self._gaps, start, end)]
-        return chunk
+        free_end = next((last for first, last in self._gaps if first <= start < last), least)
+        for end in dict.fromkeys((max(min(start + wanted_bytes, free_end), least), least)):
+            try:
+                made = worker.call("mmap", start, end - start, PROT_READ | PROT_EXEC, flags, -1, 0)
+            except RemoteCallError:
+                continue
+            if made != start:
+                worker.call("munmap", RemoteAddress(made), end - start)
+                return None
+            chunk = Chunk(start, end, start)
+            self._chunks.append(chunk)
+            self._gaps = [*_without(self._gaps, start, end)]
+            return chunk
+        return None
+
+
+def _next_line(address: int) -> int:
+    return -(-address // _ALIGNMENT) * _ALIGNMENT
+
+
+def _fit_in(chunk: Chunk, n_bytes: int, next_fit: NextFit, reach: range) -> int | None:
+    """Take so many bytes of what is left of a chunk."""
+    found = next_fit(max(chunk.used, reach.start))
+    if found is None or found + n_bytes > chunk.end or found not in reach:
+        return None
+    chunk.used = found + n_bytes
+    return found
 
 
 def _find_gaps(mappings: Sequence[Mapping]) -> list[tuple[int, int]]:
@@ -149,10 +163,9 @@ def _find_gaps(mappings: Sequence[Mapping]) -> list[tuple[int, int]]:
     return gaps + tight
 
 
-def _near(gaps: Sequence[tuple[int, int]], code: int) -> Iterator[tuple[int, int]]:
-    """What of gaps a jump reaches."""
-    low = -(-(code - _REACH_BYTES) // CHUNK_BYTES) * CHUNK_BYTES
-    high = (code + _REACH_BYTES) // CHUNK_BYTES * CHUNK_BYTES
+def _within(gaps: Sequence[tuple[int, int]], low: int, high: int) -> Iterator[tuple[int, int]]:
+    """What of gaps lies between two addresses, in whole chunks."""
+    low, high = -(-low // CHUNK_BYTES) * CHUNK_BYTES, high // CHUNK_BYTES * CHUNK_BYTES
     for start, end in gaps:
         first, last = max(start, low), min(end, high)
         if last - first >= CHUNK_BYTES:

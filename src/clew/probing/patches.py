@@ -1,55 +1,77 @@
 """What is written over the program's code, and what is executed instead: the places that lead to handlers.
 
-Runs in the controller. A patch has a trampoline: a copy of the instructions that it displaces, with a jump to a handler
+Runs in the controller. A patch has a trampoline: a copy of the instructions that it displaces, with jumps to handlers
 in front of those that are probed. Several probes may share one.
 """
 
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
 
 from clew.dataclass import dataclass
+from clew.probing.planning import Group
 from clew.probing.x86_64.plans import SitePlan
 from clew.probing.x86_64.relocation import Inserted, Relocated, relocate
 
-__all__ = ["JUMP_BYTES", "Patch", "Patches", "make_trampoline", "trampoline_bytes"]
+__all__ = ["JUMP_BYTES", "Led", "Patch", "Patches", "make_trampoline", "trampoline_bytes"]
 
 JUMP_BYTES: Final = 5
 _COPY_BYTES: Final = 40
-"""Of one instruction at most: a call that pushes its return address and jumps, with what is inserted in front of it."""
+"""Of one instruction at most: a call that pushes its return address and jumps."""
+_LED_BYTES: Final = 2 * JUMP_BYTES
+"""To a handler, and back to where a branch that is taken leads."""
 
 
-def trampoline_bytes(plan: SitePlan) -> int:
-    """How many bytes the trampoline of a plan has at most."""
-    return _COPY_BYTES * len(plan.displaced) + 3 * JUMP_BYTES
+class Led(NamedTuple):
+    """A handler is led to in front of displaced instruction `number`; `is_taken`: where it branches."""
+
+    number: int
+    is_taken: bool
+    handler: int
 
 
-def make_trampoline(plan: SitePlan, address: int, handlers: Mapping[int, int]) -> tuple[Relocated, dict[int, int]]:
-    """The trampoline of a plan at an address: `handlers` are the addresses of those that are in front of displaced
-    instructions, by their indices. And where each comes back to. Raises UsageError: it can't be there."""
-    resumes: dict[int, int] = {}
+def trampoline_bytes(plan: SitePlan, n_led: int) -> int:
+    """How many bytes the trampoline of a plan has at most that leads to so many handlers."""
+    return _COPY_BYTES * len(plan.displaced) + _LED_BYTES * n_led + 3 * JUMP_BYTES
 
-    def lead_to(index: int) -> Inserted:
+
+def make_trampoline(plan: SitePlan, address: int, handlers: Sequence[Led]) -> tuple[Relocated, list[int]]:
+    """The trampoline of a plan at an address, and where each handler comes back to. Of several at one place the first
+    comes first. Raises UsageError: it can't be there."""
+    resumes = [0] * len(handlers)
+
+    def lead_to(chosen: Sequence[int]) -> Inserted:
         def make(here: int) -> bytes:
-            resumes[index] = here + JUMP_BYTES
-            return b"\xe9" + (handlers[index] - resumes[index]).to_bytes(4, "little", signed=True)
+            code = b""
+            for number in chosen:
+                here += JUMP_BYTES
+                resumes[number] = here
+                code += b"\xe9" + (handlers[number].handler - here).to_bytes(4, "little", signed=True)
+            return code
 
         return make
 
-    made = relocate(plan.displaced, address, {index: lead_to(index) for index in handlers})
-    return made, resumes
+    inserted: tuple[dict[int, list[int]], dict[int, list[int]]] = {}, {}
+    for number, led in enumerate(handlers):
+        inserted[led.is_taken].setdefault(led.number, []).append(number)
+    both = [{index: lead_to(chosen) for index, chosen in one.items()} for one in inserted]
+    return relocate(plan.displaced, address, *both), resumes
 
 
-@dataclass
+@dataclass(frozen=True)
 class Patch:
-    """One that is in place, or about to be: its plan, its trampoline, and the numbers of its sites by the indices of
-    displaced instructions."""
+    """One that is in place, or was, or is about to be: the group that it is for, its trampoline, and where this leads
+    to handlers (`led`)."""
 
-    plan: SitePlan
+    group: Group
     trampoline: Relocated
-    numbers: dict[int, int]
+    led: tuple[int, ...]
+
+    @property
+    def plan(self) -> SitePlan:
+        return self.group.plan
 
     @property
     def start(self) -> int:
@@ -71,13 +93,12 @@ class Patch:
         return [*led, (self.start, self.plan.original)]
 
     def traps(self) -> dict[int, int]:
-        """Addresses at which a thread may trap, and where it goes on."""
-        rows = {
-            guard: self.trampoline.starts[self.plan.displaced[index].address]
-            for guard, index in self.plan.guards.items()
-        }
-        if self.plan.jump is None:
-            rows[self.start] = self.trampoline.address
+        """Addresses at which a thread may trap, and where it goes on: all instructions within the patch, for it may
+        trap at any of them while that is being written."""
+        starts, start, end = self.trampoline.starts, self.start, self.end
+        rows = {address: target for address, target in starts.items() if start <= address < end}
+        for guard, index in self.plan.guards.items():
+            rows[guard] = starts[self.plan.displaced[index].address]
         return rows
 
 
@@ -87,6 +108,8 @@ class Patches:
     def __init__(self) -> None:
         self._starts: list[int] = []
         self._patches: list[Patch] = []
+        self._branching: dict[int, Patch] = {}
+        """Those that change branches elsewhere."""
 
     def __iter__(self) -> Iterator[Patch]:
         return iter(self._patches)
@@ -94,21 +117,29 @@ class Patches:
     def __len__(self) -> int:
         return len(self._patches)
 
-    def at(self, address: int) -> Patch | None:
-        """The one over whose bytes an address is."""
+    def undo(self, address: int, found: bytes) -> bytes:
+        """Memory at an address, without what is written there for these."""
         index = bisect.bisect_right(self._starts, address) - 1
-        if index >= 0 and address < self._patches[index].end:
-            return self._patches[index]
-        return None
+        chosen = self._patches[max(index, 0) : bisect.bisect_left(self._starts, address + len(found))]
+        result = bytearray(found)
+        for patch in [*chosen, *self._branching.values()]:
+            for start, data in patch.originals():
+                first, end = max(start, address), min(start + len(data), address + len(found))
+                if first < end:
+                    result[first - address : end - address] = data[first - start : end - start]
+        return bytes(result)
 
     def add(self, patch: Patch) -> None:
         """Have one more, which lies over no other."""
         index = bisect.bisect_left(self._starts, patch.start)
         self._starts.insert(index, patch.start)
         self._patches.insert(index, patch)
+        if patch.plan.branches:
+            self._branching[patch.start] = patch
 
     def remove(self, patch: Patch) -> None:
         """Have it no more."""
         index = bisect.bisect_left(self._starts, patch.start)
         assert self._patches[index] is patch
         del self._starts[index], self._patches[index]
+        self._branching.pop(patch.start, None)

@@ -1,7 +1,8 @@
 """Puts probes into the code of a process, and takes them out.
 
 Runs in the controller. Handlers and trampolines are made and written while the program runs, for nothing leads there
-yet. Then its threads are held while the code is written over, and while those that stand in it are moved to the copies.
+yet. Then the code is written over, live (`code_writer`). What was made stays: a thread may be on it, and the same probes
+may come again.
 """
 
 from __future__ import annotations
@@ -10,46 +11,40 @@ import bisect
 import contextlib
 import mmap
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Final
 
 from clew.address import Pid, RemoteAddress, Tid
-from clew.dataclass import dataclass, replace
-from clew.errors import TargetError
+from clew.dataclass import replace
+from clew.errors import TargetError, UsageError
+from clew.probing.code_writer import CodeChange, CodeWriter
 from clew.probing.near_memory import NearMemory, NoRoomError
-from clew.probing.patches import JUMP_BYTES, Patch, Patches, make_trampoline, trampoline_bytes
+from clew.probing.patches import JUMP_BYTES, Led, Patch, Patches, make_trampoline, trampoline_bytes
+from clew.probing.planning import Group
 from clew.probing.probed_process import ProbedProcess
 from clew.probing.site_table import AskedSite
 from clew.probing.traps import TrapTable
 from clew.probing.worker import stopped_worker
 from clew.probing.x86_64.plans import SitePlan
 from clew.probing.x86_64.relocation import Origin, Relocated
-from clew.probing.x86_64.trampolines import iter_places
+from clew.probing.x86_64.trampolines import find_reach
 from clew.process.capture_table import CaptureRow
 from clew.process.held_process import HeldProcess
 from clew.process.maps import read_maps
-from clew.process.processors.chosen import processor_of
 from clew.process.stopped_process import StoppedProcess
 from clew.process.thread_state import give_back, read_state
+from clew.protocol._constants import MAX_PROBES
 
-__all__ = ["Placing", "WantedSite"]
+__all__ = ["Placing"]
 
 _HOLD_SECONDS: Final = 2.0
+_GAP_BYTES: Final = 16
+"""What is not used between two of a kind, so that they begin at whole lines: it holds nothing."""
+_NOTHING: Final = b"\xe9" + bytes(4)
+"""A jump to what is behind it."""
+_HANDLERS: Final = "handlers"
 _HANDLER_BYTES: Final = (1024, 4096, 32768)
 """Room for a handler; the next one where that is too little."""
-
-
-@dataclass(frozen=True)
-class WantedSite:
-    """A place that is to be probed: the instruction of that index among those that a plan displaces, and what is
-    captured in front of it: rows with its `pc`."""
-
-    plan: SitePlan
-    index: int
-    rows: Sequence[CaptureRow]
-    address: int
-    """Where the probe was asked for."""
-    is_exit: bool = False
 
 
 class Placing:
@@ -60,67 +55,94 @@ class Placing:
         self.memory = NearMemory(process.pid, read_maps(process.task))
         self.patches = Patches()
         self.traps = TrapTable(process.shared, process.plan.scratch)
+        self._writer = CodeWriter(process)
+        self._placed: dict[int, Patch] = {}
+        """By the identities of their groups."""
+        self._known: dict[Hashable, tuple[Relocated, tuple[int, ...]]] = {}
+        """Trampolines that were ever made, and where they lead to handlers, by what they are for."""
+        self._rows: dict[int, list[CaptureRow]] = {}
+        """What is captured, by its `pc`, as the runtime has been told."""
         self._originals: dict[int, bytes] = {}
         """By page: what the program's code was before anything was written there."""
         self._copies: list[Relocated] = []
         """All that were ever made, by their addresses: a thread may be on one."""
-        self._left: list[tuple[int, bytes]] = []
-        """What the code is to hold again, by address."""
-        self._n_sites = 0
+        self._left: list[Patch] = []
+        """What was there when leaving began."""
+        self.n_handlers = 0
+        """How many numbers of handlers were given."""
         self.stopped: StoppedProcess | None = None
         """The process while it is stopped before its first instruction."""
 
-    def place(self, wanted: Sequence[WantedSite]) -> list[WantedSite]:
-        """Have those places lead to their handlers. Those for whose trampolines there is no room, where a jump could
-        lead, are given back. Raises TargetError, UsageError; nothing is changed then."""
-        made, failed = self._make(wanted)
-        for patch in made:
-            self.patches.add(patch)
-        self.traps.set(self._process.pid, self._trap_rows())
-        with self._held() as held:
-            if not self.traps.is_installed and any(patch.traps() for patch in made):
-                with self._calling(held) as thread:
-                    self.traps.install(thread)
-            for patch in made:
-                self._keep_pages(patch)
-                for address, content in patch.writes():
-                    self._process.write(address, content)
-            self._move_threads(held, made)
-        return failed
-
-    def remove(self, patches: Iterable[Patch]) -> None:
-        """Have those places lead nowhere any more. Their trampolines stay: a thread may be on one."""
-        gone = list(patches)
-        with self._held():
-            for patch in gone:
-                for address, content in patch.originals():
-                    self._process.write(address, content)
-        for patch in gone:
+    def apply(self, made: Sequence[Group], gone: Sequence[Group]) -> list[Group]:
+        """Have these groups lead to their handlers, and those no more. Those for whose trampolines there is no room,
+        where a jump could lead, are given back, and what they were to replace stays. Raises TargetError, UsageError;
+        nothing is changed then."""
+        patches, failed = self._make(made)
+        gone_patches = [self._placed[id(group)] for group in gone]
+        if failed:
+            # Their sites are planned anew, together with those that are beside them.
+            return failed
+        self._check(gone_patches, patches)
+        for patch in patches:
+            self._keep_pages(patch)
+        change = CodeChange.of(gone_patches, patches)
+        self._install_traps()
+        self.traps.add(self._process.pid, [*gone_patches, *patches])
+        if self.stopped is not None:
+            self._writer.write_now(change)
+        elif change.content:
+            with stopped_worker(self._process.task) as worker:
+                self._writer.write(change, worker)
+        for group, patch in zip(gone, gone_patches, strict=True):
+            del self._placed[id(group)]
             self.patches.remove(patch)
+        for group, patch in zip(made, patches, strict=True):
+            self._placed[id(group)] = patch
+            self.patches.add(patch)
+        return []
 
-    def forget(self, patches: Iterable[Patch]) -> None:
+    def read(self, address: int, size_bytes: int) -> bytes:
+        """Memory of the process as it is without these probes. Raises TargetError."""
+        return self.patches.undo(address, self._process.read(address, size_bytes))
+
+    def forget(self, groups: Iterable[Group]) -> None:
         """The code of these is not there any more."""
-        for patch in list(patches):
+        for group in groups:
+            patch = self._placed.pop(id(group))
             self.patches.remove(patch)
             for address, content in patch.writes():
-                for page in range(address & -mmap.PAGESIZE, address + len(content), mmap.PAGESIZE):
+                for page in _pages(address, len(content)):
                     self._originals.pop(page, None)
+
+    def groups_at(self, is_gone: Callable[[int], bool]) -> list[Group]:
+        """Those in place at such addresses."""
+        return [patch.group for patch in self.patches if is_gone(patch.start)]
 
     def begin_leaving(self) -> None:
         """From now on nothing is placed any more."""
-        self._left = [write for patch in self.patches for write in patch.originals()]
+        self._left = list(self.patches)
+        for patch in self._left:
+            self.patches.remove(patch)
+        self._placed.clear()
 
-    def restore(self, pid: Pid) -> None:
+    def restore(self, pid: Pid) -> bool:
         """Have the code of a process, or of one of its children, be as it was: nothing leads to handlers any more. All
-        its threads are held. Raises OSError."""
+        its threads are held. False: somebody else's jump leads to a copy, which has to stay. Raises OSError."""
+        is_own = True
         with open(f"/proc/{pid}/mem", "r+b", buffering=0) as file:
-            for address, content in self._left:
-                with contextlib.suppress(OSError):
-                    os.pwrite(file.fileno(), content, address)
+            memory = file.fileno()
+            for patch in self._left:
+                if _holds(memory, patch.writes()):
+                    _write_all(memory, patch.originals())
+                elif not _holds(memory, patch.originals()):
+                    is_own = False
+                    # For threads the copy stays what it is.
+                    _write_all(memory, [(address, _NOTHING) for address in patch.led])
+        return is_own
 
     def find_origin(self, address: int) -> Origin | None:
         """Where a thread would be without any probe that is at an address of a copy."""
-        index = bisect.bisect_right(self._copies, address, key=lambda copy: copy.address) - 1
+        index = bisect.bisect_right(self._copies, address, key=_address_of) - 1
         return self._copies[index].find_origin(address) if index >= 0 else None
 
     def chunk_spans(self) -> list[tuple[int, int]]:
@@ -132,52 +154,78 @@ class Placing:
         kept = self._originals.items()
         return [page for page, content in kept if process.read(RemoteAddress(page), len(content)) == content]
 
-    def _make(self, wanted: Sequence[WantedSite]) -> tuple[list[Patch], list[WantedSite]]:
-        """Make handlers and trampolines, and write them to their places."""
-        process = self._process
-        sites: dict[int, list[WantedSite]] = {}
-        for site in wanted:
-            sites.setdefault(id(site.plan), []).append(site)
-            for row in site.rows:
-                process.shared.append_capture(row, is_last=False)
-        process.shared.tell_captures()
-        made: list[Patch] = []
-        failed: list[WantedSite] = []
-        asked: list[AskedSite] = []
-        with stopped_worker(process.task) as worker:
-            for together in sites.values():
-                try:
-                    patch, its = self._lay_out(worker, together)
-                except NoRoomError:
-                    failed += together
-                else:
-                    made.append(patch)
-                    asked += its
-        self._make_handlers(asked)
-        for patch in made:
-            process.write(patch.trampoline.address, patch.trampoline.code)
-            bisect.insort(self._copies, patch.trampoline, key=lambda copy: copy.address)
-        return made, failed
+    @property
+    def n_held(self) -> int:
+        """How often all threads were held for a change of code."""
+        return self._writer.n_held
 
-    def _lay_out(self, worker: StoppedProcess, sites: Sequence[WantedSite]) -> tuple[Patch, list[AskedSite]]:
-        """Choose where a patch's trampoline is, and the handlers of its sites, one for each instruction."""
-        plan = sites[0].plan
-        rows = {site.index: site.rows[0].pc for site in sites}
-        size_bytes = trampoline_bytes(plan)
-        shape = () if plan.jump is None else plan.jump.allowed
-        address = self.memory.take(
-            worker, plan.patch_address, size_bytes, lambda free: iter_places(plan, free, size_bytes), shape
-        )
+    def _make(self, groups: Sequence[Group]) -> tuple[list[Patch], list[Group]]:
+        """Patches for groups, their trampolines and handlers in place; and groups for which there is no room."""
+        new = [group for group in groups if _key_of(group) not in self._known]
+        failed: list[Group] = []
+        if new:
+            self._tell_captures(new)
+            asked: list[AskedSite] = []
+            trampolines: list[tuple[Hashable, Relocated, tuple[int, ...]]] = []
+            with stopped_worker(self._process.task) as worker:
+                for group in new:
+                    try:
+                        trampoline, its = self._lay_out(worker, group)
+                    except NoRoomError:
+                        failed.append(group)
+                    else:
+                        asked += its
+                        trampolines.append((_key_of(group), trampoline, tuple(one.resume - JUMP_BYTES for one in its)))
+            if asked:
+                self._make_handlers(asked)
+            _put(self._process, [(one.address, one.code) for _, one, _ in trampolines])
+            self._copies = sorted([*self._copies, *(one for _, one, _ in trampolines)], key=_address_of)
+            self._known.update({key: (one, led) for key, one, led in trampolines})
+        if failed:
+            return [], failed
+        return [Patch(group, *self._known[_key_of(group)]) for group in groups], []
+
+    def _tell_captures(self, groups: Sequence[Group]) -> None:
+        """Have the runtime know what is captured by these, and nothing else at their places."""
+        shared = self._process.shared
+        told: dict[int, list[CaptureRow]] = {}
+        for group in groups:
+            for site in group.sites:
+                own = told.setdefault(site.pc, [])
+                own += [row for row in site.rows if row not in own]
+        is_changed = any(set(self._rows.get(pc, ())) - set(rows) for pc, rows in told.items())
+        self._rows.update(told)
+        if is_changed:
+            # The runtime reads it when it is asked for handlers, so not now.
+            shared.set_captures([row for rows in self._rows.values() for row in rows])
+            return
+        for rows in told.values():
+            for row in rows:
+                shared.append_capture(row, is_last=False)
+        shared.tell_captures()
+
+    def _lay_out(self, worker: StoppedProcess, group: Group) -> tuple[Relocated, list[AskedSite]]:
+        """Choose where a group's trampoline is, and its handlers: one for each place that captures know."""
+        plan, spots = group.plan, _spots_of(group)
+        if self.n_handlers + len(spots) > MAX_PROBES:
+            raise UsageError(f"there have been {self.n_handlers} probes: there is no room for more")
+        size_bytes = trampoline_bytes(plan, len(spots))
+        next_fit = None if plan.jump is None else plan.jump.next_fit
+        within = find_reach(plan.displaced, plan.branches, size_bytes)
+        address = self.memory.take(worker, plan.patch_address, size_bytes, next_fit, within, _shape_of(plan))
         room = _HANDLER_BYTES[0]
         # Near the trampoline, which may be as far from the code as a jump goes.
-        handlers = {index: self.memory.take(worker, address, room) for index in rows}
+        handlers = [
+            Led(index, taken, self.memory.take(worker, address, room, shape=_HANDLERS)) for index, taken, _ in spots
+        ]
         trampoline, resumes = make_trampoline(plan, address, handlers)
-        numbers = {}
-        for index in rows:
-            numbers[index] = self._n_sites
-            self._n_sites += 1
-        asked = [AskedSite(numbers[i], pc, handlers[i], room, resumes[i]) for i, pc in rows.items()]
-        return Patch(plan, trampoline, numbers), asked
+        first = self.n_handlers
+        self.n_handlers += len(spots)
+        asked = [
+            AskedSite(first + number, pc, led.handler, room, resume)
+            for number, ((_, _, pc), led, resume) in enumerate(zip(spots, handlers, resumes, strict=True))
+        ]
+        return trampoline, asked
 
     def _make_handlers(self, asked: Sequence[AskedSite]) -> None:
         """Have handlers made, and written to their places. One that is larger than its room lies elsewhere, and is led
@@ -185,71 +233,133 @@ class Placing:
         process = self._process
         for room in (*_HANDLER_BYTES[1:], 0):
             larger: list[AskedSite] = []
+            writes: list[tuple[int, bytes]] = []
             for site, answer in zip(asked, process.sites.ask(asked, process.pid), strict=True):
                 if answer is not None:
-                    process.write(site.code, process.read(answer.address, answer.size_bytes))
+                    writes.append((site.code, process.read(answer.address, answer.size_bytes)))
                 elif not room:
                     raise TargetError(process.pid, f"process {process.pid}: the captures at {site.pc:#x} have no room")
                 else:
                     larger.append(site)
+            _put(process, writes)
             if not larger:
                 return
             with stopped_worker(process.task) as worker:
-                moved = [replace(one, code=self.memory.take(worker, one.code, room), room=room) for one in larger]
+                moved = [
+                    replace(one, code=self.memory.take(worker, one.code, room, shape=_HANDLERS), room=room)
+                    for one in larger
+                ]
             for before, now in zip(larger, moved, strict=True):
                 distance = now.code - before.code - JUMP_BYTES
                 process.write(before.code, b"\xe9" + distance.to_bytes(4, "little", signed=True))
             asked = moved
 
-    def _trap_rows(self) -> dict[int, int]:
-        return {address: target for patch in self.patches for address, target in patch.traps().items()}
+    def _check(self, gone: Sequence[Patch], made: Sequence[Patch]) -> None:
+        """Raises UsageError where the code is not what it should be: somebody else has changed it."""
+        expected = {
+            address: byte for patch in made for at, data in patch.originals() for address, byte in enumerate(data, at)
+        }
+        for patch in gone:
+            if not self._is_in_place(patch):
+                raise UsageError(f"{patch.start:#x}: somebody else has changed what was put there")
+            expected.update((address, byte) for at, data in patch.writes() for address, byte in enumerate(data, at))
+        for patch in made:
+            found = self._process.read(patch.start, patch.end - patch.start)
+            if any(expected[address] != byte for address, byte in enumerate(found, patch.start)):
+                raise UsageError(f"{patch.start:#x}: somebody else has changed the code there, as debuggers do")
 
-    @contextlib.contextmanager
-    def _held(self) -> Iterator[HeldProcess]:
-        held = HeldProcess(self._process.pid)
-        if self.stopped is not None:
-            # It has one thread, which is nowhere yet.
-            yield held
+    def _is_in_place(self, patch: Patch) -> bool:
+        return all(self._process.read(address, len(content)) == content for address, content in patch.writes())
+
+    def _install_traps(self) -> None:
+        """Have threads that trap be led on. Some may have to as soon as code is written over."""
+        if self.traps.is_installed:
             return
+        if self.stopped is not None:
+            self.traps.install(self.stopped)
+            return
+        held = HeldProcess(self._process.pid)
         try:
             held.stop_all(_HOLD_SECONDS)
-            yield held
+            with _calling(held) as thread:
+                self.traps.install(thread)
         finally:
             held.let_go()
 
-    @contextlib.contextmanager
-    def _calling(self, held: HeldProcess) -> Iterator[StoppedProcess]:
-        """A stopped thread in which calls can be made; it goes on afterwards where it was."""
-        if self.stopped is not None:
-            yield self.stopped
-            return
-        tid: Tid = next(iter(held.threads))
-        process = StoppedProcess(held.pid, tid=tid)
-        state = read_state(process, tid)
-        try:
-            yield process
-        finally:
-            give_back(state)
-            process.close()
-
-    def _move_threads(self, held: HeldProcess, made: Sequence[Patch]) -> None:
-        """Have threads that stand within what is written over go on in the copies."""
-        starts = {
-            one.address: patch.trampoline.starts[one.address]
-            for patch in made
-            for one in patch.plan.displaced
-            if patch.start < one.address < patch.end
-        }
-        for tid in held.threads:
-            processor = processor_of(tid)
-            registers = processor.get_registers(tid)
-            target = starts.get(registers.pc)
-            if target is not None:
-                registers.pc = target
-                processor.set_registers(tid, registers)
-
     def _keep_pages(self, patch: Patch) -> None:
         for address, content in patch.writes():
-            for page in range(address & -mmap.PAGESIZE, address + len(content), mmap.PAGESIZE):
+            for page in _pages(address, len(content)):
                 if page not in self._originals:
                     self._originals[page] = self._process.read(page, mmap.PAGESIZE)
+
+
+@contextlib.contextmanager
+def _calling(held: HeldProcess) -> Iterator[StoppedProcess]:
+    """A stopped thread in which calls can be made; it goes on afterwards where it was."""
+    tid: Tid = next(iter(held.threads))
+    process = StoppedProcess(held.pid, tid=tid)
+    state = read_state(process, tid)
+    try:
+        yield process
+    finally:
+        give_back(state)
+        process.close()
+
+
+def _address_of(copy: Relocated) -> int:
+    return copy.address
+
+
+def _pages(address: int, size_bytes: int) -> range:
+    return range(address & -mmap.PAGESIZE, address + size_bytes, mmap.PAGESIZE)
+
+
+def _shape_of(plan: SitePlan) -> Hashable:
+    """Trampolines of the same may lie close to each other, where jumps of equal bytes lead."""
+    if plan.jump is None or not any(plan.jump.allowed):
+        return None
+    # So many bytes of the distance are the same for those within a range of as many.
+    n_free = next(4 - index for index in range(4) if plan.jump.allowed[3 - index])
+    return plan.jump.allowed, plan.patch_address >> 8 * (n_free - 1)
+
+
+def _spots_of(group: Group) -> list[tuple[int, bool, int]]:
+    """Of each handler of a group: the index of its instruction, whether it is where that branches, and what captures
+    know it by."""
+    return list(dict.fromkeys((group.index_of(site), site.is_taken, site.pc) for site in group.sites))
+
+
+def _key_of(group: Group) -> Hashable:
+    """What a group's trampoline and handlers are for."""
+    plan = group.plan
+    rows = tuple((group.index_of(site), site.is_taken, tuple(site.rows)) for site in group.sites)
+    return plan.patch_address, plan.displaced, plan.jump, rows
+
+
+def _put(process: ProbedProcess, writes: Iterable[tuple[int, bytes]]) -> None:
+    """Write memory, what lies one behind the other together."""
+    run, start = bytearray(), 0
+    for address, data in sorted(writes):
+        if run and not 0 <= address - start - len(run) <= _GAP_BYTES:
+            process.write(start, bytes(run))
+            run.clear()
+        if not run:
+            start = address
+        run += bytes(address - start - len(run))
+        run += data
+    if run:
+        process.write(start, bytes(run))
+
+
+def _holds(memory: int, content: Iterable[tuple[int, bytes]]) -> bool:
+    """Whether memory that is open holds those bytes at those addresses. Nothing is where nothing is mapped."""
+    try:
+        return all(os.pread(memory, len(data), address) == data for address, data in content)
+    except OSError:
+        return False
+
+
+def _write_all(memory: int, content: Iterable[tuple[int, bytes]]) -> None:
+    for address, data in content:
+        with contextlib.suppress(OSError):
+            os.pwrite(memory, data, address)

@@ -1,92 +1,317 @@
 """Plans for several probes at once: those that lie close to each other share a patch, or keep out of each other's way.
 
-Runs in the controller. Pure.
+Runs in the controller. Pure. What is planned later may have to change what was planned before: a longer run of
+instructions is displaced then, for the probes of both, or the earlier one has to do with less.
 """
 
 from __future__ import annotations
 
 import bisect
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
 
+from clew.dataclass import dataclass
 from clew.errors import UsageError
 from clew.probing.x86_64.exits import iter_exit_plans
 from clew.probing.x86_64.function_code import FunctionCode
+from clew.probing.x86_64.image_code import ImageCode
+from clew.probing.x86_64.jump_bytes import JUMP_SIZE, TRAPS, JumpBytes
 from clew.probing.x86_64.plans import Displaced, SitePlan, Technique
-from clew.probing.x86_64.sites import ALL_TECHNIQUES, iter_plans
-from clew.probing.x86_64.windows import Forbidden
+from clew.probing.x86_64.sites import ALL_TECHNIQUES, find_probed, iter_plans
+from clew.probing.x86_64.windows import Forbidden, Surroundings, displaced_of, grow_window, plan_jump
+from clew.process.capture_table import CaptureRow
 
-__all__ = ["Planning"]
+__all__ = ["Foreign", "Group", "Planning", "Site"]
 
-_NO_BRANCHES: Final[Mapping[int, Sequence[Displaced]]] = {}
-_LONGEST_PATCH: Final = 32
-_TAKEN: Final = "another probe's jump is there"
+_LONGEST_PATCH: Final = 64
+_REACH_BYTES: Final = 256
+"""No plan displaces anything that is farther from where it is probed: 16 instructions of 15 bytes."""
+_TAKEN: Final = "is in the way of another probe"
+_SHARED: Final = "other probes are right beside it"
+_OTHERS: Final = "somebody else's jump is there"
 
 
-class Planning:
-    """The patches of a process so far. `techniques` are those that may be used."""
+class Foreign(NamedTuple):
+    """Where memory is not what the file has; `jump` is what it has there if that is a jump that another session may have
+    put there."""
 
-    def __init__(self, techniques: Collection[Technique] = ALL_TECHNIQUES) -> None:
-        self._techniques = techniques
-        self._plans: dict[int, SitePlan] = {}
-        """By the addresses of all instructions that are displaced."""
-        self._taken: list[SitePlan] = []
-        """By their addresses, which are `_starts`."""
-        self._starts: list[int] = []
+    start: int
+    end: int
+    reason: str
+    jump: Displaced | None
 
-    def plan(
+
+class Site:
+    """A place that is to be probed: the instruction at an address of `code`, which belongs to `image`, and what is
+    captured in front of it. `is_exit`: it ends the function; only if it branches, where it `is_taken`. `foreign` is
+    where memory is not what the file has. Raises UsageError where the instruction can't be displaced."""
+
+    def __init__(
         self,
         address: int,
         code: FunctionCode,
-        entries: Collection[int] = frozenset(),
-        branches: Mapping[int, Sequence[Displaced]] = _NO_BRANCHES,
+        image: ImageCode,
         *,
         is_exit: bool = False,
-        without: Collection[Technique] = (),
-    ) -> tuple[SitePlan, int]:
-        """A plan that displaces the instruction at an address, new or not, and the instruction's index in it.
+        is_taken: bool = False,
+        foreign: Sequence[Foreign] = (),
+    ) -> None:
+        self.address, self.code, self.image = address, code, image
+        self.is_exit, self.is_taken = is_exit, is_taken
+        self.foreign = foreign
+        self.number = find_probed(address, Surroundings(code, image.entries, (), image.branches))
+        self.at = code.starts[self.number]
+        """The instruction that is displaced for it: behind an endbr64, which stays where it is."""
+        self.rows: list[CaptureRow] = []
+        """All with its `pc`."""
+        self.without: frozenset[Technique] = frozenset()
+        """Techniques that were found not to do."""
+        self.group: Group | None = None
+        """Where it is planned."""
 
-        `is_exit`: it ends the function. Techniques of `without` are not used. Raises UsageError where there can be
-        none.
-        """
-        known = self._plans.get(address)
-        if known is not None and (index := known.find_index(address)) is not None:
-            return known, index
-        forbidden = [Forbidden(one.patch_address, one.patch_end, _TAKEN) for one in self._near(code)]
-        techniques = [one for one in self._techniques if one not in without]
-        if is_exit:
-            plans = iter_exit_plans(address, code, entries, techniques, forbidden, branches)
-        else:
-            plans = iter_plans(address, code, entries, techniques, forbidden)
-        plan = next(filter(self._is_harmless, plans), None)
-        if plan is None:
-            raise UsageError(f"{address:#x}: none of the techniques that are allowed can be used here")
-        # Behind an endbr64, which stays where it is.
-        probed = plan.displaced[plan.probe_index].address
-        shared = self._plans.get(probed)
-        if shared is not None and (index := shared.find_index(probed)) is not None:
-            return shared, index
-        at = bisect.bisect_left(self._starts, plan.patch_address)
-        self._starts.insert(at, plan.patch_address)
-        self._taken.insert(at, plan)
-        for one in plan.displaced:
-            self._plans.setdefault(one.address, plan)
-        return plan, plan.probe_index
+    @property
+    def pc(self) -> int:
+        """What captures know it by. A branch that is taken is another place than the branch itself."""
+        return self.address + self.is_taken
 
-    def forget(self, plans: Iterable[SitePlan]) -> None:
-        """Those are there no more."""
-        for plan in plans:
-            at = bisect.bisect_left(self._starts, plan.patch_address)
-            del self._starts[at], self._taken[at]
-            for one in plan.displaced:
-                if self._plans.get(one.address) is plan:
-                    del self._plans[one.address]
+    @property
+    def order(self) -> tuple[bool, int]:
+        """Which is first of several in front of one instruction: a function begins before it ends."""
+        return self.is_exit, self.address
+
+
+@dataclass(frozen=True)
+class Group:
+    """Sites that share a patch, those of one instruction in the order in which they are come to."""
+
+    plan: SitePlan
+    sites: tuple[Site, ...]
+
+    def index_of(self, site: Site) -> int:
+        """The index of a site's instruction among those that the plan displaces."""
+        index = self.plan.find_index(site.at)
+        assert index is not None
+        return index
+
+
+class Planning:
+    """The patches of a process as they are to be. `techniques` are those that may be used."""
+
+    def __init__(self, techniques: Collection[Technique] = ALL_TECHNIQUES) -> None:
+        self._techniques = techniques
+        self._groups: dict[int, Group] = {}
+        """By the addresses of all instructions that are displaced."""
+        self._claims: list[tuple[int, int, Group]] = []
+        """Sorted: where bytes are changed, from where up to where."""
+        self._made: dict[int, Group] = {}
+        self._gone: dict[int, Group] = {}
+        """By their identities: what is not in place yet, and what is but should not be."""
+
+    def add(self, site: Site) -> None:
+        """Plan one more. Raises UsageError where there can be none; nothing is changed then."""
+        known = self._groups.get(site.at)
+        if known is not None and known.plan.find_index(site.at) is not None:
+            self._replace([known], known.plan, site)
+            return
+        techniques = [one for one in self._techniques if one not in site.without]
+        near = self._near(site.at - _REACH_BYTES, site.at + _REACH_BYTES)
+        plan, why = None, f"{site.address:#x}: none of the techniques that are allowed can be used here"
+        try:
+            plan = next(filter(self._is_harmless, self._iter_plans(site, techniques, near)), None)
+        except UsageError as error:
+            why = error.message
+        if plan is None or plan.technique > Technique.JUMP_PADDING:
+            merged = self._merge(site, techniques, near)
+            if merged is not None:
+                self._replace(*merged, site)
+                return
+        if plan is not None:
+            self._replace([], plan, site)
+        elif Technique.TRAP not in techniques or not self._make_room(site):
+            raise UsageError(why)
+
+    def remove(self, sites: Iterable[Site]) -> None:
+        """Have these no more."""
+        for site in sites:
+            group, site.group = site.group, None
+            if group is not None:
+                self._drop(group)
+                rest = tuple(one for one in group.sites if one is not site)
+                if rest:
+                    self._keep(Group(group.plan, rest))
+
+    def forget(self, groups: Iterable[Group]) -> None:
+        """The code of these is not there any more."""
+        for group in groups:
+            self._drop(group)
+            self._gone.pop(id(group), None)
+            for site in group.sites:
+                site.group = None
+
+    def changes(self) -> tuple[list[Group], list[Group]]:
+        """What is to be put in place, and what is to be no more, since that was confirmed last."""
+        return list(self._made.values()), list(self._gone.values())
+
+    def confirm(self) -> None:
+        """All of that is done."""
+        self._made.clear()
+        self._gone.clear()
+
+    def plan_again(self, groups: Iterable[Group]) -> list[tuple[Site, str]]:
+        """Find others for groups for which there is no room, by techniques that need less; sites for which there is
+        none, and why."""
+        refused: list[tuple[Site, str]] = []
+        for group in groups:
+            if group.plan.technique == Technique.JUMP_PUNNED:
+                without = frozenset((Technique.JUMP_PUNNED,))
+            else:
+                without = frozenset(Technique) - {Technique.TRAP}
+            if group.plan.technique == Technique.TRAP:
+                without = frozenset(Technique)
+            self._drop(group)
+            for site in group.sites:
+                site.group = None
+            for site in group.sites:
+                site.without |= without
+                try:
+                    self.add(site)
+                except UsageError as error:
+                    refused.append((site, error.message))
+        return refused
+
+    def _iter_plans(self, site: Site, techniques: Sequence[Technique], near: Sequence[Group]) -> Iterator[SitePlan]:
+        jump = next((one for one in site.foreign if one.jump is not None and one.start == site.at), None)
+        if jump is not None and jump.jump is not None:
+            if Technique.JUMP in techniques:
+                yield _plan_over(site, jump.jump)
+            return
+        iterate = iter_exit_plans if site.is_exit else iter_plans
+        forbidden = [*_foreign_of(site), *_claims_of(near)]
+        yield from iterate(site.address, site.code, site.image.entries, techniques, forbidden, site.image.branches)
+
+    def _merge(
+        self, site: Site, techniques: Sequence[Technique], near: Sequence[Group]
+    ) -> tuple[list[Group], SitePlan] | None:
+        """Groups beside a site, and a jump that does for them and for it."""
+        code, starts = site.code, site.code.starts
+        beside = [one for one in near if _is_run(one.plan, code) and one.plan.patch_address < site.at + JUMP_SIZE]
+        before = [one for one in beside if one.plan.patch_address < site.at][-2:]
+        behind = [one for one in beside if one.plan.patch_address >= site.at]
+        for chosen in (before[-1:], behind[:1], before[-1:] + behind, before + behind):
+            if not chosen:
+                continue
+            numbers = [site.number, *(code.index_of[one.address] for group in chosen for one in group.plan.displaced)]
+            first, last = min(numbers), max(numbers)
+            forbidden = [*_foreign_of(site), *_claims_of(one for one in near if one not in chosen)]
+            around = Surroundings(code, site.image.entries, forbidden, site.image.branches)
+            if around.find_forbidden(starts[first], starts[last + 1]):
+                continue
+            window = grow_window(around, first, last)
+            plan = None if window is None else plan_jump(around, window, site.address, site.number)
+            if plan is not None and plan.technique in techniques and _does_for(plan, chosen):
+                return chosen, plan
+        return None
+
+    def _make_room(self, site: Site) -> bool:
+        """Have a site trap, and what is in its way have to do with less; whether that could be."""
+        number, code = site.number, site.code
+        start, end = code.starts[number], code.starts[number + 1]
+        if any(one.start < end and start < one.end for one in site.foreign):
+            return False
+        in_way = {id(one): one for one in self._near(start, end)}
+        known = self._groups.get(start)
+        if known is not None:
+            in_way[id(known)] = known
+        sites = [one for group in in_way.values() for one in group.sites]
+        if any(Technique.TRAP in one.without for one in sites):
+            return False
+        for group in in_way.values():
+            self._drop(group)
+        displaced = displaced_of(code, number, number + 1)
+        original = code.bytes_of(number)[:1]
+        trap = SitePlan(site.address, start, Technique.TRAP, _SHARED, displaced, 0, original, None, {start: 0})
+        self._replace([], trap, site)
+        for one in sites:
+            one.group = None
+            self.add(one)
+        return True
+
+    def _replace(self, groups: Sequence[Group], plan: SitePlan, site: Site) -> None:
+        """Have one group with a plan, for the sites of others and one more."""
+        for group in groups:
+            self._drop(group)
+        sites = [site, *(one for group in groups for one in group.sites)]
+        self._keep(Group(plan, tuple(sorted(sites, key=lambda one: (one.at, one.order)))))
+
+    def _keep(self, group: Group) -> None:
+        self._made[id(group)] = group
+        for site in group.sites:
+            site.group = group
+        for one in group.plan.displaced:
+            self._groups.setdefault(one.address, group)
+        for start, end in _claimed(group.plan):
+            bisect.insort(self._claims, (start, end, group), key=_place_of)
+
+    def _drop(self, group: Group) -> None:
+        if self._made.pop(id(group), None) is None:
+            self._gone[id(group)] = group
+        for one in group.plan.displaced:
+            if self._groups.get(one.address) is group:
+                del self._groups[one.address]
+        for claimed in _claimed(group.plan):
+            at = bisect.bisect_left(self._claims, claimed, key=_place_of)
+            while self._claims[at][2] is not group:
+                at += 1
+            del self._claims[at]
 
     def _is_harmless(self, plan: SitePlan) -> bool:
-        """Whether no branches are led past another probe, which would keep threads from it."""
-        return not plan.branches or not any(one.address in self._plans for one in plan.displaced)
+        """Whether no branches are led past another probe, which would keep threads from it, and none of them is
+        displaced itself."""
+        if not plan.branches:
+            return True
+        is_changed = any(self._near(one.address, one.end) for one in plan.branches)
+        return not is_changed and not any(one.address in self._groups for one in plan.displaced)
 
-    def _near(self, code: FunctionCode) -> list[SitePlan]:
-        """Those that may be in the way of another one in a function."""
-        first = bisect.bisect_left(self._starts, code.start - _LONGEST_PATCH)
-        return self._taken[first : bisect.bisect_left(self._starts, code.start + len(code.code))]
+    def _near(self, start: int, end: int) -> list[Group]:
+        """Those with bytes from `start` to in front of `end`, by their addresses."""
+        at = bisect.bisect_left(self._claims, (start - _LONGEST_PATCH, 0), key=_place_of)
+        found: dict[int, Group] = {}
+        while at < len(self._claims) and self._claims[at][0] < end:
+            if self._claims[at][1] > start:
+                found[id(self._claims[at][2])] = self._claims[at][2]
+            at += 1
+        return list(found.values())
+
+
+def _place_of(claim: tuple[int, int, Group]) -> tuple[int, int]:
+    return claim[0], claim[1]
+
+
+def _claimed(plan: SitePlan) -> list[tuple[int, int]]:
+    """Where bytes are changed, or have to stay what they are."""
+    return [(plan.patch_address, plan.patch_end), *((one.address, one.end) for one in plan.branches)]
+
+
+def _claims_of(groups: Iterable[Group]) -> Iterator[Forbidden]:
+    return (Forbidden(start, end, _TAKEN) for group in groups for start, end in _claimed(group.plan))
+
+
+def _foreign_of(site: Site) -> Iterator[Forbidden]:
+    return (Forbidden(one.start, one.end, one.reason) for one in site.foreign)
+
+
+def _is_run(plan: SitePlan, code: FunctionCode) -> bool:
+    """Whether a plan displaces instructions of a function, and changes nothing else."""
+    return not plan.branches and all(one.address in code.index_of for one in plan.displaced)
+
+
+def _does_for(plan: SitePlan, groups: Iterable[Group]) -> bool:
+    sites = [site for group in groups for site in group.sites]
+    return all(plan.technique not in one.without and plan.find_index(one.at) is not None for one in sites)
+
+
+def _plan_over(site: Site, jump: Displaced) -> SitePlan:
+    """A jump over one that somebody else has put there. Threads may come to its distance's bytes, and trap there for
+    those."""
+    allowed = JumpBytes(jump.address, (TRAPS,) * (JUMP_SIZE - 1))
+    return SitePlan(site.address, jump.address, Technique.JUMP, _OTHERS, (jump,), 0, jump.code, allowed, {})

@@ -11,6 +11,8 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
+import numpy as np
+
 from clew.dataclass import dataclass
 from clew.errors import TargetError
 from clew.process.futexes import wait_for_change
@@ -73,10 +75,10 @@ class SiteTable:
         self._wait(pid)
         return [self._read(site) for site in sites]
 
-    def missed(self, number: int) -> int:
-        """How often nothing was taken at a place, since there was no room to take it in."""
-        at = self._offset + number * PROBE_SITE_BYTES + _MISSED_PLACE
-        return int.from_bytes(self._map[at : at + 8], "little")
+    def missed(self) -> int:
+        """How often nothing was taken at places so far, since there was no room to take it in."""
+        words = np.frombuffer(self._map, np.uint64, self._count * PROBE_SITE_BYTES // 8, self._offset)
+        return int(words[_MISSED_PLACE // 8 :: PROBE_SITE_BYTES // 8].sum())
 
     def leave(self) -> None:
         """Have the runtime's task end: nothing leads to handlers any more."""

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import signal
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import Final
+
+import numpy as np
 
 from clew.address import RemoteAddress
 from clew.errors import TargetError
+from clew.probing.patches import Patch
 from clew.process.shared_memory import SharedMemory
 from clew.process.stopped_process import StoppedProcess
 from clew.protocol._constants import MAX_TRAPS, TRAP_ROW_BYTES
@@ -33,18 +36,24 @@ class TrapTable:
     def __init__(self, shared: SharedMemory, scratch: RemoteAddress) -> None:
         self._map, self._layout, self._scratch = shared.map, shared.layout, scratch
         self._table = 0
+        self._rows: dict[int, int] = {}
         self.is_installed = False
         """The process' actions are the runtime's."""
 
-    def set(self, pid: int, rows: Mapping[int, int]) -> None:
-        """Have threads that trap at these addresses go on where each leads to. Raises TargetError: too many."""
-        if len(rows) > MAX_TRAPS:
+    def add(self, pid: int, patches: Iterable[Patch]) -> None:
+        """Have threads that trap at places of these go on where each leads to. What was there before stays, since a thread
+        may have trapped a while ago. Raises TargetError: too many."""
+        rows = {address: target for patch in patches for address, target in patch.traps().items()}
+        if rows.items() <= self._rows.items():
+            return
+        self._rows.update(rows)
+        if len(self._rows) > MAX_TRAPS:
             raise TargetError(pid, f"process {pid}: more than {MAX_TRAPS} places that trap")
         self._table ^= 1
-        packed = b"".join(struct.pack("<QQ", address, rows[address]) for address in sorted(rows))
+        pairs = np.array(sorted(self._rows.items()), np.uint64)
         at = self._layout.traps_offset + self._table * MAX_TRAPS * TRAP_ROW_BYTES
-        self._map[at : at + len(packed)] = packed
-        self._set_word("trap_table", len(rows) << 1 | self._table)
+        self._map[at : at + pairs.nbytes] = pairs.tobytes()
+        self._set_word("trap_table", len(pairs) << 1 | self._table)
 
     def install(self, process: StoppedProcess) -> None:
         """Have the process' actions for such traps be the runtime's; a stopped thread of it makes the calls."""
@@ -60,8 +69,10 @@ class TrapTable:
             process.call("rt_sigaction", number, self._scratch, 0, _MASK_BYTES)
         self.is_installed = True
 
-    def take_out(self, process: StoppedProcess) -> None:
-        """Give the process its own actions back, where it has not others by now."""
+    def take_out(self, process: StoppedProcess) -> bool:
+        """Give the process its own actions back, where it has not others by now; whether none of them is the runtime's any
+        more, nor can be: others may keep it, and give it back."""
+        is_out = True
         handler = self._word("trap_handler")
         for index, number in enumerate(_SIGNALS):
             process.call("rt_sigaction", number, 0, self._scratch, _MASK_BYTES)
@@ -69,7 +80,10 @@ class TrapTable:
                 at = self._offset("trap_actions") + index * _ACTION.size
                 process.write(self._scratch, self._map[at : at + _ACTION.size])
                 process.call("rt_sigaction", number, self._scratch, 0, _MASK_BYTES)
+            else:
+                is_out = False
         self.is_installed = False
+        return is_out
 
     def _offset(self, name: str) -> int:
         return self._layout.status_offset + field_offset("StatusPage", name)

@@ -18,7 +18,7 @@ from clew.probing.x86_64.sites import ALL_TECHNIQUES, find_probed
 from clew.probing.x86_64.traps import plan_branches, plan_trap
 from clew.probing.x86_64.windows import NO_BRANCHES, Forbidden, Surroundings, grow_window, plan_jump, plan_puns
 
-__all__ = ["ExitKind", "ExitSite", "find_exits", "iter_exit_plans", "plan_exit", "plan_exits"]
+__all__ = ["ExitKind", "ExitSite", "find_all_exits", "find_exits", "iter_exit_plans", "plan_exit", "plan_exits"]
 
 
 class ExitKind(IntEnum):
@@ -58,6 +58,16 @@ def find_exits(code: FunctionCode, parts: Sequence[tuple[int, int]] = ()) -> lis
         is_jump = code.kinds[code.index_of[address]] == Kind.JUMP
         found.append(ExitSite(address, ExitKind.TAIL if is_jump else ExitKind.CONDITIONAL_TAIL))
     return sorted(found, key=lambda site: site.address)
+
+
+def find_all_exits(code: FunctionCode, parts: Sequence[FunctionCode] = ()) -> list[tuple[FunctionCode, ExitSite]]:
+    """Where a function is left whose other pieces are `parts`, each with the piece that it is in."""
+    pieces = [code, *parts]
+    return [
+        (one, site)
+        for one in pieces
+        for site in find_exits(one, [(other.start, other.end) for other in pieces if other is not one])
+    ]
 
 
 def plan_exits(

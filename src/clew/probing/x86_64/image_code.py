@@ -7,6 +7,7 @@ are cut where the next one begins, so each byte is decoded once.
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator
 from itertools import islice
@@ -22,6 +23,7 @@ from clew.binary.symbol_rows import read_rows
 from clew.binary.symbols import read_symbols
 from clew.dataclass import dataclass
 from clew.probing.x86_64.function_code import FunctionCode, ReadMemory, decode_function
+from clew.probing.x86_64.parts import find_parts
 from clew.probing.x86_64.plans import Displaced
 
 __all__ = ["ImageCode", "read_image_code"]
@@ -36,6 +38,8 @@ _SHT_RELA: Final = 4
 _SHT_NOBITS: Final = 8
 _SHT_RELR: Final = 19
 _SHF_WRITE: Final = 1
+_COLD: Final = re.compile(r"\.cold(\.[0-9]+)?$")
+"""Names that compilers give to pieces that are seldom executed."""
 _STUBS: Final = (".plt", ".plt.got", ".plt.sec")
 
 
@@ -43,11 +47,13 @@ _STUBS: Final = (".plt", ".plt.got", ".plt.sec")
 class ImageCode:
     """The functions of a file, sorted, and addresses that one of them, or a word that is relocated, leads to: all of
     them are `entries`, and `branches` are the direct branches and calls that lead from a function to an address outside
-    of it, less those addresses that words point to."""
+    of it, less those addresses that words point to. `parts` are the pieces of functions that lie elsewhere, by where
+    the function begins."""
 
     functions: list[FunctionCode]
     entries: frozenset[int]
     branches: dict[int, tuple[Displaced, ...]]
+    parts: dict[int, tuple[FunctionCode, ...]]
 
 
 def read_image_code(elf: ElfFile, base: int) -> ImageCode:
@@ -77,7 +83,16 @@ def read_image_code(elf: ElfFile, base: int) -> ImageCode:
                 if target not in pointers:
                     place = Displaced(source, code.bytes_of(code.index_of[source]))
                     branches.setdefault(target, []).append(place)
-    return ImageCode(functions, frozenset(entries), {target: tuple(found) for target, found in branches.items()})
+    functions.sort(key=lambda one: one.start)
+    named = {
+        base + offset for index, offset in enumerate(symbols.offsets.tolist()) if not _COLD.search(symbols.name(index))
+    }
+    return ImageCode(
+        functions,
+        frozenset(entries),
+        {target: tuple(found) for target, found in branches.items()},
+        find_parts(functions, named, pointers),
+    )
 
 
 def _cut(begins: list[int], sizes: dict[int, int], start: int, end: int) -> Iterator[tuple[int, int, int]]:

@@ -8,10 +8,10 @@ the jump can lead.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Final
-
-from clew.dataclass import dataclass
+import bisect
+import functools
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
 
 __all__ = ["ANY", "JUMP_SIZE", "TRAPS", "JumpBytes", "iter_trampolines"]
 
@@ -30,8 +30,7 @@ _HALF: Final = 1 << 31
 _SPAN: Final = 1 << 32
 
 
-@dataclass(frozen=True)
-class JumpBytes:
+class JumpBytes(NamedTuple):
     """A jump at `address`: of each byte of its distance, the least significant first, the values that it may have, in
     order of preference, or ANY."""
 
@@ -53,6 +52,17 @@ class JumpBytes:
             return False
         found = (distance % _SPAN).to_bytes(4, "little")
         return all(not values or byte in values for byte, values in zip(found, self.allowed, strict=True))
+
+    def next_fit(self, address: int) -> int | None:
+        """The lowest address from `address` on to which the jump can lead; None if there is none."""
+        low = address - self.address - JUMP_SIZE + _HALF
+        if low >= _SPAN:
+            return None
+        # Distances count from the least one, so that their order is that of numbers.
+        wanted = max(low, 0).to_bytes(4, "big")
+        choices = [_in_order(self.allowed[3], 0x80), *(_in_order(self.allowed[index], 0) for index in (2, 1, 0))]
+        found = _lowest_from(choices, wanted)
+        return None if found is None else int.from_bytes(found, "big") - _HALF + self.address + JUMP_SIZE
 
     def encode(self, trampoline: int) -> bytes:
         """The jump's bytes, leading to that address. Raises ValueError if it can't lead there."""
@@ -107,3 +117,23 @@ def _iter_distances(
                 yield range(prefix + value, prefix + value + 1)
         else:
             yield from _iter_distances(allowed, index - 1, prefix + value * step, low, high)
+
+
+@functools.cache
+def _in_order(allowed: tuple[int, ...], flip: int) -> tuple[int, ...]:
+    """Values of a byte, rising, with some bits changed."""
+    return tuple(sorted(value ^ flip for value in allowed or range(256)))
+
+
+def _lowest_from(choices: Sequence[tuple[int, ...]], wanted: bytes) -> bytes | None:
+    """The lowest number, its highest byte first, that is not below another one, each byte one of its choices."""
+    higher: bytes | None = None
+    for index, values in enumerate(choices):
+        at = bisect.bisect_left(values, wanted[index])
+        is_same = at < len(values) and values[at] == wanted[index]
+        if at + is_same < len(values):
+            rest = bytes(one[0] for one in choices[index + 1 :])
+            higher = wanted[:index] + bytes((values[at + is_same],)) + rest
+        if not is_same:
+            return higher
+    return wanted

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from clew.dataclass import dataclass
+from typing import NamedTuple
+
 from clew.enumeration import IntEnum
 from clew.probing.x86_64.jump_bytes import JUMP_SIZE, JumpBytes
 
@@ -28,8 +29,7 @@ class Technique(IntEnum):
     """One byte: int3."""
 
 
-@dataclass(frozen=True)
-class Displaced:
+class Displaced(NamedTuple):
     """An instruction that is executed elsewhere: where it is, and its bytes."""
 
     address: int
@@ -41,8 +41,7 @@ class Displaced:
         return self.address + len(self.code)
 
 
-@dataclass(frozen=True)
-class SitePlan:
+class SitePlan(NamedTuple):
     """A probe at the instruction at `address`, planted by writing over the bytes at `patch_address`.
 
     The copy of `displaced` is executed instead of these, the probe in front of the one of index `probe_index`.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from iced_x86 import Decoder, Instruction, OpKind, Register
 
@@ -28,8 +28,7 @@ _HALF: Final = 1 << 31
 _DISPLACED_STACK: Final = 8
 
 
-@dataclass(frozen=True)
-class Origin:
+class Origin(NamedTuple):
     """At `copy_address` the program is where it would be at `address`, with its stack pointer `stack_bytes` higher."""
 
     copy_address: int

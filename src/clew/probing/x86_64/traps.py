@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from clew.dataclass import replace
 from clew.probing.x86_64.jump_bytes import JUMP_SIZE
 from clew.probing.x86_64.kinds import CALLS, ENDS
 from clew.probing.x86_64.plans import Displaced, SitePlan, Technique
@@ -60,8 +59,7 @@ def plan_branches(around: Surroundings, address: int, index: int, reason: str) -
     if any(around.find_forbidden(branch.address, branch.end) for branch in branches):
         return
     trap = plan_trap(around, address, index, reason)
-    yield replace(
-        trap,
+    yield trap._replace(
         technique=Technique.BRANCHES,
         displaced=displaced_of(code, first, index + 1),
         probe_index=index - first,

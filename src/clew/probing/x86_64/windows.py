@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from clew.dataclass import dataclass
 from clew.probing.x86_64.function_code import FunctionCode
@@ -23,8 +23,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
-class Forbidden:
+class Forbidden(NamedTuple):
     """Addresses from `start` to behind the last, `end`, that no patch may touch, and why: `reason` ends a sentence
     that begins with an instruction, as "is within a restartable sequence"."""
 
@@ -55,8 +54,7 @@ class Surroundings:
         return next((one.reason for one in self.forbidden if start < one.end and one.start < end), None)
 
 
-@dataclass(frozen=True)
-class Window:
+class Window(NamedTuple):
     """Instructions from index `first` to in front of `end` that are displaced together; `free` bytes from there on may
     be changed, padding behind them if it `is_padded`. If these are fewer than a jump has, `reason` says why."""
 

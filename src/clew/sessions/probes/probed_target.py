@@ -9,7 +9,7 @@ import contextlib
 import ctypes
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -17,16 +17,19 @@ import numpy as np
 from clew.address import Pid, Tid
 from clew.binary.demangle import demangle
 from clew.capture.form import Form
-from clew.dataclass import dataclass, replace
+from clew.dataclass import dataclass
 from clew.errors import CaptureError, RemoteCallError, TargetGoneError, UsageError
+from clew.probing.foreign import find_foreign
 from clew.probing.leaving import leave, wait_for_end
 from clew.probing.locations.in_process import ProcessPlace, open_process
+from clew.probing.locations.place import PlaceKind
 from clew.probing.locations.syntax import NamePlace, parse_location
-from clew.probing.placing import Placing, WantedSite
-from clew.probing.planning import Planning
+from clew.probing.placing import Placing
+from clew.probing.planning import Foreign, Planning, Site
 from clew.probing.probed_process import ProbedProcess
 from clew.probing.worker import reap_worker
-from clew.probing.x86_64.exits import find_exits
+from clew.probing.x86_64.exits import ExitKind, find_all_exits
+from clew.probing.x86_64.function_code import FunctionCode
 from clew.probing.x86_64.plans import Technique
 from clew.process.capture_table import CaptureRow
 from clew.process.futexes import wait_for_change
@@ -43,10 +46,6 @@ from clew.sessions.probes.image_code import ProcessCode
 
 __all__ = ["ArmedProbe", "Execution", "ProbedTarget"]
 
-_AT_CERTAIN_PLACES: Final = (Technique.JUMP_PUNNED,)
-"""Techniques by which a jump can lead to few places only."""
-_ALL_BUT_TRAPS: Final = tuple(one for one in Technique if one != Technique.TRAP)
-_NO_ROOM: Final = "there is no room where a jump could lead"
 LOADING_NUMBER: Final = 1 << 28
 EXECUTION_NUMBER: Final = LOADING_NUMBER + 1
 """What captures are known by at which threads stop that load something, or are about to execute a program."""
@@ -79,10 +78,6 @@ class ArmedProbe:
         return _TECHNIQUES[self.technique]
 
 
-_Row = tuple[int, CaptureAction, int, AskedForm | None]
-"""A capture at a place: its number, what it is for, the kind of calls, and its form; None: what is kept of calls."""
-
-
 class Execution(NamedTuple):
     """Thread `tid` waits, which is about to execute a program. `pid`: the process that its block is of."""
 
@@ -111,7 +106,8 @@ class ProbedTarget:
         self._places = self._open.enter_context(open_process(process.task))
         self._code = ProcessCode(self._places)
         self._slots = Slots(process.shared)
-        self.armed: list[ArmedProbe] = []
+        self._sites: list[tuple[AskedProbe, ProcessPlace, str, Site]] = []
+        """Places that are probed, and their roles."""
         self.place_names: dict[int, str] = {}
         self.remarks: list[str] = []
         """What is to be told people: what places are doubtful, and where no probe can be."""
@@ -123,10 +119,18 @@ class ProbedTarget:
         self._bell = ctypes.c_uint32.from_buffer(shared.map, bell)
         self._n_lost = 0
 
+    @property
+    def armed(self) -> list[ArmedProbe]:
+        """What is probed now."""
+        return [
+            ArmedProbe(probe.spec.name, place, site.address, role, site.group.plan.technique, site.group.plan.reason)
+            for probe, place, role, site in self._sites
+            if site.group is not None
+        ]
+
     def arm(self) -> None:
         """Put probes to their places, as far as what these are in is loaded. Raises TargetError."""
         self._places.renew(read_maps(self.process.task))
-        wanted: list[WantedSite] = []
         for probe in self._probes:
             found = self._places.resolve(parse_location(probe.spec.where), with_inlined=probe.spec.with_inlined)
             self.remarks += [one for one in found.warnings if one not in self.remarks]
@@ -135,35 +139,30 @@ class ProbedTarget:
                 # It may be a pattern, of which only some places are new.
                 if (probe.number, place.address) not in self._known:
                     self._known.add((probe.number, place.address))
-                    wanted += self._try_plan(probe, place)
+                    self._plan(probe, place)
         if not self._hears_loading:
-            wanted += self._hear_loading()
-        wanted += self._hear_executions()
-        self._place(wanted)
+            self._hear_loading()
+        self._hear_executions()
+        self._place()
 
     @property
     def missing(self) -> dict[str, str]:
         """Why probes are nowhere, for people, by what was asked for."""
         return {one.spec.where: one.missing for one in self._probes if one.missing}
 
-    def _place(self, wanted: list[WantedSite]) -> None:
-        """Put probes there, with techniques that need less where there is no room for a better one."""
-        for without in (_AT_CERTAIN_PLACES, _ALL_BUT_TRAPS, ()):
-            failed = self._placing.place(wanted) if wanted else []
+    def _place(self) -> None:
+        """Put probes where they are planned, with techniques that need less where there is no room for a better one."""
+        made, gone = self._planning.changes()
+        while made or gone:
+            failed = self._placing.apply(made, gone)
             if not failed:
+                self._planning.confirm()
                 return
-            self._planning.forget({id(site.plan): site.plan for site in failed}.values())
-            wanted = []
-            for site in failed:
-                code, image = self._code.find(site.address)
-                plan, index = self._planning.plan(
-                    site.address, code, image.entries, image.branches, is_exit=site.is_exit, without=without
-                )
-                wanted.append(replace(site, plan=plan, index=index))
-            for index, one in enumerate(self.armed):
-                plans = [site.plan for site in wanted if site.address == one.address]
-                if plans:
-                    self.armed[index] = replace(one, technique=plans[0].technique, reason=_NO_ROOM)
+            for site, reason in self._planning.plan_again(failed):
+                self.remarks += [
+                    _refusal(probe, place, reason) for probe, place, _, own in self._sites if own is site
+                ]
+            made, gone = self._planning.changes()
 
     def _note_name(self, probe: AskedProbe, place: ProcessPlace) -> None:
         """Events of places that a pattern means are called as these are."""
@@ -171,45 +170,29 @@ class ProbedTarget:
         if isinstance(where, NamePlace) and where.may_be_pattern and place.place is not None and place.place.symbol:
             self.place_names[place.address] = demangle(place.place.symbol)
 
-    def _try_plan(self, probe: AskedProbe, place: ProcessPlace) -> list[WantedSite]:
-        """The sites of a probe at a place; none where there can be none, which is told."""
-        n_armed = len(self.armed)
-        try:
-            sites = self._plan(probe, place)
-        except (UsageError, CaptureError) as error:
-            del self.armed[n_armed:]
-            self.remarks.append(f"{probe.spec.name}: no probe at {place.name}: {error.message}")
-            return []
-        self._note_name(probe, place)
-        if probe not in self.found:
-            self.found.append(probe)
-        return sites
-
-    def _hear_loading(self) -> list[WantedSite]:
+    def _hear_loading(self) -> None:
         """Have threads stop where the dynamic linker tells debuggers that it has loaded something, or is about to
         unload it: in front of the constructors of what is new (glibc's elf/dl-debug.c; musl has the same)."""
-        sites = self._stop_at("_dl_debug_state", LOADING_NUMBER)
-        self._hears_loading = bool(sites)
-        return sites
+        self._hears_loading = self._stop_at("_dl_debug_state", LOADING_NUMBER)
 
-    def _hear_executions(self) -> list[WantedSite]:
+    def _hear_executions(self) -> None:
         """Have threads stop that are about to execute a program."""
-        return [site for name in EXECUTING_FUNCTIONS for site in self._stop_at(name, EXECUTION_NUMBER)]
+        for name in EXECUTING_FUNCTIONS:
+            self._stop_at(name, EXECUTION_NUMBER)
 
-    def _stop_at(self, name: str, number: int) -> list[WantedSite]:
-        """Have threads stop at functions of that name, where they do not yet."""
+    def _stop_at(self, name: str, number: int) -> bool:
+        """Have threads stop at functions of that name, where they do not yet; whether there is one."""
         stop = Form((), (), None, b"").pack()
-        sites = []
-        for place in self._places.resolve(parse_location(name)).places:
+        places = self._places.resolve(parse_location(name)).places
+        for place in places:
             if (number, place.address) in self._known:
                 continue
             self._known.add((number, place.address))
             with contextlib.suppress(UsageError):
-                code, image = self._code.find(place.address)
-                plan, index = self._planning.plan(place.address, code, image.entries, image.branches)
-                row = CaptureRow(place.address, number, CaptureAction.STOP, stop)
-                sites.append(WantedSite(plan, index, [row], place.address))
-        return sites
+                site = self._site_at(place.address)
+                site.rows = [CaptureRow(site.pc, number, CaptureAction.STOP, stop)]
+                self._planning.add(site)
+        return bool(places)
 
     def answer(self) -> list[Execution]:
         """Let threads go on that have loaded or unloaded something, once probes are where they are to be by now. Those
@@ -243,42 +226,66 @@ class ProbedTarget:
         def is_there(address: int) -> bool:
             return any(one.start <= address < one.end for one in mapped)
 
-        gone = [patch for patch in self._placing.patches if not is_there(patch.start)]
+        gone = self._placing.groups_at(lambda address: not is_there(address))
         self._placing.forget(gone)
-        self._planning.forget([patch.plan for patch in gone])
-        self.armed = [one for one in self.armed if is_there(one.address)]
+        self._planning.forget(gone)
+        self._sites = [one for one in self._sites if is_there(one[-1].address)]
         self._known = {(number, address) for number, address in self._known if is_there(address)}
 
-    def _plan(self, probe: AskedProbe, place: ProcessPlace) -> list[WantedSite]:
+    def _plan(self, probe: AskedProbe, place: ProcessPlace) -> None:
+        """Plan the sites of a probe at a place; none where there can be none, which is told."""
+        planned: list[Site] = []
+        try:
+            for site, role in self._sites_of(probe, place):
+                self._planning.add(site)
+                planned.append(site)
+                self._sites.append((probe, place, role, site))
+        except (UsageError, CaptureError) as error:
+            self._planning.remove(planned)
+            self._sites = self._sites[: len(self._sites) - len(planned)]
+            self.remarks.append(_refusal(probe, place, error.message))
+            return
+        self._note_name(probe, place)
+        if probe not in self.found:
+            self.found.append(probe)
+
+    def _sites_of(self, probe: AskedProbe, place: ProcessPlace) -> Iterator[tuple[Site, str]]:
+        """The sites of a probe at a place, and their roles: where a function begins comes first."""
         address = place.address
         if not probe.spec.is_function:
-            return [self._site(probe, place, address, "point", [(probe.number, CaptureAction.RECORD, 0, probe.form)])]
-        code, _ = self._code.find(address)
+            site = self._site_at(address)
+            site.rows = [self._row(site, probe.number, probe.form)]
+            yield site, "point"
+            return
+        if place.place is not None and place.place.kind == PlaceKind.CHOOSER:
+            # It chooses the function that is meant, which is known once the dynamic linker has called it.
+            return
+        code, image = self._code.find(address)
         if address != code.start:
             raise UsageError(f"{probe.spec.where}: {address:#x} is not where a function begins")
-        entry, leaving = probe.form, probe.return_form
-        rows: list[_Row] = [
-            (probe.number, CaptureAction.RECORD, 0, entry),
-            (probe.kept_number, CaptureAction.CALL, probe.call_kind, None),
+        entry = self._site_at(address)
+        entry.rows = [
+            self._row(entry, probe.number, probe.form),
+            CaptureRow(entry.pc, probe.kept_number, CaptureAction.CALL, probe.kept_form, call_kind=probe.call_kind),
         ]
-        row: _Row = (probe.return_number, CaptureAction.RECORD, probe.call_kind, leaving)
-        # These first: what they displace may begin with the function's first instruction.
-        sites = [self._site(probe, place, one.address, "return", [row]) for one in find_exits(code)]
-        return [*sites, self._site(probe, place, address, "entry", rows)]
+        yield entry, "entry"
+        for piece, one in find_all_exits(code, image.parts.get(code.start, ())):
+            is_taken = one.kind == ExitKind.CONDITIONAL_TAIL
+            foreign = self._foreign_of(piece)
+            left = Site(one.address, piece, image, is_exit=True, is_taken=is_taken, foreign=foreign)
+            left.rows = [self._row(left, probe.return_number, probe.return_form, probe.call_kind)]
+            yield left, "return"
 
-    def _site(
-        self, probe: AskedProbe, place: ProcessPlace, address: int, role: str, rows: Sequence[_Row]
-    ) -> WantedSite:
+    def _site_at(self, address: int) -> Site:
         code, image = self._code.find(address)
-        plan, index = self._planning.plan(
-            address, code, image.entries, is_exit=role == "return", branches=image.branches
-        )
-        captures = []
-        for number, action, kind, form in rows:
-            packed = probe.kept_form if form is None else form.form_at(self.pid, self.process.task, address)
-            captures.append(CaptureRow(address, number, action, packed, call_kind=kind))
-        self.armed.append(ArmedProbe(probe.spec.name, place, address, role, plan.technique, plan.reason))
-        return WantedSite(plan, index, captures, address, role == "return")
+        return Site(address, code, image, foreign=self._foreign_of(code))
+
+    def _foreign_of(self, code: FunctionCode) -> list[Foreign]:
+        return find_foreign(code, self._placing.read)
+
+    def _row(self, site: Site, number: int, form: AskedForm, call_kind: int = 0) -> CaptureRow:
+        packed = form.form_at(self.pid, self.process.task, site.address)
+        return CaptureRow(site.pc, number, CaptureAction.RECORD, packed, call_kind=call_kind)
 
     def wait(self, seconds: float) -> None:
         """Wait until a thread wants something, or for so long."""
@@ -322,9 +329,7 @@ class ProbedTarget:
     def take_lost(self) -> int:
         """How many events were lost since this was asked last."""
         lost = int(self._slots.status()["lost_records"])
-        lost += sum(
-            self.process.sites.missed(number) for patch in self._placing.patches for number in patch.numbers.values()
-        )
+        lost += self.process.sites.missed()
         before, self._n_lost = self._n_lost, lost
         return lost - before
 
@@ -351,3 +356,7 @@ class ProbedTarget:
         del self._bell
         self.process.close()
         self._open.close()
+
+
+def _refusal(probe: AskedProbe, place: ProcessPlace, reason: str) -> str:
+    return f"{probe.spec.name}: no probe at {place.name}: {reason}"
