@@ -1,8 +1,8 @@
 """Puts probes into the code of a process, and takes them out.
 
 Runs in the controller. Handlers and trampolines are made and written while the program runs, for nothing leads there
-yet. Then the code is written over, live (`code_writer`). What was made stays: a thread may be on it, and the same probes
-may come again.
+yet. Then the code is written over, live (`code_writer`). What was made stays: a thread may be on it, and the same
+probes may come again.
 """
 
 from __future__ import annotations
@@ -220,8 +220,8 @@ class Placing:
         return trampoline, asked
 
     def _make_handlers(self, asked: Sequence[AskedSite]) -> None:
-        """Have handlers made, and written to their places. One that is larger than its room lies elsewhere, and is led to
-        from there."""
+        """Have handlers made, and written to their places. One that is larger than its room lies elsewhere, and is led
+        to from there."""
         process = self._process
         for room in (*_HANDLER_BYTES[1:], 0):
             larger: list[AskedSite] = []
@@ -310,9 +310,9 @@ def _shape_of(plan: SitePlan) -> Hashable:
     """Trampolines of the same may lie close to each other, where jumps of equal bytes lead."""
     if plan.jump is None or not any(plan.jump.allowed):
         return None
-    # So many bytes of the distance are the same for those within a range of as many.
-    n_free = next(4 - index for index in range(4) if plan.jump.allowed[3 - index])
-    return plan.jump.allowed, plan.patch_address >> 8 * (n_free - 1)
+    # Within a chunk all values of the two lower bytes are found.
+    given = [index for index in (2, 3) if plan.jump.allowed[index]]
+    return plan.jump.allowed, plan.patch_address >> 8 * given[-1] if given else None
 
 
 def _spots_of(group: Group) -> list[tuple[int, bool, int]]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import time
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -114,6 +115,10 @@ class ProbedTarget:
 
         Raises UsageError where there can be none, TargetError, CaptureError.
         """
+        with _nothing_collected():
+            return self._arm(probes)
+
+    def _arm(self, probes: Sequence[AskedProbe]) -> list[AskedProbe]:
         self._places.renew(read_maps(self.process.task))
         pending: list[AskedProbe] = []
         for probe in probes:
@@ -132,6 +137,15 @@ class ProbedTarget:
         self._place()
         return pending
 
+    def disarm(self, probes: Sequence[AskedProbe]) -> None:
+        """Have these probes nowhere. Raises TargetError, UsageError."""
+        numbers = {probe.number for probe in probes}
+        gone = [one for one in self._sites if one[0].number in numbers]
+        self._sites = [one for one in self._sites if one[0].number not in numbers]
+        self._known = {one for one in self._known if one[0] not in numbers}
+        self._planning.remove(site for *_, site in gone)
+        self._place()
+
     def _place(self) -> None:
         """Put probes where they are planned, with techniques that need less where there is no room for a better one."""
         made, gone = self._planning.changes()
@@ -141,12 +155,13 @@ class ProbedTarget:
                 self._planning.confirm()
                 return
             for site, reason in self._planning.plan_again(failed):
-                self.refused += [(probe.spec.name, place, reason) for probe, place, _, own in self._sites if own is site]
+                owners = [(probe, place) for probe, place, _, own in self._sites if own is site]
+                self.refused += [(probe.spec.name, place, reason) for probe, place in owners]
             made, gone = self._planning.changes()
 
     def _hear_loading(self) -> None:
-        """Have threads stop where the dynamic linker tells debuggers that it has loaded something, or is about to unload
-        it: in front of the constructors of what is new (glibc's elf/dl-debug.c; musl has the same)."""
+        """Have threads stop where the dynamic linker tells debuggers that it has loaded something, or is about to
+        unload it: in front of the constructors of what is new (glibc's elf/dl-debug.c; musl has the same)."""
         found = self._places.resolve(parse_location("_dl_debug_state"))
         stop = Form((), (), None, b"").pack()
         self._hears_loading = bool(found.places)
@@ -156,8 +171,8 @@ class ProbedTarget:
             self._planning.add(site)
 
     def answer(self, probes: Sequence[AskedProbe]) -> bool:
-        """Let threads go on that have loaded or unloaded something, once probes are where they are to be by now; whether
-        there were any."""
+        """Let threads go on that have loaded or unloaded something, once probes are where they are to be by now;
+        whether there were any."""
         asking = self._slots.find_asking(RequestKind.HOLD)
         if not asking:
             return False
@@ -278,3 +293,15 @@ class ProbedTarget:
         self.process.close()
         self._open.close()
         return left
+
+
+@contextlib.contextmanager
+def _nothing_collected() -> Iterator[None]:
+    """Plans are many objects, all of which stay: looking for circles among them takes longer than making them."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
