@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -168,6 +169,28 @@ def test_nothing_is_left_of_probes_in_a_running_process(turn: int, tmp_path: Pat
     names = Counter(one.get("event") for one in map(json.loads, out.read_text().splitlines()))
     assert names["leaf_entry"] > 100
     assert names["leaf_exit"] > 100
+
+
+def test_probes_are_gone_soon_after_clew_was_killed() -> None:
+    with subprocess.Popen(
+        [threads_program(), "3"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        code = next(line for line in read_maps(process.pid).splitlines() if " r-xp " in line)
+        start, end = (int(word, 16) for word in code.split()[0].split("-"))
+
+        def read_code() -> bytes:
+            with open(f"/proc/{process.pid}/mem", "rb", buffering=0) as memory:
+                return os.pread(memory.fileno(), end - start, start)
+
+        before = read_code()
+        command = [*runs.CLEW, "trace", "-p", str(process.pid), "--function", "leaf"]
+        with subprocess.Popen(command, env=runs.environment(), stdout=subprocess.DEVNULL) as clew:
+            runs.wait_until(lambda: read_code() != before)
+            clew.kill()
+        runs.wait_until(lambda: read_code() == before, seconds=5)
+        assert process.communicate("\n", timeout=60)[0] == "0\n"
 
 
 def test_events_are_a_trace_of_lttng_s_form(tmp_path: Path) -> None:

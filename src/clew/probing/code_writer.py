@@ -39,11 +39,12 @@ _TRAP: Final = bytes((TRAP_BYTE,))
 @dataclass(frozen=True)
 class CodeChange:
     """What code is to be: by address all `content` that is written, and the addresses of instructions among that
-    (`starts`). `moves` leads threads that stand at an address to where they go on. `is_whole`: instructions are changed
-    without a copy that threads could be led to."""
+    (`starts`), some of which are the first ones of patches (`heads`). `moves` leads threads that stand at an address to
+    where they go on. `is_whole`: instructions are changed without a copy that threads could be led to."""
 
     content: dict[int, int]
     starts: set[int]
+    heads: set[int]
     moves: dict[int, int]
     is_whole: bool
 
@@ -52,6 +53,7 @@ class CodeChange:
         """Some patches are put in place of others."""
         content: dict[int, int] = {}
         starts: set[int] = set()
+        heads: set[int] = set()
         moves: dict[int, int] = {}
         is_whole = False
         for patch, writes in [(one, one.originals()) for one in gone] + [(one, one.writes()) for one in made]:
@@ -60,11 +62,12 @@ class CodeChange:
             is_whole = is_whole or bool(patch.plan.branches)
             rows = patch.traps()
             starts.update(rows)
+            heads.add(patch.start)
             moves.update(rows)
         for patch in made:
             # A thread in front of a patch comes to it by itself.
             moves.pop(patch.start, None)
-        return cls(content, starts & content.keys(), moves, is_whole)
+        return cls(content, starts & content.keys(), heads, moves, is_whole)
 
 
 class CodeWriter:
@@ -88,8 +91,11 @@ class CodeWriter:
             self.write_held(change)
             return
         tails = {address: byte for address, byte in change.content.items() if address not in change.starts}
-        firsts = [(one, change.content[one]) for one in sorted(change.starts) if change.content[one] != TRAP_BYTE]
-        for writes in (list(_runs(tails)), [(address, bytes((byte,))) for address, byte in firsts]):
+        firsts = [(one, bytes((change.content[one],))) for one in sorted(change.starts)]
+        # Some are also a part of a jump's distance: all of that is there before the jump is.
+        inner = [one for one in firsts if one[0] not in change.heads and one[1] != _TRAP]
+        heads = [one for one in firsts if one[0] in change.heads and one[1] != _TRAP]
+        for writes in (list(_runs(tails)), inner, heads):
             if writes:
                 _put(self._process, writes)
                 worker.call("membarrier", _SYNC_CORE, 0, 0)

@@ -113,8 +113,8 @@ class NearMemory:
         return [(chunk.start, chunk.end) for chunk in self._chunks]
 
     def _map(self, worker: StoppedProcess, address: int, n_bytes: int, wanted_bytes: int) -> Chunk | None:
-        """Map a chunk that has so many bytes at an address, and is as large as wanted if there is nothing else; None: there
-        is something else already."""
+        """Map a chunk that has so many bytes at an address, and is as large as wanted if there is nothing else; None:
+        there is something else already."""
         start = address // CHUNK_BYTES * CHUNK_BYTES
         least = -(-(address + n_bytes) // CHUNK_BYTES) * CHUNK_BYTES
         flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE

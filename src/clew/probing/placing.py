@@ -1,8 +1,8 @@
 """Puts probes into the code of a process, and takes them out.
 
 Runs in the controller. Handlers and trampolines are made and written while the program runs, for nothing leads there
-yet. Then the code is written over, live (`code_writer`). What was made stays: a thread may be on it, and the same probes
-may come again.
+yet. Then the code is written over, live (`code_writer`). What was made stays: a thread may be on it, and the same
+probes may come again.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from clew.dataclass import replace
 from clew.errors import TargetError, UsageError
 from clew.probing.code_writer import CodeChange, CodeWriter
 from clew.probing.near_memory import NearMemory, NoRoomError
+from clew.probing.patch_table import PatchTable
 from clew.probing.patches import JUMP_BYTES, Led, Patch, Patches, make_trampoline, trampoline_bytes
 from clew.probing.planning import Group
 from clew.probing.probed_process import ProbedProcess
@@ -56,6 +57,7 @@ class Placing:
         self.patches = Patches()
         self.traps = TrapTable(process.shared, process.plan.scratch)
         self._writer = CodeWriter(process)
+        self._table = PatchTable(process.shared)
         self._placed: dict[int, Patch] = {}
         """By the identities of their groups."""
         self._known: dict[Hashable, tuple[Relocated, tuple[int, ...]]] = {}
@@ -87,6 +89,8 @@ class Placing:
             self._keep_pages(patch)
         change = CodeChange.of(gone_patches, patches)
         self._install_traps()
+        # Should this process be gone in the midst of it: what is not written yet is as it is written back.
+        self._table.set(self._process.pid, _all_originals([*self.patches, *patches]))
         self.traps.add(self._process.pid, [*gone_patches, *patches])
         if self.stopped is not None:
             self._writer.write_now(change)
@@ -99,6 +103,8 @@ class Placing:
         for group, patch in zip(made, patches, strict=True):
             self._placed[id(group)] = patch
             self.patches.add(patch)
+        if gone:
+            self._table.set(self._process.pid, _all_originals(self.patches))
         return []
 
     def read(self, address: int, size_bytes: int) -> bytes:
@@ -121,6 +127,7 @@ class Placing:
     def begin_leaving(self) -> None:
         """From now on nothing is placed any more."""
         self._left = list(self.patches)
+        self._table.set(self._process.pid, ())
         for patch in self._left:
             self.patches.remove(patch)
         self._placed.clear()
@@ -318,9 +325,9 @@ def _shape_of(plan: SitePlan) -> Hashable:
     """Trampolines of the same may lie close to each other, where jumps of equal bytes lead."""
     if plan.jump is None or not any(plan.jump.allowed):
         return None
-    # So many bytes of the distance are the same for those within a range of as many.
-    n_free = next(4 - index for index in range(4) if plan.jump.allowed[3 - index])
-    return plan.jump.allowed, plan.patch_address >> 8 * (n_free - 1)
+    # Within a chunk all values of the two lower bytes are found.
+    given = [index for index in (2, 3) if plan.jump.allowed[index]]
+    return plan.jump.allowed, plan.patch_address >> 8 * given[-1] if given else None
 
 
 def _spots_of(group: Group) -> list[tuple[int, bool, int]]:
@@ -349,6 +356,11 @@ def _put(process: ProbedProcess, writes: Iterable[tuple[int, bytes]]) -> None:
         run += data
     if run:
         process.write(start, bytes(run))
+
+
+def _all_originals(patches: Iterable[Patch]) -> Iterator[tuple[int, bytes]]:
+    for patch in patches:
+        yield from patch.originals()
 
 
 def _holds(memory: int, content: Iterable[tuple[int, bytes]]) -> bool:

@@ -32,8 +32,8 @@ _OTHERS: Final = "somebody else's jump is there"
 
 
 class Foreign(NamedTuple):
-    """Where memory is not what the file has; `jump` is what it has there if that is a jump that another session may have
-    put there."""
+    """Where memory is not what the file has; `jump` is what it has there if that is a jump that another session may
+    have put there."""
 
     start: int
     end: int

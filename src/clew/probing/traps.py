@@ -41,8 +41,8 @@ class TrapTable:
         """The process' actions are the runtime's."""
 
     def add(self, pid: int, patches: Iterable[Patch]) -> None:
-        """Have threads that trap at places of these go on where each leads to. What was there before stays, since a thread
-        may have trapped a while ago. Raises TargetError: too many."""
+        """Have threads that trap at places of these go on where each leads to. What was there before stays, since a
+        thread may have trapped a while ago. Raises TargetError: too many."""
         rows = {address: target for patch in patches for address, target in patch.traps().items()}
         if rows.items() <= self._rows.items():
             return
@@ -70,8 +70,8 @@ class TrapTable:
         self.is_installed = True
 
     def take_out(self, process: StoppedProcess) -> bool:
-        """Give the process its own actions back, where it has not others by now; whether none of them is the runtime's any
-        more, nor can be: others may keep it, and give it back."""
+        """Give the process its own actions back, where it has not others by now; whether none of them is the runtime's
+        any more, nor can be: others may keep it, and give it back."""
         is_out = True
         handler = self._word("trap_handler")
         for index, number in enumerate(_SIGNALS):

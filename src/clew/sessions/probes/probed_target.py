@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -130,6 +131,10 @@ class ProbedTarget:
 
     def arm(self) -> None:
         """Put probes to their places, as far as what these are in is loaded. Raises TargetError."""
+        with _nothing_collected():
+            self._arm()
+
+    def _arm(self) -> None:
         self._places.renew(read_maps(self.process.task))
         for probe in self._probes:
             found = self._places.resolve(parse_location(probe.spec.where), with_inlined=probe.spec.with_inlined)
@@ -150,6 +155,15 @@ class ProbedTarget:
         """Why probes are nowhere, for people, by what was asked for."""
         return {one.spec.where: one.missing for one in self._probes if one.missing}
 
+    def disarm(self, probes: Sequence[AskedProbe]) -> None:
+        """Have these probes nowhere. Raises TargetError, UsageError."""
+        numbers = {probe.number for probe in probes}
+        gone = [one for one in self._sites if one[0].number in numbers]
+        self._sites = [one for one in self._sites if one[0].number not in numbers]
+        self._known = {one for one in self._known if one[0] not in numbers}
+        self._planning.remove(site for *_, site in gone)
+        self._place()
+
     def _place(self) -> None:
         """Put probes where they are planned, with techniques that need less where there is no room for a better one."""
         made, gone = self._planning.changes()
@@ -159,9 +173,7 @@ class ProbedTarget:
                 self._planning.confirm()
                 return
             for site, reason in self._planning.plan_again(failed):
-                self.remarks += [
-                    _refusal(probe, place, reason) for probe, place, _, own in self._sites if own is site
-                ]
+                self.remarks += [_refusal(probe, place, reason) for probe, place, _, own in self._sites if own is site]
             made, gone = self._planning.changes()
 
     def _note_name(self, probe: AskedProbe, place: ProcessPlace) -> None:
@@ -360,3 +372,15 @@ class ProbedTarget:
 
 def _refusal(probe: AskedProbe, place: ProcessPlace, reason: str) -> str:
     return f"{probe.spec.name}: no probe at {place.name}: {reason}"
+
+
+@contextlib.contextmanager
+def _nothing_collected() -> Iterator[None]:
+    """Plans are many objects, all of which stay: looking for circles among them takes longer than making them."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
