@@ -8,4 +8,11 @@ pub struct Probe {
     pub owner: u64,
     /// Not 0: the thread is in a handler, and what that put aside lies in the block.
     pub is_busy: u32,
+    /// More of the program's registers that are used, by what reads its memory (cpu::probe::memory).
+    pub spilled: [u64; 9],
+    /// What is asked of process_vm_readv: where to, and from where.
+    pub local: [u64; 2],
+    pub remote: [u64; 2],
+    /// Where the record lies that is being written, whose continuations are counted.
+    pub record: u64,
 }

@@ -9,6 +9,7 @@ use crate::buffer::Shared;
 use crate::cpu::features::{self, Features};
 use crate::cpu::private_range::set_private_range;
 use crate::cpu::probe::claim::set_claim;
+use crate::cpu::probe::memory::set_process;
 use crate::cpu::sys::clock::ticks;
 use crate::cpu::sys::number;
 use crate::instrument::ENGINE;
@@ -49,6 +50,7 @@ pub unsafe fn start(block: &'static StartBlock) -> ! {
     }
     threads::initialize(process);
     set_claim(threads::claim);
+    set_process(process);
     shared.set(crate::status_field!(start_ns), monotonic_ns());
     shared.set(crate::status_field!(start_tsc), ticks());
     shared.stamp_last();

@@ -169,6 +169,17 @@ impl Program {
             .any(|(_, one)| matches!(one.code, op::LOAD | op::STRING | op::BYTES | op::WORDS) || is_thread_pointer(one))
     }
 
+    /// Whether nothing that it takes is bytes.
+    pub fn takes_numbers(&self) -> bool {
+        (0..self.form.fields.len()).all(|field| !self.is_text_field(field))
+    }
+
+    /// Whether what is added to rows of a table, beside their keys, is a floating-point number.
+    pub fn has_float_values(&self, table: &Table) -> bool {
+        let mut values = self.form.fields.iter().skip(table.n_keys);
+        values.any(|field| self.form.kind_of(usize::from(*field)).is_float())
+    }
+
     /// The operations that the dispatcher does before the others are done.
     pub fn told(&self) -> impl Iterator<Item = (usize, &Operation)> {
         self.needed().filter(|(_, one)| is_told(one))

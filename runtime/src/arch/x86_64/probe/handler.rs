@@ -5,19 +5,23 @@
 //! Whether that is the thread's own is seen by its thread pointer: a new thread has the gs base of the one that made it. The program
 //! has none of its own; the controller looks at that.
 //!
-//! Until that is known there is nothing but the stack to put rax and the flags aside, below the red zone (System V ABI 3.2.2).
+//! Until that is known there is nothing but the stack to put rax and rcx aside, below the red zone (System V ABI 3.2.2).
 
 use super::super::displacements::{GS_PROBE_BUSY, GS_PROBE_OWNER};
 use super::super::emit::Emitter;
-use super::super::{Gpr, RAX};
+use super::super::{Gpr, RAX, RCX, RDX};
+use super::memory;
 use crate::context::addresses::{AppPc, CachePc};
 use crate::context::numbers::ExitId;
-use crate::cpu::instrument::captures;
+use crate::cpu::instrument::captures::{at_probes, spilled, RED_ZONE_BYTES, SPILLED_ARITHMETIC};
 use crate::instrument::captures::places::{Outlets, Place};
 
-/// Below the red zone, room for rax and the flags.
-const ASIDE_BYTES: i32 = 144;
-const RED_ZONE_BYTES: i32 = 128;
+/// Below the red zone, room for rax and rcx, and where they are in it.
+const ASIDE_BYTES: i32 = RED_ZONE_BYTES + 16;
+const RCX_ASIDE: u8 = 0;
+const RAX_ASIDE: u8 = 8;
+/// Of the code's beginning: processors fetch as much at once.
+const ALIGNMENT: u64 = 64;
 const NOT_ZERO: u8 = 5;
 const ZERO: u8 = 4;
 
@@ -40,28 +44,30 @@ pub struct Handler<'p> {
 
 /// Emits a handler. Returns where a thread goes on that comes back from the runtime.
 pub fn emit(emitter: &mut Emitter, handler: &Handler) -> CachePc {
+    emitter.align(ALIGNMENT, 0);
     let start = emitter.address();
     emit_aside(emitter);
-    // rdgsbase rax; test rax, rax
-    emitter.bytes(&[0xf3, 0x48, 0x0f, 0xae, 0xc8, 0x48, 0x85, 0xc0]);
+    // rdgsbase rcx; test rcx, rcx
+    emitter.bytes(&[0xf3, 0x48, 0x0f, 0xae, 0xc9, 0x48, 0x85, 0xc9]);
     let has_none = emitter.jump_condition(ZERO);
-    // rdfsbase rax
-    emitter.bytes(&[0xf3, 0x48, 0x0f, 0xae, 0xc0]);
-    emitter.compare_with_gs(RAX, GS_PROBE_OWNER);
+    // rdfsbase rcx
+    emitter.bytes(&[0xf3, 0x48, 0x0f, 0xae, 0xc1]);
+    emitter.compare_with_gs(RCX, GS_PROBE_OWNER);
     let is_others = emitter.jump_condition(NOT_ZERO);
     let is_own = emitter.address();
     emitter.compare_gs_zero(GS_PROBE_BUSY);
     let is_busy = emitter.jump_condition(NOT_ZERO);
     // A handler of the program's that comes before this is over has its own done and the word back at 0.
     emitter.store_gs_immediate(GS_PROBE_BUSY, 1);
-    emit_back(emitter);
-    if handler.place.reads_memory() || handler.place.is_told() {
-        // The runtime does all of it.
-        emitter.leave_by(handler.exit);
+    let does_all = at_probes::can_do(handler.place, &handler.outlets);
+    let behind = if does_all {
+        emit_into_block(emitter);
+        at_probes::emit(emitter, handler.place, handler.pc, handler.exit, handler.outlets)
     } else {
-        captures::emit(emitter, handler.place, handler.pc, handler.exit, handler.outlets);
-    }
-    let behind = emitter.address();
+        emit_back(emitter);
+        emitter.leave_by(handler.exit);
+        emitter.address()
+    };
     emitter.store_gs_immediate(GS_PROBE_BUSY, 0);
     emitter.jump_anywhere(handler.resume);
 
@@ -81,38 +87,48 @@ pub fn emit(emitter: &mut Emitter, handler: &Handler) -> CachePc {
     emitter.move_stack(RED_ZONE_BYTES);
     emit_aside(emitter);
     emitter.jump_to(is_own);
-    emitter.bind(is_busy);
-    emit_back(emitter);
     emitter.bind(took_nothing);
     emit_aside(emitter);
-    emitter.load_immediate(RAX, handler.missed);
-    // lock inc qword [rax]
-    emitter.bytes(&[0xf0, 0x48, 0xff, 0x00]);
+    emitter.bind(is_busy);
+    emitter.load_immediate(RCX, handler.missed);
+    // lock inc qword [rcx]
+    emitter.bytes(&[0xf0, 0x48, 0xff, 0x01]);
     emit_back(emitter);
     emitter.jump_anywhere(handler.resume);
     emitter.set_cold(false);
     behind
 }
 
-/// Puts rax and the arithmetic flags aside; the flags are in rax then.
+/// Puts rax, rcx and the arithmetic flags aside; the flags are in rax then.
 fn emit_aside(emitter: &mut Emitter) {
     emitter.move_stack(-ASIDE_BYTES);
-    emitter.store_on_stack(8, RAX);
+    emitter.store_on_stack(RAX_ASIDE, RAX);
+    emitter.store_on_stack(RCX_ASIDE, RCX);
     emitter.save_flags_to_rax();
-    emitter.store_on_stack(0, RAX);
 }
 
 /// And puts them back.
 fn emit_back(emitter: &mut Emitter) {
-    emitter.load_from_stack(RAX, 0);
     emitter.restore_flags_from_rax();
-    emitter.load_from_stack(RAX, 8);
+    emitter.load_from_stack(RCX, RCX_ASIDE);
+    emitter.load_from_stack(RAX, RAX_ASIDE);
+    emitter.move_stack(ASIDE_BYTES);
+}
+
+/// Puts them to where captures have them, and rdx.
+fn emit_into_block(emitter: &mut Emitter) {
+    emitter.store_gs(spilled(SPILLED_ARITHMETIC), RAX);
+    emitter.load_from_stack(RCX, RAX_ASIDE);
+    emitter.store_gs(spilled(0), RCX);
+    emitter.load_from_stack(RCX, RCX_ASIDE);
+    emitter.store_gs(spilled(1), RCX);
+    emitter.store_gs(spilled(2), RDX);
     emitter.move_stack(ASIDE_BYTES);
 }
 
 impl Emitter<'_> {
     /// lea rsp, [rsp + distance]: no flag changes
-    fn move_stack(&mut self, distance: i32) {
+    pub(in super::super) fn move_stack(&mut self, distance: i32) {
         self.bytes(&[0x48, 0x8d, 0xa4, 0x24]);
         self.dword(distance as u32);
     }
@@ -128,7 +144,7 @@ impl Emitter<'_> {
     }
 
     /// call [rip + literal], over that: wherever it leads
-    fn call_far(&mut self, target: u64) {
+    pub(in super::super) fn call_far(&mut self, target: u64) {
         // The address lies in front of the call: jmp over it.
         self.bytes(&[0xeb, 8]);
         self.qword(target);
@@ -137,3 +153,5 @@ impl Emitter<'_> {
         self.dword(-14i32 as u32);
     }
 }
+
+const _: () = assert!(ASIDE_BYTES as u32 == memory::WRITTEN_BYTES);

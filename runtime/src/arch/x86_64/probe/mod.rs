@@ -3,5 +3,6 @@
 #[cfg(not(test))]
 pub mod claim;
 pub mod handler;
+pub mod memory;
 #[cfg(not(test))]
 pub mod trap;

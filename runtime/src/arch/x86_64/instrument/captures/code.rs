@@ -62,6 +62,8 @@ pub struct Code<'e, 'a> {
     pub number: usize,
     /// Vector registers were put aside.
     pub uses_floats: bool,
+    /// It is a probe where a call begins, or is about to return: the return address is where the stack pointer leads.
+    pub is_at_call: bool,
     /// Where the block is.
     pub pc: AppPc,
     pub outlets: Outlets,
