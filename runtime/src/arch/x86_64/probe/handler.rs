@@ -10,18 +10,18 @@
 use super::super::displacements::{GS_PROBE_BUSY, GS_PROBE_OWNER};
 use super::super::emit::Emitter;
 use super::super::{Gpr, RAX, RCX, RDX};
-use super::memory;
+use super::{filters, memory};
 use crate::context::addresses::{AppPc, CachePc};
 use crate::context::numbers::ExitId;
 use crate::cpu::instrument::captures::{at_probes, spilled, RED_ZONE_BYTES, SPILLED_ARITHMETIC};
 use crate::instrument::captures::places::{Outlets, Place};
 
 /// Below the red zone, room for rax and rcx, and where they are in it.
-const ASIDE_BYTES: i32 = RED_ZONE_BYTES + 16;
-const RCX_ASIDE: u8 = 0;
-const RAX_ASIDE: u8 = 8;
-/// Of the code's beginning: processors fetch as much at once.
-const ALIGNMENT: u64 = 64;
+pub const ASIDE_BYTES: i32 = RED_ZONE_BYTES + 16;
+pub const RCX_ASIDE: u8 = 0;
+pub const RAX_ASIDE: u8 = 8;
+/// Of what threads come to by a jump: processors fetch no less at once.
+const ALIGNMENT: u64 = 16;
 const NOT_ZERO: u8 = 5;
 const ZERO: u8 = 4;
 
@@ -47,6 +47,7 @@ pub fn emit(emitter: &mut Emitter, handler: &Handler) -> CachePc {
     emitter.align(ALIGNMENT, 0);
     let start = emitter.address();
     emit_aside(emitter);
+    let unwanted = filters::emit(emitter, handler.place);
     // rdgsbase rcx; test rcx, rcx
     emitter.bytes(&[0xf3, 0x48, 0x0f, 0xae, 0xc9, 0x48, 0x85, 0xc9]);
     let has_none = emitter.jump_condition(ZERO);
@@ -70,6 +71,16 @@ pub fn emit(emitter: &mut Emitter, handler: &Handler) -> CachePc {
     };
     emitter.store_gs_immediate(GS_PROBE_BUSY, 0);
     emitter.jump_anywhere(handler.resume);
+
+    if let Some(unwanted) = unwanted {
+        // Most threads come here.
+        emitter.align(ALIGNMENT, 0);
+        for place in unwanted {
+            emitter.bind(place);
+        }
+        emit_back(emitter);
+        emitter.jump_anywhere(handler.resume);
+    }
 
     emitter.set_cold(true);
     emitter.bind(has_none);
@@ -139,7 +150,7 @@ impl Emitter<'_> {
     }
 
     /// mov register, [rsp + offset]
-    fn load_from_stack(&mut self, register: Gpr, offset: u8) {
+    pub(super) fn load_from_stack(&mut self, register: Gpr, offset: u8) {
         self.bytes(&[0x48, 0x8b, 0x44 | register.0 << 3, 0x24, offset]);
     }
 

@@ -2,6 +2,7 @@
 
 #[cfg(not(test))]
 pub mod claim;
+mod filters;
 pub mod handler;
 pub mod memory;
 #[cfg(not(test))]
