@@ -12,6 +12,8 @@ mod aggregated;
 #[cfg(test)]
 mod aggregated_tests;
 pub mod at_probes;
+#[cfg(test)]
+mod at_probes_tests;
 mod calls;
 mod code;
 mod floats;
