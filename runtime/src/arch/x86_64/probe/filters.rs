@@ -92,9 +92,9 @@ fn is_value(form: &Form, index: usize) -> bool {
     }
 }
 
-/// Whether an operation is what instructions take as their second operand: a number with its sign in 32 bits, or a whole register.
+/// Whether an operation is what instructions take as their second operand: a number, or a whole register.
 fn is_operand(form: &Form, index: usize) -> bool {
-    plain_register(&form.operations[index]).is_some() || number(form, index).is_some()
+    plain_register(&form.operations[index]).is_some() || constant(form, index).is_some()
 }
 
 /// The value of an operation on constants alone.
@@ -111,11 +111,6 @@ fn constant(form: &Form, index: usize) -> Option<u64> {
         op::COMPLEMENT => !of()?,
         _ => return None,
     }))
-}
-
-/// The same as instructions have it.
-fn number(form: &Form, index: usize) -> Option<i32> {
-    constant(form, index)?.cast_signed().try_into().ok()
 }
 
 /// The register that an operation is, if that holds what the program has there: neither of those that are used, nor the stack pointer.
@@ -219,17 +214,22 @@ impl Filter<'_, '_, '_> {
     fn operate(&mut self, operation: u8, target: Gpr, operand: usize) {
         let one = &self.form.operations[operand];
         let (low, high) = (target.0 & 7, target.0 >> 3);
-        match plain_register(one) {
+        if let Some(register) = plain_register(one) {
             // operation target, register
-            Some(register) => {
-                let rex = 0x48 | (register.0 >> 3) << 2 | high;
-                self.emitter.bytes(&[rex, operation << 3 | 1, 0xc0 | (register.0 & 7) << 3 | low]);
-            }
-            None => {
-                let number = number(self.form, operand).unwrap_or_default();
-                self.emitter.bytes(&[0x48 | high, 0x81, 0xc0 | operation << 3 | low]);
-                self.emitter.dword(number.cast_unsigned());
-            }
+            let rex = 0x48 | (register.0 >> 3) << 2 | high;
+            self.emitter.bytes(&[rex, operation << 3 | 1, 0xc0 | (register.0 & 7) << 3 | low]);
+            return;
+        }
+        let value = constant(self.form, operand).unwrap_or_default();
+        if value.cast_signed() == i64::from(value as i32) {
+            self.emitter.bytes(&[0x48 | high, 0x81, 0xc0 | operation << 3 | low]);
+            self.emitter.dword(value as u32);
+        } else {
+            // operation target, [rip + literal]
+            self.emitter.bytes(&[0x48 | high << 2, operation << 3 | 3, 5 | low << 3]);
+            let place = self.emitter.address();
+            self.emitter.dword(0);
+            self.emitter.literal(place, value);
         }
     }
 
