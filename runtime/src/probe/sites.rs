@@ -7,8 +7,9 @@ use crate::buffer::Shared;
 use crate::context::addresses::{AppPc, CachePc};
 use crate::context::numbers::ExitId;
 use crate::cpu::emit::Emitter;
+use crate::cpu::instrument::captures::at_probes::can_work_out;
 use crate::cpu::probe::claim;
-use crate::cpu::probe::handler::{emit, Handler};
+use crate::cpu::probe::handler::{emit, Handler, Ways};
 use crate::instrument::captures::places::{Outlets, Place};
 use crate::instrument::ENGINE;
 use crate::protocol::{probe_state, ProbeSite, MAX_PROBES};
@@ -22,8 +23,10 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 pub struct Site {
     pub place: Arc<Place>,
     pub pc: AppPc,
-    /// Where a thread goes on in the handler behind all that is taken.
-    pub behind: CachePc,
+    /// Where a thread goes on in the handler.
+    pub ways: Ways,
+    /// The handler works out what is taken, and the thread has the values when it comes for what is to be done with them.
+    pub is_worked_out: bool,
 }
 
 /// By number. Whatever was ever here stays: a thread may be on its way to it.
@@ -94,11 +97,12 @@ fn make(shared: Shared, asked: &ProbeSite, number: u32, place: Arc<Place>, misse
         claim: claim::entry(),
         skipped_bytes: claim::SKIPPED_BYTES,
     };
-    let behind = emit(&mut emitter, &handler);
+    let ways = emit(&mut emitter, &handler);
+    let is_worked_out = can_work_out(&place);
     if emitter.overflowed() {
         return None;
     }
-    let site = Box::leak(Box::new(Site { place, pc, behind }));
+    let site = Box::leak(Box::new(Site { place, pc, ways, is_worked_out }));
     SITES[number as usize].store(site, Ordering::Release);
     Some(code)
 }

@@ -42,8 +42,14 @@ pub struct Handler<'p> {
     pub skipped_bytes: usize,
 }
 
-/// Emits a handler. Returns where a thread goes on that comes back from the runtime.
-pub fn emit(emitter: &mut Emitter, handler: &Handler) -> CachePc {
+/// Where threads go on that come back from the runtime: everything is done, or everything is done anew.
+pub struct Ways {
+    pub behind: CachePc,
+    pub again: CachePc,
+}
+
+/// Emits a handler.
+pub fn emit(emitter: &mut Emitter, handler: &Handler) -> Ways {
     emitter.align(ALIGNMENT, 0);
     let start = emitter.address();
     emit_aside(emitter);
@@ -60,8 +66,7 @@ pub fn emit(emitter: &mut Emitter, handler: &Handler) -> CachePc {
     let is_busy = emitter.jump_condition(NOT_ZERO);
     // A handler of the program's that comes before this is over has its own done and the word back at 0.
     emitter.store_gs_immediate(GS_PROBE_BUSY, 1);
-    let does_all = at_probes::can_do(handler.place, &handler.outlets);
-    let behind = if does_all {
+    let behind = if at_probes::can_work_out(handler.place) {
         emit_into_block(emitter);
         at_probes::emit(emitter, handler.place, handler.pc, handler.exit, handler.outlets)
     } else {
@@ -107,7 +112,7 @@ pub fn emit(emitter: &mut Emitter, handler: &Handler) -> CachePc {
     emit_back(emitter);
     emitter.jump_anywhere(handler.resume);
     emitter.set_cold(false);
-    behind
+    Ways { behind, again: start }
 }
 
 /// Puts rax, rcx and the arithmetic flags aside; the flags are in rax then.

@@ -1,13 +1,14 @@
 //! What is captured at a place of the program's own code: several captures, each done in turn, as far as machine code does that.
 //!
-//! Whatever is in the way, the thread leaves, and the runtime does all of it (probe/hits.rs). So nothing is done before everything is known
-//! to be possible; what begins a call is done first, for that may be done once more.
+//! Everything is worked out first. Whatever is in the way then, the thread leaves, and the runtime does all that is to be done with it
+//! (probe/hits.rs). So nothing is done before everything is known to be possible; what begins a call is done first, for that may be
+//! done once more.
 
 extern crate alloc;
-use super::super::super::displacements::{GS_CAPTURE_OTHER_CALLS, GS_CAPTURE_OUTCOME, GS_STACK_TOP};
+use super::super::super::displacements::{GS_CAPTURE_OUTCOME, GS_STACK_TOP};
 use super::super::super::emit::Emitter;
 use super::super::super::{RAX, RSP};
-use super::code::{spilled, Code, NOT_ZERO, ZERO};
+use super::code::{spilled, Code, ZERO};
 use super::{
     aggregated, calls, emit_program, is_of_floats, is_register, put_back, put_vectors_aside, records, FLAGS,
     SPILLED_ARITHMETIC, SPILLED_FLAGS, SPILLED_RSP,
@@ -20,8 +21,14 @@ use crate::instrument::captures::places::{Outlets, Place};
 use crate::protocol::capture_operation as op;
 use alloc::vec::Vec;
 
-/// Whether machine code does what is captured at a place.
-pub fn can_do(place: &Place, outlets: &Outlets) -> bool {
+/// Whether machine code works out what is captured at a place: it knows neither what the runtime has to find out, nor words up to a zero.
+pub fn can_work_out(place: &Place) -> bool {
+    let is_unknown = |one: &Program| one.action == Action::Inject || one.needed().any(|(_, one)| one.code == op::WORDS);
+    !may_be_refused() && !place.is_told() && !place.programs.iter().any(is_unknown)
+}
+
+/// Whether it does all that is to be done with that.
+fn can_do(place: &Place, outlets: &Outlets) -> bool {
     let count = |is_it: fn(&Action) -> bool| place.programs.iter().filter(|one| is_it(&one.action)).count();
     let is_once = |one: &Program| match one.action {
         Action::Record => records::can_write_one(one),
@@ -30,11 +37,7 @@ pub fn can_do(place: &Place, outlets: &Outlets) -> bool {
         Action::Aggregate(ref table) => one.takes_numbers() && !one.has_float_values(table),
         _ => false,
     };
-    let reads_words = place.programs.iter().flat_map(Program::needed).any(|(_, one)| one.code == op::WORDS);
-    !may_be_refused()
-        && !place.is_told()
-        && !reads_words
-        && place.programs.iter().all(is_once)
+    place.programs.iter().all(is_once)
         // A row may be missing, which is seen late: only of the first one before anything is added.
         && count(|action| matches!(action, Action::Aggregate(_))) <= 1
         && records::place_bytes(place) <= (outlets.ring_bytes / 2) as usize
@@ -53,8 +56,7 @@ pub fn emit(emitter: &mut Emitter, place: &Place, pc: AppPc, exit: ExitId, outle
         put_vectors_aside(emitter);
     }
     if place.has_returns() {
-        emitter.compare_gs_zero(GS_CAPTURE_OTHER_CALLS);
-        leaving.push(emitter.jump_condition(NOT_ZERO));
+        calls::emit_fetch(emitter, &mut leaving);
     }
     if is_timed {
         records::emit_time(emitter);
@@ -70,6 +72,27 @@ pub fn emit(emitter: &mut Emitter, place: &Place, pc: AppPc, exit: ExitId, outle
         emitter.compare_gs_zero(GS_CAPTURE_OUTCOME);
         emitter.jump_condition(ZERO)
     });
+    if can_do(place, &outlets) {
+        emit_outcome(emitter, place, &around, is_timed, &mut leaving);
+    } else {
+        leaving.push(emitter.jump());
+    }
+    bind_all(emitter, nothing);
+    put_back(emitter, uses_floats);
+    let behind = emitter.address();
+    emitter.set_cold(true);
+    for place in leaving {
+        emitter.bind(place);
+    }
+    put_back(emitter, uses_floats);
+    emitter.leave_by(exit);
+    emitter.set_cold(false);
+    behind
+}
+
+/// Emits what is done with what was found, which is something; `leaving` get where the runtime is to do it.
+fn emit_outcome(emitter: &mut Emitter, place: &Place, around: &Around, is_timed: bool, leaving: &mut Vec<CachePc>) {
+    let Around { pc, outlets, .. } = *around;
     let of = |is_it: fn(&Action) -> bool| place.programs.iter().enumerate().filter(move |(_, one)| is_it(&one.action));
     let is_record = |action: &Action| matches!(action, Action::Record);
     if !is_timed && of(|action| matches!(action, Action::Record | Action::Open(_))).next().is_some() {
@@ -77,18 +100,18 @@ pub fn emit(emitter: &mut Emitter, place: &Place, pc: AppPc, exit: ExitId, outle
     }
     let has_records = of(is_record).next().is_some();
     if has_records {
-        records::emit_room(emitter, place, &outlets, &mut leaving);
+        records::emit_room(emitter, place, &outlets, leaving);
     }
     for (index, program) in of(|action| matches!(action, Action::Open(_))) {
         let Action::Open(kind) = program.action else { continue };
         let over = emit_unless_taken(emitter, place, index);
-        calls::emit_open(&mut around.code(emitter, index, program), kind, &mut leaving);
+        calls::emit_open(&mut around.code(emitter, index, program), kind, leaving);
         bind_all(emitter, over);
     }
     for (index, program) in of(|action| matches!(action, Action::Aggregate(_))) {
         let Action::Aggregate(ref table) = program.action else { continue };
         let over = emit_unless_taken(emitter, place, index);
-        aggregated::emit(emitter, program, table, outlets.aggregates, &mut leaving);
+        aggregated::emit(emitter, program, table, outlets.aggregates, leaving);
         bind_all(emitter, over);
     }
     if has_records {
@@ -105,17 +128,6 @@ pub fn emit(emitter: &mut Emitter, place: &Place, pc: AppPc, exit: ExitId, outle
         calls::emit_close(emitter, index);
         bind_all(emitter, over);
     }
-    bind_all(emitter, nothing);
-    put_back(emitter, uses_floats);
-    let behind = emitter.address();
-    emitter.set_cold(true);
-    for place in leaving {
-        emitter.bind(place);
-    }
-    put_back(emitter, uses_floats);
-    emitter.leave_by(exit);
-    emitter.set_cold(false);
-    behind
 }
 
 /// What is the same for all captures of a place.
