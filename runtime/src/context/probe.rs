@@ -13,6 +13,8 @@ pub struct Probe {
     /// What is asked of process_vm_readv: where to, and from where.
     pub local: [u64; 2],
     pub remote: [u64; 2],
+    /// Which processor the thread was on at the time of its records.
+    pub processor: u64,
     /// Where the record lies that is being written, whose continuations are counted.
     pub record: u64,
 }

@@ -60,6 +60,7 @@ pub const GS_PROBE_BUSY: u32 = gs_offset!(probe.is_busy);
 pub const GS_PROBE_SPILLED: u32 = gs_offset!(probe.spilled);
 pub const GS_PROBE_LOCAL: u32 = gs_offset!(probe.local);
 pub const GS_PROBE_REMOTE: u32 = gs_offset!(probe.remote);
+pub const GS_PROBE_PROCESSOR: u32 = gs_offset!(probe.processor);
 pub const GS_PROBE_RECORD: u32 = gs_offset!(probe.record);
 
 /// gs displacements of the values of captures (instrument/captures/layout.rs).

@@ -221,6 +221,11 @@ pub fn is_duration(one: &Operation) -> bool {
     one.code == op::CONTEXT && one.immediate == u64::from(capture_context::DURATION)
 }
 
+/// Whether an operation is which processor the thread is on.
+pub fn is_processor(one: &Operation) -> bool {
+    one.code == op::CONTEXT && one.immediate == u64::from(capture_context::CPU)
+}
+
 /// Whether an operation is when a call began, or where the stack was then.
 pub fn is_of_call(one: &Operation) -> bool {
     let what = [capture_context::BEGAN, capture_context::FRAME];

@@ -5,18 +5,19 @@
 //! done once more.
 
 extern crate alloc;
-use super::super::super::displacements::{GS_CAPTURE_OUTCOME, GS_STACK_TOP};
+use super::super::super::displacements::{GS_CAPTURE_OUTCOME, GS_PROBE_PROCESSOR, GS_STACK_TOP};
 use super::super::super::emit::Emitter;
-use super::super::super::{RAX, RSP};
+use super::super::super::features::tells_processor;
+use super::super::super::{RAX, RCX, RSP};
 use super::code::{spilled, Code, ZERO};
 use super::{
-    aggregated, calls, emit_program, is_of_floats, is_register, put_back, put_vectors_aside, records, FLAGS,
-    SPILLED_ARITHMETIC, SPILLED_FLAGS, SPILLED_RSP,
+    aggregated, calls, emit_program, is_of_floats, is_register, put_back, put_vectors_aside, records, CPU_MASK, FLAGS,
+    SPILLED_ARITHMETIC, SPILLED_FLAGS, SPILLED_RSP, TIME,
 };
 use crate::context::addresses::{AppPc, CachePc};
 use crate::context::numbers::ExitId;
 use crate::cpu::sys::clock::may_be_refused;
-use crate::instrument::captures::layout::{is_duration, Action, Program};
+use crate::instrument::captures::layout::{is_duration, is_processor, Action, Program};
 use crate::instrument::captures::places::{Outlets, Place};
 use crate::protocol::capture_operation as op;
 use alloc::vec::Vec;
@@ -48,6 +49,8 @@ fn can_do(place: &Place, outlets: &Outlets) -> bool {
 pub fn emit(emitter: &mut Emitter, place: &Place, pc: AppPc, exit: ExitId, outlets: Outlets) -> CachePc {
     let uses_floats = place.programs.iter().flat_map(Program::needed).any(|(_, one)| is_of_floats(one));
     let is_timed = place.programs.iter().flat_map(Program::needed).any(|(_, one)| is_duration(one));
+    let asks_processor =
+        !tells_processor() && place.programs.iter().flat_map(Program::needed).any(|(_, one)| is_processor(one));
     let mut leaving = Vec::new();
     if place.programs.iter().flat_map(Program::needed).any(|(_, one)| is_register(one, FLAGS)) {
         emit_flags(emitter);
@@ -58,9 +61,15 @@ pub fn emit(emitter: &mut Emitter, place: &Place, pc: AppPc, exit: ExitId, outle
     if place.has_returns() {
         calls::emit_fetch(emitter, &mut leaving);
     }
-    if is_timed {
+    if asks_processor {
+        // One instruction tells both.
+        emitter.read_processor_and_time(CPU_MASK);
+        emitter.store_gs(spilled(TIME), RAX);
+        emitter.store_gs(GS_PROBE_PROCESSOR, RCX);
+    } else if is_timed {
         records::emit_time(emitter);
     }
+    let is_timed = is_timed || asks_processor;
     emitter.store_gs_immediate(GS_CAPTURE_OUTCOME, 0);
     let is_at_call = place.has_returns() || place.opening().next().is_some();
     let around = Around { uses_floats, is_at_call, pc, outlets };

@@ -253,6 +253,13 @@ impl Emitter<'_> {
         self.and_immediate(RAX, mask);
     }
 
+    /// The time stamp counter to rax, and the processor's number to rcx, by rdtscp; rdx is lost
+    pub fn read_processor_and_time(&mut self, mask: u32) {
+        // rdtscp; shl rdx, 32; or rax, rdx
+        self.bytes(&[0x0f, 0x01, 0xf9, 0x48, 0xc1, 0xe2, 32, 0x48, 0x09, 0xd0]);
+        self.and_immediate(RCX, mask);
+    }
+
     /// movzx edx, byte [rax + rcx]
     pub fn load_byte_at(&mut self) {
         self.bytes(&[0x0f, 0xb6, 0x14, 0x08]);

@@ -29,9 +29,10 @@ mod texts;
 extern crate alloc;
 use super::super::displacements::{
     GS_BLOCKS_FAULTS, GS_CAPTURE_BEHIND, GS_CAPTURE_FLOAT_STATE, GS_CAPTURE_OUTCOME, GS_CAPTURE_OWN_FLOAT_STATE,
-    GS_CAPTURE_PREPARED, GS_STACK_TOP, GS_TID,
+    GS_CAPTURE_PREPARED, GS_PROBE_PROCESSOR, GS_STACK_TOP, GS_TID,
 };
 use super::super::emit::Emitter;
+use super::super::features::tells_processor;
 use super::super::{Gpr, RAX, RCX, RDX, RSP};
 use crate::context::addresses::{AppPc, CachePc};
 use crate::context::capture::UNPREPARED;
@@ -323,6 +324,12 @@ fn emit_context(code: &mut Code, what: u64) -> bool {
         // The dispatcher knows better, where there is anything to know (dispatch/apart/captures.rs).
         capture_context::INJECTED | capture_context::DELAY_EXIT => code.emitter.load_immediate(RAX, 0),
         capture_context::TID => code.emitter.load_gs32(RAX, GS_TID),
+        capture_context::CPU if code.outlets.before_return && tells_processor() => {
+            // rdpid rax
+            code.emitter.bytes(&[0xf3, 0x48, 0x0f, 0xc7, 0xf8]);
+            code.emitter.and_immediate(RAX, CPU_MASK);
+        }
+        capture_context::CPU if code.outlets.before_return => code.emitter.load_gs(RAX, GS_PROBE_PROCESSOR),
         capture_context::CPU if !may_be_refused() => code.emitter.read_processor(CPU_MASK),
         _ => return false,
     }
