@@ -155,7 +155,7 @@ def with_bpftrace(script: str) -> Attach:
 
     @contextlib.contextmanager
     def attach(program: Program) -> Iterator[Callable[[], int]]:
-        text = f"BEGIN {{ printf(\"ready\\n\"); }} uprobe:{program.path}:{FUNCTION} {{ {script} }}"
+        text = f'BEGIN {{ printf("ready\\n"); }} uprobe:{program.path}:{FUNCTION} {{ {script} }}'
         words = ["bpftrace", "-p", str(program.pid), "-e", text]
         with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as tracer:
             assert tracer.stdout is not None

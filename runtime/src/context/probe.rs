@@ -4,7 +4,7 @@
 #[repr(C)]
 #[derive(Default)]
 pub struct Probe {
-    /// The thread pointer of the thread whose block this is: a new thread has gs as the one that made it.
+    /// The thread pointer of the thread whose block this is: a new thread begins with that of the one that made it.
     pub owner: u64,
     /// Not 0: the thread is in a handler, and what that put aside lies in the block.
     pub is_busy: u32,

@@ -9,7 +9,7 @@ use crate::buffer::Shared;
 use crate::cpu::features::{self, Features};
 use crate::cpu::private_range::set_private_range;
 use crate::cpu::probe::claim::set_claim;
-use crate::cpu::probe::memory::set_process;
+use crate::cpu::probe_memory::set_process;
 use crate::cpu::sys::clock::ticks;
 use crate::cpu::sys::number;
 use crate::instrument::ENGINE;

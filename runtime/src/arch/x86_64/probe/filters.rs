@@ -6,7 +6,7 @@
 extern crate alloc;
 use super::super::emit::Emitter;
 use super::super::{Gpr, RAX, RCX, RSP};
-use super::handler::{ASIDE_BYTES, RAX_ASIDE, RCX_ASIDE};
+use super::aside::{ASIDE_BYTES, RAX_ASIDE, RCX_ASIDE};
 use crate::context::addresses::CachePc;
 use crate::instrument::captures::form::{Form, Kind, Operation};
 use crate::instrument::captures::layout::Program;

@@ -9,17 +9,14 @@
 
 use super::super::displacements::{GS_PROBE_BUSY, GS_PROBE_OWNER};
 use super::super::emit::Emitter;
-use super::super::{Gpr, RAX, RCX, RDX};
-use super::{filters, memory};
+use super::super::RCX;
+use super::aside::{emit_aside, emit_back, emit_into_block};
+use super::filters;
 use crate::context::addresses::{AppPc, CachePc};
 use crate::context::numbers::ExitId;
-use crate::cpu::instrument::captures::{at_probes, spilled, RED_ZONE_BYTES, SPILLED_ARITHMETIC};
+use crate::cpu::instrument::captures::{at_probes, RED_ZONE_BYTES};
 use crate::instrument::captures::places::{Outlets, Place};
 
-/// Below the red zone, room for rax and rcx, and where they are in it.
-pub const ASIDE_BYTES: i32 = RED_ZONE_BYTES + 16;
-pub const RCX_ASIDE: u8 = 0;
-pub const RAX_ASIDE: u8 = 8;
 /// Of what threads come to by a jump: processors fetch no less at once.
 const ALIGNMENT: u64 = 16;
 const NOT_ZERO: u8 = 5;
@@ -114,60 +111,3 @@ pub fn emit(emitter: &mut Emitter, handler: &Handler) -> Ways {
     emitter.set_cold(false);
     Ways { behind, again: start }
 }
-
-/// Puts rax, rcx and the arithmetic flags aside; the flags are in rax then.
-fn emit_aside(emitter: &mut Emitter) {
-    emitter.move_stack(-ASIDE_BYTES);
-    emitter.store_on_stack(RAX_ASIDE, RAX);
-    emitter.store_on_stack(RCX_ASIDE, RCX);
-    emitter.save_flags_to_rax();
-}
-
-/// And puts them back.
-fn emit_back(emitter: &mut Emitter) {
-    emitter.restore_flags_from_rax();
-    emitter.load_from_stack(RCX, RCX_ASIDE);
-    emitter.load_from_stack(RAX, RAX_ASIDE);
-    emitter.move_stack(ASIDE_BYTES);
-}
-
-/// Puts them to where captures have them, and rdx.
-fn emit_into_block(emitter: &mut Emitter) {
-    emitter.store_gs(spilled(SPILLED_ARITHMETIC), RAX);
-    emitter.load_from_stack(RCX, RAX_ASIDE);
-    emitter.store_gs(spilled(0), RCX);
-    emitter.load_from_stack(RCX, RCX_ASIDE);
-    emitter.store_gs(spilled(1), RCX);
-    emitter.store_gs(spilled(2), RDX);
-    emitter.move_stack(ASIDE_BYTES);
-}
-
-impl Emitter<'_> {
-    /// lea rsp, [rsp + distance]: no flag changes
-    pub(in super::super) fn move_stack(&mut self, distance: i32) {
-        self.bytes(&[0x48, 0x8d, 0xa4, 0x24]);
-        self.dword(distance as u32);
-    }
-
-    /// mov [rsp + offset], register, of the first eight
-    fn store_on_stack(&mut self, offset: u8, register: Gpr) {
-        self.bytes(&[0x48, 0x89, 0x44 | register.0 << 3, 0x24, offset]);
-    }
-
-    /// mov register, [rsp + offset]
-    pub(super) fn load_from_stack(&mut self, register: Gpr, offset: u8) {
-        self.bytes(&[0x48, 0x8b, 0x44 | register.0 << 3, 0x24, offset]);
-    }
-
-    /// call [rip + literal], over that: wherever it leads
-    pub(in super::super) fn call_far(&mut self, target: u64) {
-        // The address lies in front of the call: jmp over it.
-        self.bytes(&[0xeb, 8]);
-        self.qword(target);
-        // call qword [rip - 14]
-        self.bytes(&[0xff, 0x15]);
-        self.dword(-14i32 as u32);
-    }
-}
-
-const _: () = assert!(ASIDE_BYTES as u32 == memory::WRITTEN_BYTES);

@@ -12,14 +12,12 @@ mod aggregated;
 #[cfg(test)]
 mod aggregated_tests;
 pub mod at_probes;
-#[cfg(test)]
-mod at_probes_tests;
 mod calls;
 mod code;
 mod floats;
 mod integers;
 #[cfg(test)]
-mod native;
+pub mod native;
 mod reads;
 mod records;
 #[cfg(test)]

@@ -8,12 +8,9 @@ use crate::context::addresses::{AppPc, CachePc};
 use crate::context::layout::{FRAME_OFFSET, OPEN_CALLS_OFFSET, STACK_BYTES, STACK_OFFSET};
 use crate::context::numbers::ExitId;
 use crate::context::ThreadContext;
-use crate::cpu::probe::handler::{self, Handler};
-use crate::cpu::probe::memory;
 use crate::cpu::sys::clock::ticks;
-use crate::cpu::thread_pointer;
 use crate::instrument::captures::form::{Form, Kind};
-use crate::instrument::captures::open_calls::{OpenCalls, ARMED, TICK_NS};
+use crate::instrument::captures::open_calls::{ARMED, TICK_NS};
 use crate::instrument::captures::places::{Captures, Outlets, Place};
 use crate::protocol::{capture_operation as op, CapturePlace, ThreadSlot, CALL_WINDOW_BYTES};
 use core::arch::global_asm;
@@ -258,47 +255,16 @@ pub fn run_beside(aggregates: u64, place: &Place, machine: &Machine, set_up: imp
     })
 }
 
-/// How often the handler took nothing.
-static MISSED: AtomicU64 = AtomicU64::new(0);
+/// How often a handler took nothing.
+pub static MISSED: AtomicU64 = AtomicU64::new(0);
 
-/// Runs a place's handler, as a thread that has come there; `set_up` sees its context, and its open calls, before.
-pub fn run_handler(
-    aggregates: u64,
-    place: &Place,
-    machine: &Machine,
-    set_up: impl FnOnce(&mut ThreadContext, OpenCalls),
-) -> Run {
-    let set_up = |context: &mut ThreadContext| {
-        // SAFETY: the window is a part of the block.
-        let table = unsafe { OpenCalls::of(context.self_address) };
-        table.clear();
-        context.capture.has_open_calls = 1;
-        context.probe.owner = thread_pointer();
-        memory::set_process(std::process::id());
-        set_up(context, table);
-    };
-    run_made(place, machine, set_up, |emitter, outlets| {
-        let handler = Handler {
-            place,
-            pc: AppPc::from_raw(0x1000),
-            exit: ExitId::from_raw(7),
-            outlets: Outlets { aggregates, before_return: true, ..outlets },
-            resume: went_on(),
-            missed: MISSED.as_ptr() as u64,
-            // No thread without a block comes here.
-            claim: 0,
-            skipped_bytes: 13,
-        };
-        handler::emit(emitter, &handler);
-    })
-}
-
-fn went_on() -> CachePc {
+/// Where code goes on that has not left.
+pub fn went_on() -> CachePc {
     CachePc::from_raw(clew_capture_went_on as *const () as u64)
 }
 
 /// Runs what `make` emits.
-fn run_made(
+pub fn run_made(
     place: &Place,
     machine: &Machine,
     set_up: impl FnOnce(&mut ThreadContext),

@@ -3,7 +3,7 @@
 extern crate alloc;
 use super::super::super::displacements::GS_SELF_ADDRESS;
 use super::super::super::emit::Emitter;
-use super::super::super::probe::memory::{reader, text_reader, PAGE_MASK, WRITTEN_BYTES};
+use super::super::super::probe_memory::{reader, text_reader, PAGE_MASK, WRITTEN_BYTES};
 use super::super::super::{RAX, RCX, RDX, RSP};
 use super::code::{slot, text, Code, ABOVE, BELOW, NEGATIVE, NOT_ABOVE, NOT_ZERO};
 use super::integers::emit_widening;

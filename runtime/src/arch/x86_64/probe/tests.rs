@@ -1,13 +1,20 @@
 //! A probe's handler takes what it is to, or leaves with nothing done, and the thread goes on as it was.
 
 extern crate std;
-use super::native::{place_asked, place_of, run_handler, Machine, Ring, Run, RETURN_PC, RING_BYTES};
+use super::super::probe_memory;
+use super::handler::{emit, Handler};
 use crate::context::addresses::AppPc;
+use crate::context::numbers::ExitId;
 use crate::context::ThreadContext;
+use crate::cpu::instrument::captures::native::{
+    place_asked, place_of, run_made, went_on, Machine, Ring, Run, MISSED, RETURN_PC, RING_BYTES,
+};
+use crate::cpu::thread_pointer;
 use crate::instrument::captures::evaluate::{evaluate, Asked, Value};
 use crate::instrument::captures::form::samples::operation;
 use crate::instrument::captures::form::{Form, Kind, Operation};
 use crate::instrument::captures::open_calls::{CallHead, OpenCalls, RETURN_ADDRESS_BYTES, TICK_NS};
+use crate::instrument::captures::places::Outlets;
 use crate::instrument::captures::places::Place;
 use crate::protocol::{
     capture_action, capture_context, capture_operation as op, capture_type, CapturePlace, CaptureRecord,
@@ -17,6 +24,38 @@ use core::sync::atomic::Ordering;
 use std::boxed::Box;
 use std::vec;
 use std::vec::Vec;
+
+/// Runs a place's handler, as a thread that has come there; `set_up` sees its context, and its open calls, before.
+fn run_handler(
+    aggregates: u64,
+    place: &Place,
+    machine: &Machine,
+    set_up: impl FnOnce(&mut ThreadContext, OpenCalls),
+) -> Run {
+    let set_up = |context: &mut ThreadContext| {
+        // SAFETY: the window is a part of the block.
+        let table = unsafe { OpenCalls::of(context.self_address) };
+        table.clear();
+        context.capture.has_open_calls = 1;
+        context.probe.owner = thread_pointer();
+        probe_memory::set_process(std::process::id());
+        set_up(context, table);
+    };
+    run_made(place, machine, set_up, |emitter, outlets| {
+        let handler = Handler {
+            place,
+            pc: AppPc::from_raw(0x1000),
+            exit: ExitId::from_raw(7),
+            outlets: Outlets { aggregates, before_return: true, ..outlets },
+            resume: went_on(),
+            missed: MISSED.as_ptr() as u64,
+            // No thread without a block comes here.
+            claim: 0,
+            skipped_bytes: 13,
+        };
+        emit(emitter, &handler);
+    })
+}
 
 const KIND: u32 = 3;
 const RSP: u64 = 4;
@@ -217,7 +256,7 @@ fn early_conditions_decide_as_all_others_do() {
             let logic = [op::LOGICAL_AND, op::LOGICAL_OR][n / 4 % 2];
             let arithmetic = [op::ADD, op::SUBTRACT, op::BIT_AND, op::BIT_OR, op::BIT_XOR][n / 3 % 5];
             let mut machine = Machine::sample();
-            machine.general[which as usize] = numbers[n % 7] ^ n as u64 % 3;
+            machine.general[which as usize] = numbers[n % 7] ^ (n as u64 % 3);
             machine.general[10] = numbers[n / 2 % 10];
             n += 1;
             let operations = [

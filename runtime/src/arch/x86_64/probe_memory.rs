@@ -10,7 +10,7 @@
 //!
 //! The routines are called by handlers, on the program's stack below its red zone. They keep all registers but rax, rcx, rdx and the flags.
 
-use super::super::displacements::{GS_PROBE_LOCAL, GS_PROBE_REMOTE, GS_PROBE_SPILLED};
+use super::displacements::{GS_PROBE_LOCAL, GS_PROBE_REMOTE, GS_PROBE_SPILLED};
 use crate::cpu::sys::number;
 use core::arch::global_asm;
 use core::sync::atomic::{AtomicU32, Ordering};
