@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 from clew.address import Pid
 from clew.binary.elf import open_elf
@@ -57,7 +58,7 @@ def _placed(pid: Pid, path: str, name: str, *, is_histogram: bool) -> Iterator[C
     pulse = Pulse()
     pulse.add(process.shared)
     with contextlib.ExitStack() as stack:
-        elf = stack.enter_context(open_elf(path))
+        elf = stack.enter_context(open_elf(Path(path)))
         # The program is linked to one place.
         image = read_image_code(elf, 0x400000)
         code = next(one for one in image.functions if one.start == _address_of(path, name))
@@ -121,5 +122,5 @@ def _machine() -> Machine:
         result=architecture.result_register,
         stack_pointer=definition.stack_pointer,
         stack_arguments=architecture.stack_arguments,
-        find_symbol=None,
+        find_symbol=lambda name: None,
     )

@@ -1,7 +1,7 @@
 """What a thread has in its registers, flags and red zone is as it was behind a probe, whatever is taken there.
 
-The program loads everything with patterns, comes to an instruction that does nothing, and compares; it is asked natively
-first, so that what it says is right of a machine without probes.
+The program loads everything with patterns, comes to an instruction that does nothing, and compares; it is asked
+natively first, so that what it says is right of a machine without probes.
 """
 
 from __future__ import annotations
@@ -34,18 +34,17 @@ struct state before, after;
 unsigned long kept[8];
 void come_by(void), come_by_wide(void);
 
-#define EACH_VECTOR(op) op(0) op(1) op(2) op(3) op(4) op(5) op(6) op(7) op(8) op(9) op(10) op(11) op(12) op(13) op(14) op(15)
+#define EACH(op) op(0) op(1) op(2) op(3) op(4) op(5) op(6) op(7) op(8) op(9) op(10) op(11) op(12) op(13) op(14) op(15)
 #define LOAD_WIDE(n) "vmovups before+264+32*" #n "(%rip), %ymm" #n "\n"
 #define STORE_WIDE(n) "vmovups %ymm" #n ", after+264+32*" #n "(%rip)\n"
 #define LOAD(n) "movups before+264+32*" #n "(%rip), %xmm" #n "\n"
 #define STORE(n) "movups %xmm" #n ", after+264+32*" #n "(%rip)\n"
-#define EACH_WORD(op) op(0) op(1) op(2) op(3) op(4) op(5) op(6) op(7) op(8) op(9) op(10) op(11) op(12) op(13) op(14) op(15)
 #define LOAD_WORD(n) "movq before+136+8*" #n "(%rip), %rax\nmovq %rax, -128+8*" #n "(%rsp)\n"
 #define STORE_WORD(n) "movq -128+8*" #n "(%rsp), %rax\nmovq %rax, after+136+8*" #n "(%rip)\n"
 #define ROUTINE(name, probed, load, store) \
     ".globl " name "\n.type " name ",@function\n" name ":\n" \
     "pushq %rbx\npushq %rbp\npushq %r12\npushq %r13\npushq %r14\npushq %r15\n" \
-    EACH_VECTOR(load) "ldmxcsr before+128(%rip)\n" EACH_WORD(LOAD_WORD) \
+    EACH(load) "ldmxcsr before+128(%rip)\n" EACH(LOAD_WORD) \
     "movq before+0(%rip), %rax\nmovq before+8(%rip), %rcx\nmovq before+16(%rip), %rdx\nmovq before+24(%rip), %rbx\n" \
     "movq before+32(%rip), %rbp\nmovq before+40(%rip), %rsi\nmovq before+48(%rip), %rdi\nmovq before+56(%rip), %r8\n" \
     "movq before+64(%rip), %r9\nmovq before+72(%rip), %r10\nmovq before+80(%rip), %r11\nmovq before+88(%rip), %r12\n" \
@@ -58,10 +57,11 @@ void come_by(void), come_by_wide(void);
     "movq %rbp, after+32(%rip)\nmovq %rsi, after+40(%rip)\nmovq %rdi, after+48(%rip)\nmovq %r8, after+56(%rip)\n" \
     "movq %r9, after+64(%rip)\nmovq %r10, after+72(%rip)\nmovq %r11, after+80(%rip)\nmovq %r12, after+88(%rip)\n" \
     "movq %r13, after+96(%rip)\nmovq %r14, after+104(%rip)\nmovq %r15, after+112(%rip)\n" \
-    EACH_WORD(STORE_WORD) "stmxcsr after+128(%rip)\n" EACH_VECTOR(store) \
+    EACH(STORE_WORD) "stmxcsr after+128(%rip)\n" EACH(store) \
     "pushq $0x1f80\nldmxcsr (%rsp)\npopq %rax\n" \
     "popq %r15\npopq %r14\npopq %r13\npopq %r12\npopq %rbp\npopq %rbx\nret\n.size " name ", . - " name "\n"
-__asm__(".text\n" ROUTINE("come_by", "probed", LOAD, STORE) ROUTINE("come_by_wide", "probed_wide", LOAD_WIDE, STORE_WIDE));
+__asm__(".text\n" ROUTINE("come_by", "probed", LOAD, STORE));
+__asm__(".text\n" ROUTINE("come_by_wide", "probed_wide", LOAD_WIDE, STORE_WIDE));
 
 static unsigned long random_word(void)
 {
@@ -87,7 +87,7 @@ int main(int n, char **words)
         for (int i = 0; i < 7; i++)
             before.flags |= random_word() & 1 ? bits[i] : 0;
         before.float_state = 0x1f80 | (random_word() & 3) << 13 | (random_word() & 0x3f);
-        before.general[6] = (unsigned long)(round % 3 == 0 ? page : round % 3 == 1 ? (char *)(long)round : (char *)random_word());
+        before.general[6] = round % 3 == 0 ? (unsigned long)page : round % 3 == 1 ? round : random_word();
         before.general[5] = round;
         if (!is_wide)
             for (int i = 0; i < 16; i++)
@@ -97,9 +97,10 @@ int main(int n, char **words)
         after.float_state &= 0xffffffff;
         if (memcmp(&before, &after, COMPARED)) {
             wrong++;
+            unsigned long *was = (unsigned long *)&before, *is = (unsigned long *)&after;
             for (unsigned i = 0; i < COMPARED / 8; i++)
-                if (((unsigned long *)&before)[i] != ((unsigned long *)&after)[i] && wrong < 3)
-                    fprintf(stderr, "word %u: %lx, %lx\n", i, ((unsigned long *)&before)[i], ((unsigned long *)&after)[i]);
+                if (was[i] != is[i] && wrong < 3)
+                    fprintf(stderr, "word %u: %lx, %lx\n", i, was[i], is[i]);
         }
     }
     printf("%d %d\n", wrong, is_wide);

@@ -9,7 +9,7 @@ use crate::context::numbers::ExitId;
 use crate::cpu::emit::Emitter;
 use crate::cpu::instrument::captures::at_probes::can_work_out;
 use crate::cpu::probe::claim;
-use crate::cpu::probe::handler::{emit, Handler, Ways};
+use crate::cpu::probe::handler::{emit, Handler, Ways, FILLER};
 use crate::instrument::captures::places::{Outlets, Place};
 use crate::instrument::ENGINE;
 use crate::protocol::{probe_state, ProbeSite, MAX_PROBES};
@@ -82,7 +82,7 @@ fn make(shared: Shared, asked: &ProbeSite, number: u32, place: Arc<Place>, misse
     const MAX_ROOM: u32 = 1 << 16;
     let room = asked.room.min(MAX_ROOM) as usize;
     let n_cold = room / 3;
-    let mut code = alloc::vec![0xcc; room];
+    let mut code = alloc::vec![FILLER; room];
     let (hot, cold) = code.split_at_mut(room - n_cold);
     let cold_base = asked.code.checked_add(hot.len() as u64)?;
     let mut emitter = Emitter::new(hot, asked.code, cold, cold_base);

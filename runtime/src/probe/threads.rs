@@ -28,7 +28,7 @@ const HAS_ONE: u32 = 0;
 const HAS_NONE: u32 = 1;
 const ASKS_AGAIN: u32 = 2;
 
-/// Gives the calling thread a block, which gs leads to from now on. All signals are blocked.
+/// Gives the calling thread a block, which its handlers find from now on. All signals are blocked.
 ///
 /// A thread without a thread pointer, as each first one is at its start, can't be told from another one by it: it asks each time.
 pub extern "C" fn claim() -> u32 {

@@ -22,6 +22,9 @@ const ALIGNMENT: u64 = 16;
 const NOT_ZERO: u8 = 5;
 const ZERO: u8 = 4;
 
+/// What is where no code is: int3.
+pub const FILLER: u8 = 0xcc;
+
 /// What a handler is made for.
 pub struct Handler<'p> {
     pub place: &'p Place,
