@@ -2,8 +2,8 @@
 
 Run as `python -m bench.probes [--rounds N] [--bursts N] [--only NAME...]`. Each round runs the program once in each
 way, so that whatever else the machine does hits all alike; shown is the median of the rounds, each of which is the
-median of bursts. Between bursts the program sleeps, so that what was taken can be read; what was lost is counted and shown.
-Peers that are not there, or that are not allowed to work here, are left out, and that is said.
+median of bursts. Between bursts the program sleeps, so that what was taken can be read; what was lost is counted and
+shown. Peers that are not there, or that are not allowed to work here, are left out, and that is said.
 """
 
 from __future__ import annotations
