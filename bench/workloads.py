@@ -36,6 +36,7 @@ COMPILER_FLAGS = {
     "nested_loops_static": ["-O1", "-static"],
     "signals": ["-O2"],
     "probed": ["-O1"],
+    "probe_hits": ["-O2", "-no-pie"],
     "api_calls": ["-O1", "-fno-builtin"],
     "trapped": ["-O1"],
     "short_threads": ["-O2", "-pthread"],

@@ -7,16 +7,18 @@ use super::asked::{read_memory, Probed};
 use super::sites::{site_of, Site};
 use crate::buffer::RingWriter;
 use crate::context::addresses::AppPc;
+use crate::context::capture::UNFETCHED;
 use crate::context::ThreadContext;
 use crate::cpu::sys::clock::ticks;
 use crate::instrument::captures::layout::{Action, Program};
-use crate::instrument::captures::open_calls::{CallHead, RETURN_ADDRESS_BYTES};
+use crate::instrument::captures::open_calls::{CallHead, OpenCalls, RETURN_ADDRESS_BYTES};
 use crate::instrument::captures::taken::Taken;
 use crate::instrument::captures::taken_records::{add, record, Heading};
-use crate::instrument::ENGINE;
+use crate::instrument::{Engine, ENGINE};
 use crate::protocol::{hold_reason, request_kind};
 use crate::sys::calls::{gettid, set_signal_mask};
 use crate::thread::captured_calls::{note_others, open, table_of, texts_of};
+use crate::thread::captured_values::Values;
 use crate::thread::registry::writer_of;
 
 /// What the gates call: where the thread goes on. No signal comes meanwhile: a handler of the program's that never came back would keep
@@ -30,9 +32,33 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, _reason: u32) -> u64 {
     };
     let mask = set_signal_mask(u64::MAX);
     context.registers.pc = site.pc;
-    take(context, site);
+    let target = if site.is_worked_out && context.capture.outcome == UNFETCHED {
+        fetch(context);
+        context.probe.is_busy = 0;
+        site.ways.again
+    } else {
+        take(context, site);
+        site.ways.behind
+    };
     set_signal_mask(mask);
-    site.behind.raw()
+    target.raw()
+}
+
+/// Has the calls in the thread's table that return now, if they were not.
+fn fetch(context: &mut ThreadContext) {
+    context.capture.is_fetched = 1;
+    let Some((table, behind, return_pc)) = returning(context) else { return };
+    let mut engine = ENGINE.lock();
+    engine.captures.other_calls.fetch(table, behind, return_pc);
+    note_others(&engine, context, table);
+}
+
+/// The thread's open calls, and what those have in common that are about to return; `None`: there are none.
+fn returning(context: &ThreadContext) -> Option<(OpenCalls, u64, AppPc)> {
+    let stack_pointer = context.registers.sp();
+    let mut word = [0; RETURN_ADDRESS_BYTES as usize];
+    let table = table_of(context).filter(|_| read_memory(stack_pointer, &mut word) == word.len())?;
+    Some((table, stack_pointer + RETURN_ADDRESS_BYTES, AppPc::from_raw(u64::from_le_bytes(word))))
 }
 
 /// Takes what is captured at a place.
@@ -40,18 +66,25 @@ fn take(context: &mut ThreadContext, site: &Site) {
     // SAFETY: `shared` is set before any code leads here, and never changes.
     let shared = unsafe { ENGINE.peek() }.shared;
     let writer = writer_of(context, shared);
-    context.capture.outcome = 0;
+    let outcome = context.capture.take_outcome();
     shared.stamp_now_and_then(ticks());
-    for program in &site.place.programs {
-        match program.action {
-            Action::Open(kind) => begin(context, &writer, site, program, kind),
-            _ if program.returned != 0 => end(context, &writer, program),
-            _ => {
-                let mut taken = Taken::default();
-                if taken.evaluate(program, &Probed::of(context)) {
-                    keep(&writer, program, site.pc, &taken);
-                }
+    for (index, program) in site.place.programs.iter().enumerate() {
+        let mut taken = Taken::default();
+        if site.is_worked_out {
+            if outcome >> index & 1 == 0 {
+                continue;
             }
+            taken = Values::of(context).take(program);
+        } else if program.returned == 0 && !taken.evaluate(program, &Probed::of(context)) {
+            continue;
+        }
+        match program.action {
+            Action::Open(kind) => begin(context, &writer, site, program, kind, &taken),
+            _ if program.returned != 0 && site.is_worked_out => {
+                end_found(context, &writer, program, context.capture.matched[index], &taken);
+            }
+            _ if program.returned != 0 => end(context, &writer, program),
+            _ => keep(&writer, program, site.pc, &taken),
         }
     }
 }
@@ -74,37 +107,48 @@ fn keep(writer: &RingWriter, program: &Program, pc: AppPc, taken: &Taken) {
 }
 
 /// A call begins, in front of the function's first instruction.
-fn begin(context: &mut ThreadContext, writer: &RingWriter, site: &Site, program: &Program, kind: u32) {
+fn begin(context: &mut ThreadContext, writer: &RingWriter, site: &Site, program: &Program, kind: u32, taken: &Taken) {
     let stack_pointer = context.registers.sp();
     let mut word = [0; RETURN_ADDRESS_BYTES as usize];
-    let mut taken = Taken::default();
-    if !taken.evaluate(program, &Probed::of(context)) || read_memory(stack_pointer, &mut word) < word.len() {
+    if read_memory(stack_pointer, &mut word) < word.len() {
         return;
     }
     let (return_pc, function, missing) = (u64::from_le_bytes(word), site.pc.raw(), taken.missing);
-    let texts = texts_of(program, &taken);
+    let texts = texts_of(program, taken);
     let call = CallHead { stack_pointer, return_pc, function, tsc: ticks(), kind, missing, texts: 0 };
     open(&mut ENGINE.lock(), writer, context, call, &taken.words, texts);
 }
 
 /// A call is about to return, by the instruction in front of which the thread is: its stack pointer is what it was at the beginning.
 fn end(context: &mut ThreadContext, writer: &RingWriter, program: &Program) {
-    let stack_pointer = context.registers.sp();
-    let mut word = [0; RETURN_ADDRESS_BYTES as usize];
-    let Some(table) = table_of(context).filter(|_| read_memory(stack_pointer, &mut word) == word.len()) else { return };
-    let mut engine = ENGINE.lock();
-    let (behind, return_pc) = (stack_pointer + RETURN_ADDRESS_BYTES, AppPc::from_raw(u64::from_le_bytes(word)));
-    engine.captures.other_calls.fetch(table, behind, return_pc);
-    note_others(&engine, context, table);
+    fetch(context);
+    context.capture.is_fetched = 0;
+    let Some((table, behind, return_pc)) = returning(context) else { return };
     let Some(at) = table.find(behind, return_pc, |kind| kind == program.returned) else { return };
     // SAFETY: the table is the calling thread's, which has no call open as long as this is looked at.
     let call = unsafe { table.at(at) };
     let mut taken = Taken::default();
+    let mut engine = ENGINE.lock();
     let texts = engine.captures.other_calls.texts_of(table, call.texts);
     if taken.evaluate(program, &Probed::of(context).behind(call, texts)) {
         keep(writer, program, AppPc::from_raw(call.function), &taken);
     }
-    let texts = call.texts;
+    close(&mut engine, table, at);
+}
+
+/// The same where the call was found in the thread's table, and its fields are there.
+fn end_found(context: &ThreadContext, writer: &RingWriter, program: &Program, at: u64, taken: &Taken) {
+    let Some(table) = table_of(context).filter(|_| at != 0) else { return };
+    // SAFETY: as above; what the handler found is a place of the table.
+    let function = unsafe { table.at(at) }.function;
+    keep(writer, program, AppPc::from_raw(function), taken);
+    close(&mut ENGINE.lock(), table, at);
+}
+
+/// The call there has returned.
+fn close(engine: &mut Engine, table: OpenCalls, at: u64) {
+    // SAFETY: as above.
+    let texts = unsafe { table.at(at) }.texts;
     table.close(at);
     engine.captures.other_calls.drop_texts(table, texts);
 }

@@ -7,8 +7,9 @@ use crate::buffer::Shared;
 use crate::context::addresses::{AppPc, CachePc};
 use crate::context::numbers::ExitId;
 use crate::cpu::emit::Emitter;
+use crate::cpu::instrument::captures::at_probes::can_work_out;
 use crate::cpu::probe::claim;
-use crate::cpu::probe::handler::{emit, Handler};
+use crate::cpu::probe::handler::{emit, Handler, Ways, FILLER};
 use crate::instrument::captures::places::{Outlets, Place};
 use crate::instrument::ENGINE;
 use crate::protocol::{probe_state, ProbeSite, MAX_PROBES};
@@ -22,8 +23,10 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 pub struct Site {
     pub place: Arc<Place>,
     pub pc: AppPc,
-    /// Where a thread goes on in the handler behind all that is taken.
-    pub behind: CachePc,
+    /// Where a thread goes on in the handler.
+    pub ways: Ways,
+    /// The handler works out what is taken, and the thread has the values when it comes for what is to be done with them.
+    pub is_worked_out: bool,
 }
 
 /// By number. Whatever was ever here stays: a thread may be on its way to it.
@@ -79,7 +82,7 @@ fn make(shared: Shared, asked: &ProbeSite, number: u32, place: Arc<Place>, misse
     const MAX_ROOM: u32 = 1 << 16;
     let room = asked.room.min(MAX_ROOM) as usize;
     let n_cold = room / 3;
-    let mut code = alloc::vec![0; room];
+    let mut code = alloc::vec![FILLER; room];
     let (hot, cold) = code.split_at_mut(room - n_cold);
     let cold_base = asked.code.checked_add(hot.len() as u64)?;
     let mut emitter = Emitter::new(hot, asked.code, cold, cold_base);
@@ -94,11 +97,12 @@ fn make(shared: Shared, asked: &ProbeSite, number: u32, place: Arc<Place>, misse
         claim: claim::entry(),
         skipped_bytes: claim::SKIPPED_BYTES,
     };
-    let behind = emit(&mut emitter, &handler);
+    let ways = emit(&mut emitter, &handler);
+    let is_worked_out = can_work_out(&place);
     if emitter.overflowed() {
         return None;
     }
-    let site = Box::leak(Box::new(Site { place, pc, behind }));
+    let site = Box::leak(Box::new(Site { place, pc, ways, is_worked_out }));
     SITES[number as usize].store(site, Ordering::Release);
     Some(code)
 }

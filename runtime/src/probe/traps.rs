@@ -1,4 +1,4 @@
-//! Threads that trap for the sake of a probe: at a place that has no room for a jump, or that came into the middle of what a jump replaced.
+//! Threads that trap for the sake of a probe: at a place that has room for nothing else, or that came into the middle of what a jump replaced.
 //!
 //! Runs in the target, as a handler of the program's own would: the controller has it be the process' action for SIGTRAP and SIGILL. What
 //! is none of the probes' is done as the program's own action has it.

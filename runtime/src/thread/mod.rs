@@ -6,6 +6,7 @@ pub mod activity;
 pub mod block;
 pub mod budget;
 pub mod captured_calls;
+pub mod captured_values;
 pub mod checkpoint;
 pub mod left_calls;
 pub mod open_calls;

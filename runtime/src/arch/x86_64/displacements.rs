@@ -57,6 +57,12 @@ pub const GS_CAPTURE_FLOAT_STATE: u32 = gs_offset!(capture.float_state);
 pub const GS_CAPTURE_OWN_FLOAT_STATE: u32 = gs_offset!(capture.own_float_state);
 pub const GS_PROBE_OWNER: u32 = gs_offset!(probe.owner);
 pub const GS_PROBE_BUSY: u32 = gs_offset!(probe.is_busy);
+pub const GS_PROBE_SPILLED: u32 = gs_offset!(probe.spilled);
+pub const GS_PROBE_LOCAL: u32 = gs_offset!(probe.local);
+pub const GS_PROBE_REMOTE: u32 = gs_offset!(probe.remote);
+pub const GS_PROBE_PROCESS: u32 = gs_offset!(probe.process);
+pub const GS_PROBE_PROCESSOR: u32 = gs_offset!(probe.processor);
+pub const GS_PROBE_RECORD: u32 = gs_offset!(probe.record);
 
 /// gs displacements of the values of captures (instrument/captures/layout.rs).
 pub const GS_CAPTURE_VALUES: u32 = CAPTURE_VALUES_OFFSET as u32;

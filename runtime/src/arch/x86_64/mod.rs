@@ -25,6 +25,7 @@ pub mod parking;
 pub mod patching;
 pub mod private_range;
 pub mod probe;
+pub mod probe_memory;
 pub mod probe_points;
 pub mod question;
 pub mod region;
@@ -34,6 +35,7 @@ mod shadow;
 #[cfg(not(test))]
 pub mod signal;
 pub mod spill;
+pub mod stack_code;
 pub mod sys;
 #[cfg(not(test))]
 pub mod thread;

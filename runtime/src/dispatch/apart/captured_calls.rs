@@ -4,7 +4,6 @@
 //! taken there in front. What such a call keeps lies in the thread's table (instrument/captures/open_calls.rs).
 
 extern crate alloc;
-use super::captured_values::Values;
 use crate::buffer::{RingWriter, Shared};
 use crate::context::addresses::AppPc;
 use crate::context::layout::{OPEN_CALLS_BYTES, OPEN_CALLS_OFFSET};
@@ -21,6 +20,7 @@ use crate::instrument::{Engine, ENGINE};
 use crate::protocol::CALL_PLACES;
 use crate::thread::block;
 use crate::thread::captured_calls::{measure_ticks, note_others, open, table_of, texts_of};
+use crate::thread::captured_values::Values;
 
 /// A call begins whose return is to be captured, at the thread's place; its values are those of `program`.
 pub fn begin(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadContext, program: &Program, kind: u32) {

@@ -13,7 +13,6 @@ use crate::cpu::signal::asynchronous::TAKEN_BACK;
 use crate::cpu::sys::clock::ticks;
 use crate::dispatch::apart::captured_calls;
 use crate::dispatch::apart::captured_thread::Thread;
-use crate::dispatch::apart::captured_values::Values;
 use crate::dispatch::apart::injections;
 use crate::dispatch::life::detach;
 use crate::dispatch::signals::masks;
@@ -26,6 +25,7 @@ use crate::protocol::{capture_context, MAX_CAPTURES_AT_PLACE};
 use crate::sys::calls::{getpid, monotonic_ns, set_signal_mask};
 use crate::sys::kernel::SIGTRAP;
 use crate::sys::lock::Guard;
+use crate::thread::captured_values::Values;
 use crate::thread::registry::{thread_name, writer_of};
 use core::sync::atomic::Ordering;
 

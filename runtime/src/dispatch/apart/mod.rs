@@ -7,7 +7,6 @@ pub mod captured_calls;
 pub mod captured_rings;
 pub mod captured_system_calls;
 pub mod captured_thread;
-pub mod captured_values;
 pub mod captures;
 pub mod ended_calls;
 pub mod hardware;

@@ -169,6 +169,17 @@ impl Program {
             .any(|(_, one)| matches!(one.code, op::LOAD | op::STRING | op::BYTES | op::WORDS) || is_thread_pointer(one))
     }
 
+    /// Whether nothing that it takes is bytes.
+    pub fn takes_numbers(&self) -> bool {
+        (0..self.form.fields.len()).all(|field| !self.is_text_field(field))
+    }
+
+    /// Whether what is added to rows of a table, beside their keys, is a floating-point number.
+    pub fn has_float_values(&self, table: &Table) -> bool {
+        let mut values = self.form.fields.iter().skip(table.n_keys);
+        values.any(|field| self.form.kind_of(usize::from(*field)).is_float())
+    }
+
     /// The operations that the dispatcher does before the others are done.
     pub fn told(&self) -> impl Iterator<Item = (usize, &Operation)> {
         self.needed().filter(|(_, one)| is_told(one))
@@ -208,6 +219,11 @@ pub fn is_delay_exit(one: &Operation) -> bool {
 /// Whether an operation is how long a call took.
 pub fn is_duration(one: &Operation) -> bool {
     one.code == op::CONTEXT && one.immediate == u64::from(capture_context::DURATION)
+}
+
+/// Whether an operation is which processor the thread is on.
+pub fn is_processor(one: &Operation) -> bool {
+    one.code == op::CONTEXT && one.immediate == u64::from(capture_context::CPU)
 }
 
 /// Whether an operation is when a call began, or where the stack was then.

@@ -4,7 +4,7 @@
 
 extern crate alloc;
 use super::aggregates::Table;
-use super::form::{Form, Kind};
+use super::form::Form;
 use super::injections::Counts;
 use super::layout::{is_behind, Action, Program, Room};
 use super::open_calls::{forget_armed, ARMED, TICK_NS};
@@ -116,7 +116,7 @@ impl Place {
     /// Whether translated code writes down by itself what is taken: numbers only, and no thread stops.
     pub fn is_written_there(&self) -> bool {
         let is_alone = self.programs.len() == 1 || !self.has_returns();
-        let is_written = |one: &Program| one.action == Action::Record && takes_numbers(one);
+        let is_written = |one: &Program| one.action == Action::Record && one.takes_numbers();
         is_alone && !self.is_told() && self.programs.iter().all(is_written)
     }
 
@@ -124,27 +124,20 @@ impl Place {
     pub fn opened_there(&self) -> Option<(&Program, u32)> {
         let [program] = &self.programs[..] else { return None };
         let Action::Open(kind) = program.action else { return None };
-        (!self.is_told() && takes_numbers(program)).then_some((program, kind))
+        (!self.is_told() && program.takes_numbers()).then_some((program, kind))
     }
 
     /// What is captured there and added up, if translated code does that by itself: it is the only one, and of integers.
     pub fn added_there(&self) -> Option<(&Program, &Table)> {
         let [program] = &self.programs[..] else { return None };
         let Action::Aggregate(table) = &program.action else { return None };
-        let mut values = program.form.fields.iter().skip(table.n_keys);
-        let has_floats = values.any(|field| program.form.kind_of(usize::from(*field)).is_float());
-        (!self.is_told() && takes_numbers(program) && !has_floats).then_some((program, table))
+        (!self.is_told() && program.takes_numbers() && !program.has_float_values(table)).then_some((program, table))
     }
 
     /// Whether the dispatcher has to do anything before the rest is done.
     pub fn is_told(&self) -> bool {
         self.programs.iter().any(|program| program.told().next().is_some())
     }
-}
-
-/// Whether nothing that a capture takes is bytes.
-fn takes_numbers(program: &Program) -> bool {
-    program.form.fields.iter().all(|field| program.form.kind_of(usize::from(*field)) != Kind::TEXT)
 }
 
 /// Where translated code brings what it captures.

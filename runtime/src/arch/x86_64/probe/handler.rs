@@ -5,21 +5,25 @@
 //! Whether that is the thread's own is seen by its thread pointer: a new thread has the gs base of the one that made it. The program
 //! has none of its own; the controller looks at that.
 //!
-//! Until that is known there is nothing but the stack to put rax and the flags aside, below the red zone (System V ABI 3.2.2).
+//! Until that is known there is nothing but the stack to put rax and rcx aside, below the red zone (System V ABI 3.2.2).
 
 use super::super::displacements::{GS_PROBE_BUSY, GS_PROBE_OWNER};
 use super::super::emit::Emitter;
-use super::super::{Gpr, RAX};
+use super::super::RCX;
+use super::aside::{emit_aside, emit_back, emit_into_block};
+use super::filters;
 use crate::context::addresses::{AppPc, CachePc};
 use crate::context::numbers::ExitId;
-use crate::cpu::instrument::captures;
+use crate::cpu::instrument::captures::{at_probes, RED_ZONE_BYTES};
 use crate::instrument::captures::places::{Outlets, Place};
 
-/// Below the red zone, room for rax and the flags.
-const ASIDE_BYTES: i32 = 144;
-const RED_ZONE_BYTES: i32 = 128;
+/// Of what threads come to by a jump: processors fetch no less at once.
+const ALIGNMENT: u64 = 16;
 const NOT_ZERO: u8 = 5;
 const ZERO: u8 = 4;
+
+/// What is where no code is: int3.
+pub const FILLER: u8 = 0xcc;
 
 /// What a handler is made for.
 pub struct Handler<'p> {
@@ -38,32 +42,50 @@ pub struct Handler<'p> {
     pub skipped_bytes: usize,
 }
 
-/// Emits a handler. Returns where a thread goes on that comes back from the runtime.
-pub fn emit(emitter: &mut Emitter, handler: &Handler) -> CachePc {
+/// Where threads go on that come back from the runtime: everything is done, or everything is done anew.
+pub struct Ways {
+    pub behind: CachePc,
+    pub again: CachePc,
+}
+
+/// Emits a handler.
+pub fn emit(emitter: &mut Emitter, handler: &Handler) -> Ways {
+    emitter.align(ALIGNMENT, 0);
     let start = emitter.address();
     emit_aside(emitter);
-    // rdgsbase rax; test rax, rax
-    emitter.bytes(&[0xf3, 0x48, 0x0f, 0xae, 0xc8, 0x48, 0x85, 0xc0]);
+    let unwanted = filters::emit(emitter, handler.place);
+    // rdgsbase rcx; test rcx, rcx
+    emitter.bytes(&[0xf3, 0x48, 0x0f, 0xae, 0xc9, 0x48, 0x85, 0xc9]);
     let has_none = emitter.jump_condition(ZERO);
-    // rdfsbase rax
-    emitter.bytes(&[0xf3, 0x48, 0x0f, 0xae, 0xc0]);
-    emitter.compare_with_gs(RAX, GS_PROBE_OWNER);
+    // rdfsbase rcx
+    emitter.bytes(&[0xf3, 0x48, 0x0f, 0xae, 0xc1]);
+    emitter.compare_with_gs(RCX, GS_PROBE_OWNER);
     let is_others = emitter.jump_condition(NOT_ZERO);
     let is_own = emitter.address();
     emitter.compare_gs_zero(GS_PROBE_BUSY);
     let is_busy = emitter.jump_condition(NOT_ZERO);
     // A handler of the program's that comes before this is over has its own done and the word back at 0.
     emitter.store_gs_immediate(GS_PROBE_BUSY, 1);
-    emit_back(emitter);
-    if handler.place.reads_memory() || handler.place.is_told() {
-        // The runtime does all of it.
-        emitter.leave_by(handler.exit);
+    let behind = if at_probes::can_work_out(handler.place) {
+        emit_into_block(emitter);
+        at_probes::emit(emitter, handler.place, handler.pc, handler.exit, handler.outlets)
     } else {
-        captures::emit(emitter, handler.place, handler.pc, handler.exit, handler.outlets);
-    }
-    let behind = emitter.address();
+        emit_back(emitter);
+        emitter.leave_by(handler.exit);
+        emitter.address()
+    };
     emitter.store_gs_immediate(GS_PROBE_BUSY, 0);
     emitter.jump_anywhere(handler.resume);
+
+    if let Some(unwanted) = unwanted {
+        // Most threads come here.
+        emitter.align(ALIGNMENT, 0);
+        for place in unwanted {
+            emitter.bind(place);
+        }
+        emit_back(emitter);
+        emitter.jump_anywhere(handler.resume);
+    }
 
     emitter.set_cold(true);
     emitter.bind(has_none);
@@ -81,59 +103,14 @@ pub fn emit(emitter: &mut Emitter, handler: &Handler) -> CachePc {
     emitter.move_stack(RED_ZONE_BYTES);
     emit_aside(emitter);
     emitter.jump_to(is_own);
-    emitter.bind(is_busy);
-    emit_back(emitter);
     emitter.bind(took_nothing);
     emit_aside(emitter);
-    emitter.load_immediate(RAX, handler.missed);
-    // lock inc qword [rax]
-    emitter.bytes(&[0xf0, 0x48, 0xff, 0x00]);
+    emitter.bind(is_busy);
+    emitter.load_immediate(RCX, handler.missed);
+    // lock inc qword [rcx]
+    emitter.bytes(&[0xf0, 0x48, 0xff, 0x01]);
     emit_back(emitter);
     emitter.jump_anywhere(handler.resume);
     emitter.set_cold(false);
-    behind
-}
-
-/// Puts rax and the arithmetic flags aside; the flags are in rax then.
-fn emit_aside(emitter: &mut Emitter) {
-    emitter.move_stack(-ASIDE_BYTES);
-    emitter.store_on_stack(8, RAX);
-    emitter.save_flags_to_rax();
-    emitter.store_on_stack(0, RAX);
-}
-
-/// And puts them back.
-fn emit_back(emitter: &mut Emitter) {
-    emitter.load_from_stack(RAX, 0);
-    emitter.restore_flags_from_rax();
-    emitter.load_from_stack(RAX, 8);
-    emitter.move_stack(ASIDE_BYTES);
-}
-
-impl Emitter<'_> {
-    /// lea rsp, [rsp + distance]: no flag changes
-    fn move_stack(&mut self, distance: i32) {
-        self.bytes(&[0x48, 0x8d, 0xa4, 0x24]);
-        self.dword(distance as u32);
-    }
-
-    /// mov [rsp + offset], register, of the first eight
-    fn store_on_stack(&mut self, offset: u8, register: Gpr) {
-        self.bytes(&[0x48, 0x89, 0x44 | register.0 << 3, 0x24, offset]);
-    }
-
-    /// mov register, [rsp + offset]
-    fn load_from_stack(&mut self, register: Gpr, offset: u8) {
-        self.bytes(&[0x48, 0x8b, 0x44 | register.0 << 3, 0x24, offset]);
-    }
-
-    /// call [rip + literal], over that: wherever it leads
-    fn call_far(&mut self, target: u64) {
-        // The address lies in front of the call: jmp over it.
-        self.bytes(&[0xeb, 8]);
-        self.qword(target);
-        // call qword [rip - 14]
-        self.bytes(&[0xff, 0x15]);
-        self.dword(-14i32 as u32);
-    }
+    Ways { behind, again: start }
 }

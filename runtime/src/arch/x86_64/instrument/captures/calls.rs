@@ -8,7 +8,7 @@ use super::super::super::displacements::{
 use super::super::super::emit::Emitter;
 use super::super::super::{Gpr, RAX, RCX, RDX, RSP};
 use super::code::{missing, slot, spilled, Code, NOT_ZERO, ZERO};
-use super::TIME;
+use super::{RETURN_PC, TIME};
 use crate::context::addresses::{AppPc, CachePc};
 use crate::context::capture::UNFETCHED;
 use crate::context::layout::OPEN_CALLS_OFFSET;
@@ -23,8 +23,6 @@ use crate::protocol::capture_context;
 use alloc::vec::Vec;
 use core::mem::offset_of;
 
-/// Where the return address is put aside, while a time is not.
-const RETURN_PC: usize = TIME;
 const WIDE: u8 = 0x48;
 const SET_BYTES: u32 = (WAYS * OPEN_CALL_BYTES) as u32;
 const STACK_POINTER: usize = offset_of!(OpenCall, head.stack_pointer);
@@ -161,8 +159,13 @@ pub fn emit_duration(code: &mut Code) -> bool {
     }
     let (index, tick_ns) = (code.number, code.outlets.tick_ns);
     let emitter = &mut *code.emitter;
+    if code.outlets.before_return {
+        // Where the call ends is when it is recorded.
+        emitter.load_gs(RAX, spilled(TIME));
+    } else {
+        emitter.read_time_stamp();
+    }
     emitter.load_gs(RCX, matched(index));
-    emitter.read_time_stamp();
     // sub rax, gs:[rcx + tsc]
     emitter.of_call(WIDE, &[0x2b], RAX.0, offset_of!(OpenCall, head.tsc));
     emitter.load_immediate(RCX, tick_ns);
@@ -193,12 +196,12 @@ pub fn emit_function(emitter: &mut Emitter, index: usize) {
 
 /// Emits that a call begins in front of the block at `pc`; `leaving` get where the dispatcher is to do it.
 pub fn emit_open(code: &mut Code, kind: u32, leaving: &mut Vec<CachePc>) {
-    let (program, pc, armed) = (code.program, code.pc, code.outlets.armed);
+    let (program, pc, armed, before_return) = (code.program, code.pc, code.outlets.armed, code.outlets.before_return);
     code.emitter.compare_gs_zero(GS_CAPTURE_HAS_OPEN_CALLS);
     leaving.push(code.emitter.jump_condition(ZERO));
     code.emitter.compare_gs_zero(GS_CAPTURE_OTHER_CALLS);
     leaving.push(code.emitter.jump_condition(NOT_ZERO));
-    if code.outlets.before_return {
+    if before_return {
         // mov rdx, [rsp]: the call has just written it.
         code.emitter.bytes(&[WIDE, 0x8b, 0x14, 0x24]);
     } else {
@@ -234,8 +237,13 @@ pub fn emit_open(code: &mut Code, kind: u32, leaving: &mut Vec<CachePc>) {
             emitter.of_call(0, &[0x09], RDX.0, offset_of!(OpenCall, head.missing));
         }
     }
-    // Late, for what is done here is not the function's.
-    emitter.read_time_stamp();
+    if before_return {
+        // It begins when that is recorded.
+        emitter.load_gs(RAX, spilled(TIME));
+    } else {
+        // Late, for what is done here is not the function's.
+        emitter.read_time_stamp();
+    }
     emitter.store_in_call(offset_of!(OpenCall, head.tsc), RAX);
     // Last: from here on it is a call, all of it.
     emitter.copy_register(RAX, RSP);

@@ -62,6 +62,8 @@ pub struct Code<'e, 'a> {
     pub number: usize,
     /// Vector registers were put aside.
     pub uses_floats: bool,
+    /// It is a probe where a call begins, or is about to return: the return address is where the stack pointer leads.
+    pub is_at_call: bool,
     /// Where the block is.
     pub pc: AppPc,
     pub outlets: Outlets,
@@ -249,6 +251,13 @@ impl Emitter<'_> {
         // rdtscp; mov eax, ecx
         self.bytes(&[0x0f, 0x01, 0xf9, 0x89, 0xc8]);
         self.and_immediate(RAX, mask);
+    }
+
+    /// The time stamp counter to rax, and the processor's number to rcx, by rdtscp; rdx is lost
+    pub fn read_processor_and_time(&mut self, mask: u32) {
+        // rdtscp; shl rdx, 32; or rax, rdx
+        self.bytes(&[0x0f, 0x01, 0xf9, 0x48, 0xc1, 0xe2, 32, 0x48, 0x09, 0xd0]);
+        self.and_immediate(RCX, mask);
     }
 
     /// movzx edx, byte [rax + rcx]

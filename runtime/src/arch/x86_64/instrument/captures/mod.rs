@@ -5,18 +5,20 @@
 //! the thread's ring (`records`); what else is to be done the dispatcher does, for which the thread leaves, all registers in place,
 //! and comes back behind all this (dispatch/apart/captures.rs).
 //!
-//! Memory of the program's is read by instructions that may fault. Before them `capture.landing` says where that goes on
+//! In translated code memory of the program's is read by instructions that may fault. Before them `capture.landing` says where that goes on
 //! (cpu::signal::faults), with the value missing. A fault must come for it: where the program blocks faults the dispatcher is asked first.
 
 mod aggregated;
 #[cfg(test)]
 mod aggregated_tests;
+pub mod at_probes;
 mod calls;
 mod code;
 mod floats;
 mod integers;
 #[cfg(test)]
-mod native;
+pub mod native;
+mod reads;
 mod records;
 #[cfg(test)]
 mod tests;
@@ -25,9 +27,10 @@ mod texts;
 extern crate alloc;
 use super::super::displacements::{
     GS_BLOCKS_FAULTS, GS_CAPTURE_BEHIND, GS_CAPTURE_FLOAT_STATE, GS_CAPTURE_OUTCOME, GS_CAPTURE_OWN_FLOAT_STATE,
-    GS_CAPTURE_PREPARED, GS_STACK_TOP, GS_TID,
+    GS_CAPTURE_PREPARED, GS_PROBE_PROCESSOR, GS_STACK_TOP, GS_TID,
 };
 use super::super::emit::Emitter;
+use super::super::features::tells_processor;
 use super::super::{Gpr, RAX, RCX, RDX, RSP};
 use crate::context::addresses::{AppPc, CachePc};
 use crate::context::capture::UNPREPARED;
@@ -39,17 +42,22 @@ use crate::instrument::captures::places::{Outlets, Place};
 use crate::instrument::exits::ExitList;
 use crate::protocol::{capture_context, capture_operation as op};
 use alloc::vec::Vec;
-use code::{slot, spilled, vector, Code, NOT_ZERO, ZERO};
+pub use code::spilled;
+use code::{slot, vector, Code, NOT_ZERO, ZERO};
 
 /// The registers that a form can name behind the general ones: where the thread is, its flags.
 const PC: u64 = 16;
 const FLAGS: u64 = 17;
 /// What is put aside in `capture.spilled`, behind rax, rcx and rdx.
-const SPILLED_ARITHMETIC: usize = 3;
+pub const SPILLED_ARITHMETIC: usize = 3;
 const SPILLED_RSP: usize = 4;
 const SPILLED_FLAGS: usize = 5;
-/// Behind that: the time of a record.
+/// Behind that: the time of a record, and where a call returns to that begins.
 const TIME: usize = 6;
+const RETURN_PC: usize = 7;
+
+/// Below the stack pointer a function may have something that it has not told of (System V ABI 3.2.2).
+pub const RED_ZONE_BYTES: i32 = 128;
 
 /// As much as the kernel says in it of the processor (arch/x86/include/asm/segment.h, VDSO_CPUNODE_MASK).
 const CPU_MASK: u32 = 0xfff;
@@ -86,7 +94,7 @@ pub fn emit(emitter: &mut Emitter, place: &Place, pc: AppPc, exit: ExitId, outle
     }
     for (index, program) in place.programs.iter().enumerate() {
         let over = (program.returned == 0 && place.has_returns()).then(|| calls::emit_unless_again(emitter));
-        emit_program(&mut Code { emitter, program, number: index, uses_floats, pc, outlets });
+        emit_program(&mut Code { emitter, program, number: index, uses_floats, is_at_call: false, pc, outlets });
         if let Some(over) = over {
             emitter.bind(over);
         }
@@ -129,7 +137,11 @@ fn emit_outcome(emitter: &mut Emitter, place: &Place, pc: AppPc, outlets: Outlet
         emitter.bind(is_nothing);
     } else if let Some((program, kind)) = place.opened_there().filter(|_| !may_be_refused()) {
         let is_nothing = emitter.jump_condition(ZERO);
-        calls::emit_open(&mut Code { emitter, program, number: 0, uses_floats: false, pc, outlets }, kind, leaving);
+        calls::emit_open(
+            &mut Code { emitter, program, number: 0, uses_floats: false, is_at_call: false, pc, outlets },
+            kind,
+            leaving,
+        );
         emitter.bind(is_nothing);
     } else if records::can_write(place, outlets.ring_bytes) {
         let is_nothing = emitter.jump_condition(ZERO);
@@ -159,13 +171,17 @@ fn put_aside(emitter: &mut Emitter, uses_floats: bool, asks_flags: bool) {
     emitter.store_gs(spilled(1), RCX);
     emitter.store_gs(spilled(2), RDX);
     if uses_floats {
-        emitter.store_gs_vector(vector(0), 0);
-        emitter.store_gs_vector(vector(1), 1);
-        // What the program rounds by, and what it wants to be told of, is its own business.
-        emitter.store_gs_float_state(GS_CAPTURE_FLOAT_STATE);
-        emitter.store_gs_immediate(GS_CAPTURE_OWN_FLOAT_STATE, floats::STATE);
-        emitter.load_gs_float_state(GS_CAPTURE_OWN_FLOAT_STATE);
+        put_vectors_aside(emitter);
     }
+}
+
+fn put_vectors_aside(emitter: &mut Emitter) {
+    emitter.store_gs_vector(vector(0), 0);
+    emitter.store_gs_vector(vector(1), 1);
+    // What the program rounds by, and what it wants to be told of, is its own business.
+    emitter.store_gs_float_state(GS_CAPTURE_FLOAT_STATE);
+    emitter.store_gs_immediate(GS_CAPTURE_OWN_FLOAT_STATE, floats::STATE);
+    emitter.load_gs_float_state(GS_CAPTURE_OWN_FLOAT_STATE);
 }
 
 fn put_back(emitter: &mut Emitter, uses_floats: bool) {
@@ -233,6 +249,10 @@ fn emit_operation(code: &mut Code, index: usize, one: &Operation, mut ends: Vec<
             integers::emit_widening(code, one.kind);
             is_there
         }
+        op::CONTEXT if is_thread_pointer(one) && code.outlets.before_return => {
+            reads::emit_thread_pointer(code);
+            true
+        }
         op::CONTEXT if is_thread_pointer(one) => {
             integers::emit_thread_pointer(code, &mut ends);
             true
@@ -263,6 +283,9 @@ fn emit_value(code: &mut Code, index: usize, one: &Operation, ends: &mut Vec<Cac
     match one.code {
         op::KEPT => calls::emit_kept(code, one, ends),
         op::CONSTANT => code.emitter.load_immediate(RAX, one.kind.widen(one.immediate)),
+        op::LOAD if code.outlets.before_return => reads::emit_load(code, index, a, one.kind, ends),
+        op::STRING if code.outlets.before_return => reads::emit_string(code, index, one, ends),
+        op::BYTES if code.outlets.before_return => reads::emit_bytes(code, index, one, ends),
         op::LOAD => integers::emit_load(code, a, one.kind, ends),
         op::STRING => texts::emit_string(code, index, one, ends),
         op::WORDS => texts::emit_words(code, index, one, ends),
@@ -299,6 +322,12 @@ fn emit_context(code: &mut Code, what: u64) -> bool {
         // The dispatcher knows better, where there is anything to know (dispatch/apart/captures.rs).
         capture_context::INJECTED | capture_context::DELAY_EXIT => code.emitter.load_immediate(RAX, 0),
         capture_context::TID => code.emitter.load_gs32(RAX, GS_TID),
+        capture_context::CPU if code.outlets.before_return && tells_processor() => {
+            // rdpid rax
+            code.emitter.bytes(&[0xf3, 0x48, 0x0f, 0xc7, 0xf8]);
+            code.emitter.and_immediate(RAX, CPU_MASK);
+        }
+        capture_context::CPU if code.outlets.before_return => code.emitter.load_gs(RAX, GS_PROBE_PROCESSOR),
         capture_context::CPU if !may_be_refused() => code.emitter.read_processor(CPU_MASK),
         _ => return false,
     }

@@ -5,14 +5,14 @@ use super::super::super::displacements::{GS_CAPTURE_LANDING, GS_CAPTURE_MISSING,
 use super::super::super::emit::Emitter;
 use super::emit;
 use crate::context::addresses::{AppPc, CachePc};
-use crate::context::layout::{FRAME_OFFSET, PRIVATE_BYTES, STACK_BYTES, STACK_OFFSET};
+use crate::context::layout::{FRAME_OFFSET, OPEN_CALLS_OFFSET, STACK_BYTES, STACK_OFFSET};
 use crate::context::numbers::ExitId;
 use crate::context::ThreadContext;
 use crate::cpu::sys::clock::ticks;
 use crate::instrument::captures::form::{Form, Kind};
 use crate::instrument::captures::open_calls::{ARMED, TICK_NS};
 use crate::instrument::captures::places::{Captures, Outlets, Place};
-use crate::protocol::{capture_operation as op, CapturePlace, ThreadSlot};
+use crate::protocol::{capture_operation as op, CapturePlace, ThreadSlot, CALL_WINDOW_BYTES};
 use core::arch::global_asm;
 use core::mem::{offset_of, size_of};
 use core::sync::atomic::{AtomicU64, Ordering};
@@ -23,6 +23,9 @@ use std::vec::Vec;
 const CODE_BYTES: usize = 0x2_0000;
 /// Of the thread's ring, if it is given one (`Ring`).
 pub const RING_BYTES: u32 = 0x1000;
+
+/// What is where the stack pointer leads.
+pub const RETURN_PC: u64 = 0x500;
 
 /// What the processor holds: rax rcx rdx rbx rsp rbp rsi rdi r8 to r15, flags, the low halves of xmm0 to 3, the state of floating-point
 /// operations, and whether the code was left by its exit.
@@ -59,6 +62,8 @@ global_asm!(
     ".globl clew_capture_run",
     "clew_capture_run:",
     "push rbx; push rbp; push r12; push r13; push r14; push r15",
+    // Where the code's function returns to, as far as that code knows.
+    "push {RETURN_PC}",
     "mov gs:[{frame}], rsp",
     "mov gs:[{frame} + 8], rsi",
     "mov gs:[{frame} + 16], rdi",
@@ -94,7 +99,7 @@ global_asm!(
     "movq [rdi + {vectors} + 16], xmm2; movq [rdi + {vectors} + 24], xmm3",
     "stmxcsr [rdi + {float_state}]",
     "push 0x1f80; ldmxcsr [rsp]; pop rax; cld",
-    "pop r15; pop r14; pop r13; pop r12; pop rbp; pop rbx",
+    "pop rax; pop r15; pop r14; pop r13; pop r12; pop rbp; pop rbx",
     "ret",
     ".popsection",
     frame = const FRAME_OFFSET,
@@ -102,6 +107,7 @@ global_asm!(
     flags = const offset_of!(Machine, flags),
     float_state = const offset_of!(Machine, float_state),
     has_left = const offset_of!(Machine, has_left),
+    RETURN_PC = const RETURN_PC,
 );
 
 // SAFETY: the labels above; and glibc's functions, as its headers have them.
@@ -159,7 +165,7 @@ fn make_ground() -> Mutex<Ground> {
     const SA_SIGINFO: i32 = 4;
     // SAFETY: new mappings, and a handler that stays.
     unsafe {
-        let block = mmap(0, PRIVATE_BYTES as usize, READ_WRITE, PRIVATE_ANONYMOUS, -1, 0);
+        let block = mmap(0, (OPEN_CALLS_OFFSET + CALL_WINDOW_BYTES) as usize, READ_WRITE, PRIVATE_ANONYMOUS, -1, 0);
         let code = mmap(0, CODE_BYTES, ALL, PRIVATE_ANONYMOUS, -1, 0);
         assert!(block as i64 > 0 && code as i64 > 0);
         let action = Action { handler: on_fault, mask: [0; 16], flags: SA_SIGINFO, restorer: 0 };
@@ -230,6 +236,8 @@ pub struct Run {
     pub machine: Machine,
     pub values: Vec<Vec<Value>>,
     pub code_bytes: usize,
+    /// How often a handler took nothing.
+    pub missed: u64,
 }
 
 /// Emits a place's captures and runs them; `set_up` sees the context before.
@@ -239,6 +247,29 @@ pub fn run(place: &Place, machine: &Machine, set_up: impl FnOnce(&mut ThreadCont
 
 /// The same with tables of aggregates at an address.
 pub fn run_beside(aggregates: u64, place: &Place, machine: &Machine, set_up: impl FnOnce(&mut ThreadContext)) -> Run {
+    run_made(place, machine, set_up, |emitter, outlets| {
+        let outlets = Outlets { aggregates, ..outlets };
+        let behind = emit(emitter, place, AppPc::from_raw(0x1000), ExitId::from_raw(7), outlets);
+        assert_eq!(behind, emitter.address());
+        emitter.jump_anywhere(went_on());
+    })
+}
+
+/// How often a handler took nothing.
+pub static MISSED: AtomicU64 = AtomicU64::new(0);
+
+/// Where code goes on that has not left.
+pub fn went_on() -> CachePc {
+    CachePc::from_raw(clew_capture_went_on as *const () as u64)
+}
+
+/// Runs what `make` emits.
+pub fn run_made(
+    place: &Place,
+    machine: &Machine,
+    set_up: impl FnOnce(&mut ThreadContext),
+    make: impl FnOnce(&mut Emitter, Outlets),
+) -> Run {
     const SET_GS: i64 = 0x1001;
     const ARCH_PRCTL: i64 = 158;
     let ground = GROUND.get_or_init(make_ground).lock().unwrap_or_else(|error| error.into_inner());
@@ -261,16 +292,14 @@ pub fn run_beside(aggregates: u64, place: &Place, machine: &Machine, set_up: imp
         let mut emitter = Emitter::new(hot, ground.code, cold, cold_base);
         let outlets = Outlets {
             ring_bytes: RING_BYTES,
-            aggregates,
+            aggregates: 0,
             clock: CLOCK.as_ptr() as u64,
             tick_ns: TICK_NS.as_ptr() as u64,
             armed: ARMED.as_ptr() as u64,
             before_return: false,
         };
-        let behind = emit(&mut emitter, place, AppPc::from_raw(0x1000), ExitId::from_raw(7), outlets);
-        assert_eq!(behind, emitter.address());
+        make(&mut emitter, outlets);
         let code_bytes = emitter.position();
-        emitter.jump_anywhere(CachePc::from_raw(clew_capture_went_on as *const () as u64));
         assert!(!emitter.overflowed());
         assert_eq!(syscall(ARCH_PRCTL, SET_GS, ground.block), 0);
         let mut after = Box::new(machine.clone());
@@ -279,7 +308,8 @@ pub fn run_beside(aggregates: u64, place: &Place, machine: &Machine, set_up: imp
         let values = place.programs.iter().map(|program| {
             (0..program.form.operations.len()).map(|index| read_value(ground.block, program, index)).collect()
         });
-        Run { outcome: context.capture.outcome, machine: *after, values: values.collect(), code_bytes }
+        let missed = MISSED.swap(0, Ordering::Relaxed);
+        Run { missed, outcome: context.capture.outcome, machine: *after, values: values.collect(), code_bytes }
     }
 }
 

@@ -1,0 +1,60 @@
+/* Calls a small function many times, in bursts between which it sleeps, so that whoever takes what comes of that keeps up.
+ *
+ * Arguments: how many bursts, of how many calls; where the text is that the function is given: `stack`, `heap`, or `nowhere`; what is called:
+ * `short_function`, or `one_byte`, which has no room for a jump. Waits for a line first. Prints nanoseconds of processor time a call:
+ * the median of the bursts.
+ */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* As compilers begin functions that need a frame: the kernel need not step over its first instruction. */
+long short_function(long a, long b, const char *text, long d);
+__asm__(".text\n.globl short_function\n.type short_function, @function\nshort_function: pushq %rbp\nmovq %rsp, %rbp\n"
+        "leaq (%rdi,%rdi,2), %rax\naddq %rsi, %rax\npopq %rbp\nret\n.size short_function, . - short_function\n");
+
+/* Behind it another function begins, whose bytes lead nowhere as a jump's distance. */
+long one_byte(long a, long b, const char *text, long d);
+__asm__(".text\n.globl one_byte\n.type one_byte, @function\none_byte: ret\n.size one_byte, 1\n"
+        ".globl behind_it\n.type behind_it, @function\nbehind_it: movl $0x90909090, %eax\nret\n.size behind_it, . - behind_it\n");
+
+static double now_ns(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return 1e9 * (double)time.tv_sec + (double)time.tv_nsec;
+}
+
+static int compare(const void *a, const void *b)
+{
+    double left = *(const double *)a, right = *(const double *)b;
+    return (left > right) - (left < right);
+}
+
+int main(int argc, char **argv)
+{
+    long n_bursts = atol(argv[1]), n_calls = atol(argv[2]), sum = 0;
+    char own[32] = "0123456789abcdef0123456789abcde";
+    const char *text = argc > 3 && !strcmp(argv[3], "heap") ? strdup(own) : own;
+    long (*volatile called)(long, long, const char *, long) =
+        argc > 4 && !strcmp(argv[4], "one_byte") ? one_byte : short_function;
+    double *times = calloc((size_t)n_bursts, sizeof *times);
+    puts("ready");
+    fflush(stdout);
+    getchar();
+    for (long burst = -1; burst < n_bursts; burst++) {
+        usleep(2000);
+        double start = now_ns();
+        for (long i = 0; i < n_calls; i++)
+            sum += called(i, 7, text, 9);
+        if (burst >= 0)
+            times[burst] = (now_ns() - start) / (double)n_calls;
+    }
+    qsort(times, (size_t)n_bursts, sizeof *times, compare);
+    printf("%.3f %ld\n", times[n_bursts / 2], sum);
+    fflush(stdout);
+    getchar();
+}
