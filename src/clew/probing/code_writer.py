@@ -42,9 +42,9 @@ class CodeChange:
     """What code is to be: by address all `content` that is written.
 
     `first` are the addresses of instructions that have to trap before anything else is written: those that are there
-    now, jumps among them. `last` are those of instructions that are there in the end, jumps among them; in between their
-    first bytes trap. Places within a jump, now or in the end, trap as they are. `moves` leads threads that stand at an
-    address to where they go on. `is_whole`: instructions are changed without a copy that threads could be led to."""
+    now, jumps among them. `last` are those of instructions that are there in the end, jumps among them; in between
+    their first bytes trap. Places within a jump, now or in the end, trap as they are. `moves` leads threads that stand
+    at an address to where they go on. `is_whole`: instructions are changed without a copy that threads could be led to."""
 
     content: dict[int, int]
     first: set[int]
@@ -140,7 +140,7 @@ class CodeWriter:
         return self._is_registered
 
     def _blocks_traps(self) -> bool:
-        """Whether a thread could not trap without the kernel ending the process. The runtime blocks all signals for a
+        """Whether a thread could not trap without the kernel ending the process. Libraries block all signals for a
         moment, too, so a thread counts that does so each time it is looked at."""
         try:
             blocking = {task for task in Path(f"/proc/{self._process.pid}/task").iterdir() if _blocks(task)}
