@@ -44,7 +44,7 @@ class CodeChange:
     `first` are the addresses of instructions that have to trap before anything else is written: those that are there
     now, jumps among them. `last` are those of instructions that are there in the end, jumps among them; in between
     their first bytes trap. Places within a jump, now or in the end, trap as they are. `moves` leads threads that stand
-    at an address to where they go on. `is_whole`: instructions are changed without a copy that threads could be led to."""
+    at an address to where they go on. `is_whole`: instructions are changed that have no copy."""
 
     content: dict[int, int]
     first: set[int]
