@@ -21,6 +21,9 @@ use crate::thread::captured_calls::{note_others, open, table_of, texts_of};
 use crate::thread::captured_values::Values;
 use crate::thread::registry::writer_of;
 
+/// All signals but those of traps (SIGILL, SIGTRAP), which nothing here raises: who writes code live looks at whether threads can trap.
+const MASK: u64 = !(1 << 3 | 1 << 4);
+
 /// What the gates call: where the thread goes on. No signal comes meanwhile: a handler of the program's that never came back would keep
 /// locks.
 pub extern "C" fn dispatch(context: &mut ThreadContext, _reason: u32) -> u64 {
@@ -30,7 +33,7 @@ pub extern "C" fn dispatch(context: &mut ThreadContext, _reason: u32) -> u64 {
             core::hint::spin_loop();
         }
     };
-    let mask = set_signal_mask(u64::MAX);
+    let mask = set_signal_mask(MASK);
     context.registers.pc = site.pc;
     let target = if site.is_worked_out && context.capture.outcome == UNFETCHED {
         fetch(context);

@@ -2,10 +2,10 @@
 smp_text_poke_batch_finish).
 
 Runs in the controller. First each instruction that changes traps, then all bytes behind their first ones are written,
-and then the first ones; in between all processors that run the program are made to forget what they have read
-(membarrier(2), SYNC_CORE), by a task that has the program's memory. A thread that traps meanwhile is led to a copy, so
-it waits for nobody. But it must be able to trap: where one blocks the signals of traps the kernel ends the process. So
-threads are held then.
+and then the first ones: no jump's distance changes while threads may take the jump. In between all processors that run
+the program are made to forget what they have read (membarrier(2), SYNC_CORE), by a task that has the program's memory.
+A thread that traps meanwhile is led to a copy, so it waits for nobody. But it must be able to trap: where one blocks
+the signals of traps the kernel ends the process. So threads are held then.
 """
 
 from __future__ import annotations
@@ -25,26 +25,30 @@ from clew.probing.x86_64.plans import TRAP_BYTE
 from clew.process.held_process import HeldProcess
 from clew.process.processors.chosen import processor_of
 from clew.process.stopped_process import StoppedProcess
+from clew.process.thread_state import call_to_make_again
 
 __all__ = ["CodeChange", "CodeWriter", "has_trap_pending"]
 
 _HOLD_SECONDS: Final = 2.0
 _SYNC_CORE, _REGISTER_SYNC_CORE = 1 << 5, 1 << 6
 _TRAPS: Final = 1 << signal.SIGTRAP - 1 | 1 << signal.SIGILL - 1
-_LOOKS: Final = 20
-_LOOK_SECONDS: Final = 0.0002
+_LOOK_SECONDS: Final = 0.1
+_PAUSE_SECONDS: Final = 0.0005
 _TRAP: Final = bytes((TRAP_BYTE,))
 
 
 @dataclass(frozen=True)
 class CodeChange:
-    """What code is to be: by address all `content` that is written, and the addresses of instructions among that
-    (`starts`), some of which are the first ones of patches (`heads`). `moves` leads threads that stand at an address to
-    where they go on. `is_whole`: instructions are changed without a copy that threads could be led to."""
+    """What code is to be: by address all `content` that is written.
+
+    `first` are the addresses of instructions that have to trap before anything else is written: those that are there
+    now, jumps among them. `last` are those of instructions that are there in the end, jumps among them; in between
+    their first bytes trap. Places within a jump, now or in the end, trap as they are. `moves` leads threads that stand
+    at an address to where they go on. `is_whole`: instructions are changed that have no copy."""
 
     content: dict[int, int]
-    starts: set[int]
-    heads: set[int]
+    first: set[int]
+    last: set[int]
     moves: dict[int, int]
     is_whole: bool
 
@@ -52,22 +56,22 @@ class CodeChange:
     def of(cls, gone: Iterable[Patch], made: Iterable[Patch]) -> CodeChange:
         """Some patches are put in place of others."""
         content: dict[int, int] = {}
-        starts: set[int] = set()
-        heads: set[int] = set()
         moves: dict[int, int] = {}
+        within: tuple[set[int], set[int]] = set(), set()
         is_whole = False
-        for patch, writes in [(one, one.originals()) for one in gone] + [(one, one.writes()) for one in made]:
-            for address, data in writes:
-                content.update(enumerate(data, address))
-            is_whole = is_whole or bool(patch.plan.branches)
-            rows = patch.traps()
-            starts.update(rows)
-            heads.add(patch.start)
-            moves.update(rows)
+        for number, patches in enumerate((gone, made)):
+            for patch in patches:
+                for address, data in patch.writes() if number else patch.originals():
+                    content.update(enumerate(data, address))
+                is_whole = is_whole or bool(patch.plan.branches)
+                rows = patch.traps()
+                moves.update(rows)
+                within[number].update(address for address in rows if address != patch.start)
+        starts = moves.keys() & content.keys()
         for patch in made:
             # A thread in front of a patch comes to it by itself.
             moves.pop(patch.start, None)
-        return cls(content, starts & content.keys(), heads, moves, is_whole)
+        return cls(content, starts - within[0], starts - within[1], moves, is_whole)
 
 
 class CodeWriter:
@@ -76,6 +80,8 @@ class CodeWriter:
     def __init__(self, process: ProbedProcess) -> None:
         self._process = process
         self._is_registered: bool | None = None
+        self._blocking: set[Path] = set()
+        """Threads that were found to block traps for long."""
         self.n_held = 0
         """How often threads were held for it."""
 
@@ -85,17 +91,16 @@ class CodeWriter:
         if change.is_whole or not self._can_run(worker) or self._blocks_traps():
             self.write_held(change)
             return
-        _put(self._process, ((address, _TRAP) for address in sorted(change.starts)))
+        _put(self._process, ((address, _TRAP) for address in sorted(change.first)))
         worker.call("membarrier", _SYNC_CORE, 0, 0)
         if self._blocks_traps():
             self.write_held(change)
             return
-        tails = {address: byte for address, byte in change.content.items() if address not in change.starts}
-        firsts = [(one, bytes((change.content[one],))) for one in sorted(change.starts)]
-        # Some are also a part of a jump's distance: all of that is there before the jump is.
-        inner = [one for one in firsts if one[0] not in change.heads and one[1] != _TRAP]
-        heads = [one for one in firsts if one[0] in change.heads and one[1] != _TRAP]
-        for writes in (list(_runs(tails)), inner, heads):
+        # What is restored within a jump that is no more has trapped as a part of that, and does so until the end.
+        rest = {address: byte for address, byte in change.content.items() if address not in change.last}
+        last = [(one, change.content[one]) for one in sorted(change.last)]
+        last = [(one, byte) for one, byte in last if byte != TRAP_BYTE or one not in change.first]
+        for writes in (list(_runs(rest)), [(address, bytes((byte,))) for address, byte in last]):
             if writes:
                 _put(self._process, writes)
                 worker.call("membarrier", _SYNC_CORE, 0, 0)
@@ -115,8 +120,11 @@ class CodeWriter:
                 processor = processor_of(tid)
                 registers = processor.get_registers(tid)
                 target = change.moves.get(registers.pc)
+                if target is None or call_to_make_again(registers, processor.architecture)[0]:
+                    # A call that is made again begins in front of where the thread is: it traps there.
+                    continue
                 # One that has trapped is led on by its handler.
-                if target is not None and not has_trap_pending(self._process.pid, tid):
+                if not has_trap_pending(self._process.pid, tid):
                     registers.pc = target
                     processor.set_registers(tid, registers)
         finally:
@@ -132,24 +140,29 @@ class CodeWriter:
         return self._is_registered
 
     def _blocks_traps(self) -> bool:
-        """Whether a thread could not trap without the kernel ending the process. The runtime blocks all signals for a
+        """Whether a thread could not trap without the kernel ending the process. Libraries block all signals for a
         moment, too, so a thread counts that does so each time it is looked at."""
-        tasks = Path(f"/proc/{self._process.pid}/task")
         try:
-            left = list(tasks.iterdir())
+            blocking = {task for task in Path(f"/proc/{self._process.pid}/task").iterdir() if _blocks(task)}
         except OSError:
             return False
-        for _ in range(_LOOKS):
-            left = [task for task in left if _signals_of(task, "SigBlk") & _TRAPS]
-            if not left:
-                return False
-            time.sleep(_LOOK_SECONDS)
-        return True
+        deadline = time.monotonic() + _LOOK_SECONDS
+        while blocking and blocking.isdisjoint(self._blocking):
+            if time.monotonic() > deadline:
+                self._blocking = blocking
+            else:
+                time.sleep(_PAUSE_SECONDS)
+                blocking = {task for task in blocking if _blocks(task)}
+        return bool(blocking)
 
 
 def has_trap_pending(pid: int, tid: int) -> bool:
     """Whether a stopped thread has trapped, and has not been told."""
     return bool(_signals_of(Path(f"/proc/{pid}/task/{tid}"), "SigPnd") & _TRAPS)
+
+
+def _blocks(task: Path) -> bool:
+    return bool(_signals_of(task, "SigBlk") & _TRAPS)
 
 
 def _signals_of(task: Path, name: str) -> int:

@@ -43,6 +43,8 @@ _GAP_BYTES: Final = 16
 """What is not used between two of a kind, so that they begin at whole lines: it holds nothing."""
 _NOTHING: Final = b"\xe9" + bytes(4)
 """A jump to what is behind it."""
+_PRESENT, _SWAPPED, _OF_FILE = 1 << 63, 1 << 62, 1 << 61
+"""Bits of an entry of /proc/PID/pagemap (Documentation/admin-guide/mm/pagemap.rst)."""
 _HANDLERS: Final = "handlers"
 _HANDLER_BYTES: Final = (1024, 4096, 32768)
 """Room for a handler; the next one where that is too little."""
@@ -65,7 +67,9 @@ class Placing:
         self._rows: dict[int, list[CaptureRow]] = {}
         """What is captured, by its `pc`, as the runtime has been told."""
         self._originals: dict[int, bytes] = {}
-        """By page: what the program's code was before anything was written there."""
+        """By page: what the program's code was before anything was written there, if that was its file's page."""
+        self._seen: set[int] = set()
+        """Pages that were written to."""
         self._copies: list[Relocated] = []
         """All that were ever made, by their addresses: a thread may be on one."""
         self._left: list[Patch] = []
@@ -85,8 +89,7 @@ class Placing:
             # Their sites are planned anew, together with those that are beside them.
             return failed
         self._check(gone_patches, patches)
-        for patch in patches:
-            self._keep_pages(patch)
+        self._keep_pages(patches)
         change = CodeChange.of(gone_patches, patches)
         self._install_traps()
         # Should this process be gone in the midst of it: what is not written yet is as it is written back.
@@ -119,6 +122,7 @@ class Placing:
             for address, content in patch.writes():
                 for page in _pages(address, len(content)):
                     self._originals.pop(page, None)
+                    self._seen.discard(page)
 
     def groups_at(self, is_gone: Callable[[int], bool]) -> list[Group]:
         """Those in place at such addresses."""
@@ -293,10 +297,15 @@ class Placing:
         finally:
             held.let_go()
 
-    def _keep_pages(self, patch: Patch) -> None:
-        for address, content in patch.writes():
-            for page in _pages(address, len(content)):
-                if page not in self._originals:
+    def _keep_pages(self, patches: Iterable[Patch]) -> None:
+        """Keep the pages that are written to next, as far as they are their file's still."""
+        pages = {page for patch in patches for at, data in patch.writes() for page in _pages(at, len(data))}
+        new = sorted(pages - self._seen)
+        self._seen |= pages
+        with open(f"/proc/{self._process.task}/pagemap", "rb", buffering=0) as file:
+            for page in new:
+                entry = int.from_bytes(os.pread(file.fileno(), 8, page // mmap.PAGESIZE * 8), "little")
+                if not entry & (_PRESENT | _SWAPPED) or entry & (_PRESENT | _OF_FILE) == _PRESENT | _OF_FILE:
                     self._originals[page] = self._process.read(page, mmap.PAGESIZE)
 
 

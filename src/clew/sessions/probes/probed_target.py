@@ -299,6 +299,11 @@ class ProbedTarget:
         packed = form.form_at(self.pid, self.process.task, site.address)
         return CaptureRow(site.pc, number, CaptureAction.RECORD, packed, call_kind=call_kind)
 
+    @property
+    def n_held(self) -> int:
+        """How often all threads were held for a change of code."""
+        return self._placing.n_held
+
     def wait(self, seconds: float) -> None:
         """Wait until a thread wants something, or for so long."""
         wait_for_change([(self._bell, self._bell.value)], time.monotonic() + seconds)
