@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0x0e, 0xe8, 0x3d, 0x2d, 0x04, 0x08, 0xf2, 0x9f, 0x4f, 0xeb, 0xb9, 0xd8, 0x5c, 0x72, 0xdf, 0xa6, 0x73, 0x40, 0xf4,
-    0xd2, 0x4c, 0x72, 0xa0, 0x44, 0x50, 0x77, 0x36, 0xbc, 0xdb, 0x38, 0x03, 0x2c,
+    0xfe, 0x33, 0xfb, 0x36, 0xf6, 0x55, 0x33, 0xfe, 0xf0, 0x87, 0xb4, 0xb2, 0x2b, 0xcf, 0x8b, 0xe7, 0x7c, 0x80, 0x5f,
+    0xfc, 0xec, 0x6a, 0x56, 0xfd, 0xc9, 0xc2, 0x50, 0x5a, 0x8c, 0x5e, 0x52, 0xac,
 ];
 /// the least that is mapped at once
 pub const PAGE_BYTES: u64 = 0x1000;
@@ -1228,8 +1228,11 @@ pub struct StatusPage {
     pub patch_count: u32,
     /// zero (written by: runtime)
     pub reserved_patches: u32,
+    /// role probes: a system call instruction for the controller's use in the runtime's task, behind which that serves
+    /// anew (written by: runtime)
+    pub task_call: u64,
     /// zero (written by: runtime)
-    pub reserved: [u8; 680],
+    pub reserved: [u8; 672],
 }
 const _: () = assert!(core::mem::size_of::<StatusPage>() == 4096);
 const _: () = assert!(core::mem::offset_of!(StatusPage, state) == 0);
@@ -1318,7 +1321,8 @@ const _: () = assert!(core::mem::offset_of!(StatusPage, trap_table) == 3336);
 const _: () = assert!(core::mem::offset_of!(StatusPage, trap_actions) == 3344);
 const _: () = assert!(core::mem::offset_of!(StatusPage, patch_count) == 3408);
 const _: () = assert!(core::mem::offset_of!(StatusPage, reserved_patches) == 3412);
-const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 3416);
+const _: () = assert!(core::mem::offset_of!(StatusPage, task_call) == 3416);
+const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 3424);
 
 /// One thread's row. The ring's bytes from ring_tail up to ring_head (both count all bytes ever, modulo ring_bytes they
 /// are places) are whole records.

@@ -149,8 +149,8 @@ def test_probes_come_and_go_while_threads_run(folder: Path, n_cycles: int) -> No
             absent: set[int] = set()
             for _ in range(n_cycles):
                 now = set(chosen.sample(range(KINDS), chosen.randrange(1, KINDS)))
-                target.disarm([session.probes[kind] for kind in now - absent])
-                target.arm([session.probes[kind] for kind in absent - now])
+                target.disable([target.probes[kind] for kind in now - absent])
+                target.enable([target.probes[kind] for kind in absent - now])
                 absent = now
                 assert {one.name for one in target.armed} == {f"f{kind}" for kind in range(KINDS) if kind not in absent}
                 session.read()
@@ -212,7 +212,7 @@ def test_a_breakpoint_of_somebody_else_is_refused(folder: Path) -> None:
             memory.seek(address)
             memory.write(b"\xcc")
         with attached(functions("main", "f_2_1"), program.pid) as session:
-            ((name, _, reason),) = session.targets[0].refused
-            assert name == "main"
-            assert "breakpoint" in reason
+            (remark,) = session.targets[0].remarks
+            assert remark.startswith("main: ")
+            assert "breakpoint" in remark
             assert {one.name for one in session.targets[0].armed} == {"f_2_1"}

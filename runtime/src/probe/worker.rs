@@ -8,6 +8,7 @@ use super::{hits, patches, sites, threads, traps};
 use crate::buffer::{Shared, WaitLimit};
 use crate::cpu::features::{self, Features};
 use crate::cpu::private_range::set_private_range;
+use crate::cpu::probe::task;
 use crate::cpu::sys::clock::ticks;
 use crate::cpu::sys::number;
 use crate::instrument::ENGINE;
@@ -16,6 +17,9 @@ use crate::sys::calls::{futex_wait, futex_wake, getpid, monotonic_ns, set_signal
 use crate::sys::heap;
 use crate::thread::captured_calls::measure_ticks;
 use core::sync::atomic::{AtomicU32, Ordering};
+
+/// The process whose memory this is.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
 
 /// How long it is until it looks whether the process is there.
 const LOOK_NS: u64 = 100_000_000;
@@ -37,7 +41,7 @@ pub unsafe fn start(block: &'static StartBlock) -> ! {
     let Some(shared) = (unsafe { Shared::open(block.shared_base, block.shared_bytes, block.anchor_base) }) else {
         end(120 + error_code::BAD_HEADER as u64);
     };
-    let process = parent();
+    PROCESS.store(parent(), Ordering::Relaxed);
     heap::initialize(block.heap_base, block.heap_bytes);
     set_private_range(block.private_base, block.private_base + block.private_bytes);
     features::initialize(block, hits::dispatch);
@@ -53,19 +57,24 @@ pub unsafe fn start(block: &'static StartBlock) -> ! {
     shared.set(crate::status_field!(start_tsc), ticks());
     shared.stamp_last();
     shared.look_for_controller();
+    task::set_serve(serve);
     let status = shared.status();
     // SAFETY: the status page is mapped, the fields aligned.
     unsafe {
         (&raw mut (*status).probe_task).write_volatile(getpid());
+        (&raw mut (*status).task_call).write_volatile(task::call_address());
         (&raw mut (*status).trap_handler).write_volatile(traps::handler());
         (&raw mut (*status).trap_restorer).write_volatile(traps::restorer());
         AtomicU32::from_ptr(&raw mut (*status).state).store(runtime_state::RUNNING, Ordering::Release);
     }
-    serve(shared, process);
+    serve();
 }
 
 /// Makes what is asked for, each time that the ticket is another one.
-fn serve(shared: Shared, process: u32) -> ! {
+extern "C" fn serve() -> ! {
+    let process = PROCESS.load(Ordering::Relaxed);
+    // SAFETY: `shared` is set before this, and never changes.
+    let shared = unsafe { ENGINE.peek() }.shared;
     let status = shared.status();
     // SAFETY: the status page is mapped for the life of the runtime, the fields aligned.
     let (ticket, done, leaves) = unsafe {

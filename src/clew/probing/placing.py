@@ -25,7 +25,6 @@ from clew.probing.planning import Group
 from clew.probing.probed_process import ProbedProcess
 from clew.probing.site_table import AskedSite
 from clew.probing.traps import TrapTable
-from clew.probing.worker import stopped_worker
 from clew.probing.x86_64.plans import SitePlan
 from clew.probing.x86_64.relocation import Origin, Relocated
 from clew.probing.x86_64.trampolines import find_reach
@@ -98,7 +97,7 @@ class Placing:
         if self.stopped is not None:
             self._writer.write_now(change)
         elif change.content:
-            with stopped_worker(self._process.task) as worker:
+            with self._process.stopped_worker() as worker:
                 self._writer.write(change, worker)
         for group, patch in zip(gone, gone_patches, strict=True):
             del self._placed[id(group)]
@@ -178,7 +177,7 @@ class Placing:
             self._tell_captures(new)
             asked: list[AskedSite] = []
             trampolines: list[tuple[Hashable, Relocated, tuple[int, ...]]] = []
-            with stopped_worker(self._process.task) as worker:
+            with self._process.stopped_worker() as worker:
                 for group in new:
                     try:
                         trampoline, its = self._lay_out(worker, group)
@@ -255,7 +254,7 @@ class Placing:
             _put(process, writes)
             if not larger:
                 return
-            with stopped_worker(process.task) as worker:
+            with process.stopped_worker() as worker:
                 moved = [
                     replace(one, code=self.memory.take(worker, one.code, room, shape=_HANDLERS), room=room)
                     for one in larger

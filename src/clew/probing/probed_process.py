@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import AbstractContextManager
 from typing import Final
 
-from clew.address import Pid
+from clew.address import Pid, RemoteAddress
 from clew.errors import InjectionError, TargetError
 from clew.probing.site_table import SiteTable
-from clew.probing.worker import clone_worker
+from clew.probing.worker import clone_worker, stopped_worker
 from clew.process import ptrace
 from clew.process.attachable import check_attachable
 from clew.process.held_process import HeldProcess
@@ -26,6 +27,7 @@ from clew.process.shared_memory import HeaderSettings, SharedFile, SharedMemory
 from clew.process.stopped_process import StoppedProcess
 from clew.process.thread_state import give_back, read_state
 from clew.protocol._constants import Mode, Role, RuntimeState
+from clew.protocol.layout import field_offset
 
 __all__ = ["ProbedProcess"]
 
@@ -90,6 +92,11 @@ class ProbedProcess:
                 raise InjectionError(pid, f"process {pid}: what serves the probes could not start")
             time.sleep(0.0005)
         return cls(pid, task, shared, plan)
+
+    def stopped_worker(self) -> AbstractContextManager[StoppedProcess]:
+        """The runtime's task, stopped meanwhile, to make system calls in it. Raises TargetGoneError if it is gone."""
+        at = self.shared.layout.status_offset + field_offset("StatusPage", "task_call")
+        return stopped_worker(self.task, RemoteAddress(int.from_bytes(self.shared.map[at : at + 8], "little")))
 
     @property
     def task_inside(self) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from clew.address import Pid, Tid
+from clew.address import Pid, RemoteAddress, Tid
 from clew.errors import AttachError, TargetGoneError
 from clew.process import ptrace
 from clew.process.attachable import has_own_namespace
@@ -40,8 +40,9 @@ def clone_worker(process: StoppedProcess) -> StoppedProcess:
 
 
 @contextlib.contextmanager
-def stopped_worker(task: Pid) -> Iterator[StoppedProcess]:
-    """The running task, stopped meanwhile: system calls can be made in it. Raises TargetGoneError if it is gone."""
+def stopped_worker(task: Pid, call_at: RemoteAddress) -> Iterator[StoppedProcess]:
+    """The running task, stopped meanwhile: system calls can be made in it, at the instruction `call_at`, from where it
+    goes on should this process be killed. Raises TargetGoneError if it is gone."""
     try:
         ptrace.seize(task, _OPTIONS)
         ptrace.interrupt(task)
@@ -52,6 +53,7 @@ def stopped_worker(task: Pid) -> Iterator[StoppedProcess]:
         raise TargetGoneError(task, f"process {task}: what serves the probes has ended", status)
     # All signals are blocked in it, so nothing else stops it.
     worker = StoppedProcess(task)
+    worker.call_at(call_at)
     state = read_state(worker, Tid(task))
     try:
         yield worker

@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("0ee83d2d0408f29f4febb9d85c72dfa67340f4d24c72a044507736bcdb38032c")
+SCHEMA_HASH: Final = bytes.fromhex("fe33fb36f65533fef087b4b22bcf8be77c805ffcec6a56fdc9c2505a8c5e52ac")
 
 CONTAINER_MAGIC: Final = 3544686211845344323
 """what a container begins with: CLDATA11"""
@@ -1063,7 +1063,8 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "trap_actions": (3344, "<8Q"),
             "patch_count": (3408, "<I"),
             "reserved_patches": (3412, "<I"),
-            "reserved": (3416, "<680s"),
+            "task_call": (3416, "<Q"),
+            "reserved": (3424, "<672s"),
         },
     ),
     "ThreadSlot": (

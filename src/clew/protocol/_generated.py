@@ -714,6 +714,7 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             "trap_actions",
             "patch_count",
             "reserved_patches",
+            "task_call",
             "reserved",
         ],
         "formats": [
@@ -803,7 +804,8 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             ("<u8", (8,)),
             "<u4",
             "<u4",
-            ("<u1", (680,)),
+            "<u8",
+            ("<u1", (672,)),
         ],
         "offsets": [
             0,
@@ -893,6 +895,7 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             3408,
             3412,
             3416,
+            3424,
         ],
         "itemsize": 4096,
     }

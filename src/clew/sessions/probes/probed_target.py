@@ -96,7 +96,8 @@ class ProbedTarget:
     ) -> None:
         """`probes` are wanted there. `stopped`: the process, if it is stopped before its first instruction."""
         self.process = process
-        self._probes = probes
+        self.probes = probes
+        self._disabled: set[AskedProbe] = set()
         self.found: list[AskedProbe] = []
         """Probes of which there is a place."""
         self.pid: Pid = process.pid
@@ -136,7 +137,9 @@ class ProbedTarget:
 
     def _arm(self) -> None:
         self._places.renew(read_maps(self.process.task))
-        for probe in self._probes:
+        for probe in self.probes:
+            if probe in self._disabled:
+                continue
             found = self._places.resolve(parse_location(probe.spec.where), with_inlined=probe.spec.with_inlined)
             self.remarks += [one for one in found.warnings if one not in self.remarks]
             probe.missing = found.missing if not found.places else ""
@@ -153,10 +156,16 @@ class ProbedTarget:
     @property
     def missing(self) -> dict[str, str]:
         """Why probes are nowhere, for people, by what was asked for."""
-        return {one.spec.where: one.missing for one in self._probes if one.missing}
+        return {one.spec.where: one.missing for one in self.probes if one.missing}
 
-    def disarm(self, probes: Sequence[AskedProbe]) -> None:
+    def enable(self, probes: Sequence[AskedProbe]) -> None:
+        """Have these probes be there again. Raises TargetError."""
+        self._disabled.difference_update(probes)
+        self.arm()
+
+    def disable(self, probes: Sequence[AskedProbe]) -> None:
         """Have these probes nowhere. Raises TargetError, UsageError."""
+        self._disabled.update(probes)
         numbers = {probe.number for probe in probes}
         gone = [one for one in self._sites if one[0].number in numbers]
         self._sites = [one for one in self._sites if one[0].number not in numbers]

@@ -5,6 +5,8 @@ mod aside;
 pub mod claim;
 mod filters;
 pub mod handler;
+#[cfg(not(test))]
+pub mod task;
 #[cfg(test)]
 mod tests;
 #[cfg(not(test))]
