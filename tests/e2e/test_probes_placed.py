@@ -56,7 +56,7 @@ def run(specs: Sequence[ProbeSpec], command: Sequence[str]) -> tuple[dict[str, i
     counts: collections.Counter[str] = collections.Counter()
     try:
         probed = ProbedCommand(session, command)
-        assert not session.targets[0].refused
+        assert not session.targets[0].remarks
         while not probed.wait(0):
             session.wait(0.02)
             counts += count(session)

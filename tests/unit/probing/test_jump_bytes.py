@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from itertools import islice
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -55,3 +57,16 @@ def test_traps_by_int3_come_first() -> None:
     first = next(iter_trampolines(jump, [(ADDRESS - HALF, ADDRESS + HALF)], 64))
     code = jump.encode(first.start)
     assert (code[2], code[4]) == (0xCC, 0xCC)
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_next_fit_is_the_lowest_that_fits(seed: int) -> None:
+    """As many addresses as two bytes of the distance have are tried one by one."""
+    chosen = random.Random(seed)
+    allowed = tuple(chosen.choice((ANY, TRAPS, (chosen.randrange(256),))) for _ in range(2))
+    high = chosen.randrange(-(1 << 15), 1 << 15) % (1 << 16)
+    jump = JumpBytes(ADDRESS, (*allowed, (high & 0xFF,), (high >> 8,)))
+    first = ADDRESS + JUMP_SIZE + ((high ^ 0x8000) << 16) - HALF
+    start = first + chosen.randrange(-100, (1 << 16) + 100)
+    fitting = next((place for place in range(max(start, first), first + (1 << 16)) if jump.fits(place)), None)
+    assert jump.next_fit(start) == fitting

@@ -37,7 +37,15 @@ from clew.process.futexes import wait_for_change
 from clew.process.linux import PROT_EXEC
 from clew.process.maps import read_maps
 from clew.process.stopped_process import StoppedProcess
-from clew.protocol._constants import RECORD_BYTES, CaptureAction, HoldReply, RequestKind, SlotState
+from clew.protocol._constants import (
+    MAX_CAPTURES,
+    MAX_PROBES,
+    RECORD_BYTES,
+    CaptureAction,
+    HoldReply,
+    RequestKind,
+    SlotState,
+)
 from clew.protocol.layout import field_offset
 from clew.recording.drain.slots import ImpossibleHeadError, Slots
 from clew.sessions.capture_sink import CaptureSink
@@ -47,6 +55,8 @@ from clew.sessions.probes.image_code import ProcessCode
 
 __all__ = ["ArmedProbe", "Execution", "ProbedTarget"]
 
+_MAX_ROWS: Final = min(MAX_CAPTURES, MAX_PROBES) - 16
+"""Some are left for what is heard of loading."""
 LOADING_NUMBER: Final = 1 << 28
 EXECUTION_NUMBER: Final = LOADING_NUMBER + 1
 """What captures are known by at which threads stop that load something, or are about to execute a program."""
@@ -115,6 +125,8 @@ class ProbedTarget:
         """What is to be told people: what places are doubtful, and where no probe can be."""
         self._known: set[tuple[int, int]] = set()
         """Numbers of probes, and the addresses where they are."""
+        self._n_rows = 0
+        """How many captures there are."""
         self._hears_loading = False
         shared = process.shared
         bell = shared.layout.status_offset + field_offset("StatusPage", "doorbell")
@@ -170,6 +182,7 @@ class ProbedTarget:
         gone = [one for one in self._sites if one[0].number in numbers]
         self._sites = [one for one in self._sites if one[0].number not in numbers]
         self._known = {one for one in self._known if one[0] not in numbers}
+        self._n_rows -= sum(len(site.rows) for *_, site in gone)
         self._planning.remove(site for *_, site in gone)
         self._place()
 
@@ -251,6 +264,7 @@ class ProbedTarget:
         self._placing.forget(gone)
         self._planning.forget(gone)
         self._sites = [one for one in self._sites if is_there(one[-1].address)]
+        self._n_rows = sum(len(site.rows) for *_, site in self._sites)
         self._known = {(number, address) for number, address in self._known if is_there(address)}
 
     def _plan(self, probe: AskedProbe, place: ProcessPlace) -> None:
@@ -258,11 +272,15 @@ class ProbedTarget:
         planned: list[Site] = []
         try:
             for site, role in self._sites_of(probe, place):
+                if self._n_rows + len(site.rows) > _MAX_ROWS:
+                    raise UsageError(f"there are {self._n_rows} captures already: there is no room for more")
                 self._planning.add(site)
                 planned.append(site)
+                self._n_rows += len(site.rows)
                 self._sites.append((probe, place, role, site))
         except (UsageError, CaptureError) as error:
             self._planning.remove(planned)
+            self._n_rows -= sum(len(site.rows) for site in planned)
             self._sites = self._sites[: len(self._sites) - len(planned)]
             self.remarks.append(_refusal(probe, place, error.message))
             return
