@@ -11,7 +11,6 @@ from itertools import pairwise
 
 import pytest
 
-from clew.dataclass import replace
 from clew.probing.x86_64.exits import ExitKind, find_exits, iter_exit_plans
 from clew.probing.x86_64.function_code import FunctionCode
 from clew.probing.x86_64.jump_bytes import TRAPS, JumpBytes
@@ -110,7 +109,7 @@ def test_branches_into_a_jump(native: Native, value: int) -> None:
     assert len(plan.guards) == 2 and plan.jump is not None
     # The last byte, which has most to say about where the trampoline is, stays as it may be.
     allowed = tuple((value,) if index == 1 and values else values for index, values in enumerate(plan.jump.allowed))
-    plan = replace(plan, jump=JumpBytes(plan.jump.address, allowed))
+    plan = plan._replace(jump=JumpBytes(plan.jump.address, allowed))
     wanted = {seed: native.call(code, seed) for seed in SEEDS}
     ways = [native.steps(code, seed) for seed in SEEDS]
     n_guarded = sum(way[way.index(code.unknown_jumps[0]) + 1] in plan.guards for way in ways)

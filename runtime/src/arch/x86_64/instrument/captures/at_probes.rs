@@ -22,10 +22,12 @@ use crate::instrument::captures::places::{Outlets, Place};
 use crate::protocol::capture_operation as op;
 use alloc::vec::Vec;
 
-/// Whether machine code works out what is captured at a place: it knows neither what the runtime has to find out, nor words up to a zero.
+/// Whether machine code works out what is captured at a place: it knows neither what the runtime has to find out, nor words up to a zero; and
+/// no call that begins where it returns, as of a function that is a single instruction: it looks for calls before it has any begin.
 pub fn can_work_out(place: &Place) -> bool {
     let is_unknown = |one: &Program| one.action == Action::Inject || one.needed().any(|(_, one)| one.code == op::WORDS);
-    !may_be_refused() && !place.is_told() && !place.programs.iter().any(is_unknown)
+    let is_all_there_is = place.has_returns() && place.opening().next().is_some();
+    !may_be_refused() && !place.is_told() && !is_all_there_is && !place.programs.iter().any(is_unknown)
 }
 
 /// Whether it does all that is to be done with that.
