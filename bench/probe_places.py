@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from clew.address import Pid
@@ -16,8 +16,8 @@ from clew.capture.compiler import compile_capture
 from clew.capture.machine import Machine
 from clew.dataclass import replace
 from clew.probing.leaving import leave
-from clew.probing.placing import Placing, WantedSite
-from clew.probing.planning import Planning
+from clew.probing.placing import Placing
+from clew.probing.planning import Planning, Site
 from clew.probing.probed_process import ProbedProcess
 from clew.probing.x86_64.exits import find_exits
 from clew.probing.x86_64.image_code import read_image_code
@@ -34,7 +34,6 @@ __all__ = ["PlacedProbes"]
 
 _KIND = 1
 _HISTOGRAM = TableShape(0, 0, 0, True, True)
-_ALL_BUT_TRAPS = tuple(one for one in Technique if one != Technique.TRAP)
 
 
 class PlacedProbes:
@@ -62,26 +61,27 @@ def _placed(pid: Pid, path: str, name: str, *, is_histogram: bool) -> Iterator[C
         # The program is linked to one place.
         image = read_image_code(elf, 0x400000)
         code = next(one for one in image.functions if one.start == _address_of(path, name))
-        planning, wanted = Planning(), []
+        planning = Planning() if is_histogram else Planning((Technique.TRAP,))
 
-        def want(address: int, rows: Sequence[CaptureRow], *, is_exit: bool = False) -> None:
-            without = () if is_histogram else _ALL_BUT_TRAPS
-            plan, index = planning.plan(address, code, image.entries, is_exit=is_exit, without=without)
-            wanted.append(WantedSite(plan, index, rows, address, is_exit))
+        def want(address: int, row: CaptureRow, *, is_exit: bool = False) -> None:
+            site = Site(address, code, image, is_exit=is_exit)
+            site.rows = [row._replace(pc=site.pc)]
+            planning.add(site)
 
         if is_histogram:
             returned = compile_capture(["duration"], replace(machine, entry=machine)).pack()
-            row = CaptureRow(0, 2, CaptureAction.AGGREGATE, returned, _HISTOGRAM, _KIND)
             for one in find_exits(code):
-                want(one.address, [row._replace(pc=one.address)], is_exit=True)
+                row = CaptureRow(0, 2, CaptureAction.AGGREGATE, returned, _HISTOGRAM, _KIND)
+                want(one.address, row, is_exit=True)
             kept = compile_capture([], machine).pack()
-            want(code.start, [CaptureRow(code.start, 1, CaptureAction.CALL, kept, call_kind=_KIND)])
+            want(code.start, CaptureRow(0, 1, CaptureAction.CALL, kept, call_kind=_KIND))
         else:
-            taken = compile_capture([], machine).pack()
-            want(code.start, [CaptureRow(code.start, 1, CaptureAction.RECORD, taken)])
-            assert wanted[0].plan.technique == Technique.TRAP
+            want(code.start, CaptureRow(0, 1, CaptureAction.RECORD, compile_capture([], machine).pack()))
         placing = Placing(process)
-        placing.place(wanted)
+        made, gone = planning.changes()
+        assert is_histogram or all(group.plan.technique == Technique.TRAP for group in made)
+        assert not placing.apply(made, gone)
+        planning.confirm()
         slots = Slots(process.shared)
         n_lost = 0
 

@@ -149,7 +149,7 @@ def _tell_place(file: ImageFile, place: ImagePlace, bias: int, *, shows_variable
 
 def _technique_at(file: ImageFile, place: ImagePlace) -> str:
     """By which technique a probe can be there, alone, and why by no better one."""
-    from clew.probing.x86_64.sites import plan_site
+    from clew.probing.native import plan_site
     from clew.sessions.probes.image_code import find_function, read_code
 
     try:

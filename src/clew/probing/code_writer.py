@@ -1,4 +1,4 @@
-"""Writes over code that threads may be executing, as Linux does with its own (arch/x86/kernel/alternative.c,
+"""Writes over code that threads may be executing, as Linux does with its own (its alternative.c,
 smp_text_poke_batch_finish).
 
 Runs in the controller. First each instruction that changes traps, then all bytes behind their first ones are written,
@@ -19,9 +19,9 @@ from typing import Final
 
 from clew.dataclass import dataclass
 from clew.errors import RemoteCallError
+from clew.probing.native import TRAP_BYTE
 from clew.probing.patches import Patch
 from clew.probing.probed_process import ProbedProcess
-from clew.probing.x86_64.plans import TRAP_BYTE
 from clew.process.held_process import HeldProcess
 from clew.process.processors.chosen import processor_of
 from clew.process.stopped_process import StoppedProcess

@@ -8,10 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from clew.probing.native import JUMP_SIZE, TRAP_BYTE, Displaced, FunctionCode
 from clew.probing.planning import Foreign
-from clew.probing.x86_64.function_code import FunctionCode
-from clew.probing.x86_64.jump_bytes import JUMP_SIZE
-from clew.probing.x86_64.plans import TRAP_BYTE, Displaced
 
 __all__ = ["find_foreign"]
 

@@ -11,9 +11,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from clew.dataclass import dataclass
+from clew.probing.native import Inserted, Relocated, SitePlan, relocate
 from clew.probing.planning import Group
-from clew.probing.x86_64.plans import SitePlan
-from clew.probing.x86_64.relocation import Inserted, Relocated, relocate
 
 __all__ = ["JUMP_BYTES", "Led", "Patch", "Patches", "make_trampoline", "trampoline_bytes"]
 

@@ -18,6 +18,7 @@ from clew.address import Pid, RemoteAddress, Tid
 from clew.dataclass import replace
 from clew.errors import TargetError, UsageError
 from clew.probing.code_writer import CodeChange, CodeWriter
+from clew.probing.native import Origin, Relocated, SitePlan, find_reach
 from clew.probing.near_memory import NearMemory, NoRoomError
 from clew.probing.patch_table import PatchTable
 from clew.probing.patches import JUMP_BYTES, Led, Patch, Patches, make_trampoline, trampoline_bytes
@@ -25,9 +26,6 @@ from clew.probing.planning import Group
 from clew.probing.probed_process import ProbedProcess
 from clew.probing.site_table import AskedSite
 from clew.probing.traps import TrapTable
-from clew.probing.x86_64.plans import SitePlan
-from clew.probing.x86_64.relocation import Origin, Relocated
-from clew.probing.x86_64.trampolines import find_reach
 from clew.process.capture_table import CaptureRow
 from clew.process.held_process import HeldProcess
 from clew.process.maps import read_maps

@@ -12,13 +12,25 @@ from typing import Final, NamedTuple
 
 from clew.dataclass import dataclass
 from clew.errors import UsageError
-from clew.probing.x86_64.exits import iter_exit_plans
-from clew.probing.x86_64.function_code import FunctionCode
-from clew.probing.x86_64.image_code import ImageCode
-from clew.probing.x86_64.jump_bytes import JUMP_SIZE, TRAPS, JumpBytes
-from clew.probing.x86_64.plans import Displaced, SitePlan, Technique
-from clew.probing.x86_64.sites import ALL_TECHNIQUES, find_probed, iter_plans
-from clew.probing.x86_64.windows import Forbidden, Surroundings, displaced_of, grow_window, plan_jump
+from clew.probing.native import (
+    ALL_TECHNIQUES,
+    JUMP_SIZE,
+    TRAPS,
+    Displaced,
+    Forbidden,
+    FunctionCode,
+    ImageCode,
+    JumpBytes,
+    SitePlan,
+    Surroundings,
+    Technique,
+    displaced_of,
+    find_probed,
+    grow_window,
+    iter_exit_plans,
+    iter_plans,
+    plan_jump,
+)
 from clew.process.capture_table import CaptureRow
 
 __all__ = ["Foreign", "Group", "Planning", "Site"]
@@ -61,7 +73,7 @@ class Site:
         self.foreign = foreign
         self.number = find_probed(address, Surroundings(code, image.entries, (), image.branches))
         self.at = code.starts[self.number]
-        """The instruction that is displaced for it: behind an endbr64, which stays where it is."""
+        """The instruction that is displaced for it: behind one that marks a place to branch to, which stays."""
         self.rows: list[CaptureRow] = []
         """All with its `pc`."""
         self.without: frozenset[Technique] = frozenset()

@@ -10,8 +10,7 @@ import bisect
 from clew.errors import UsageError
 from clew.probing.locations.image_file import ImageFile
 from clew.probing.locations.in_process import ProcessPlaces
-from clew.probing.x86_64.function_code import FunctionCode
-from clew.probing.x86_64.image_code import ImageCode, read_image_code
+from clew.probing.native import FunctionCode, ImageCode, read_image_code
 
 __all__ = ["ProcessCode", "find_function", "read_code"]
 

@@ -25,13 +25,11 @@ from clew.probing.leaving import leave, wait_for_end
 from clew.probing.locations.in_process import ProcessPlace, open_process
 from clew.probing.locations.place import PlaceKind
 from clew.probing.locations.syntax import NamePlace, parse_location
+from clew.probing.native import ExitKind, FunctionCode, Technique, find_all_exits
 from clew.probing.placing import Placing
 from clew.probing.planning import Foreign, Planning, Site
 from clew.probing.probed_process import ProbedProcess
 from clew.probing.worker import reap_worker
-from clew.probing.x86_64.exits import ExitKind, find_all_exits
-from clew.probing.x86_64.function_code import FunctionCode
-from clew.probing.x86_64.plans import Technique
 from clew.process.capture_table import CaptureRow
 from clew.process.futexes import wait_for_change
 from clew.process.linux import PROT_EXEC

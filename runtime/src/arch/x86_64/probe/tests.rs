@@ -1,7 +1,6 @@
 //! A probe's handler takes what it is to, or leaves with nothing done, and the thread goes on as it was.
 
 extern crate std;
-use super::super::probe_memory;
 use super::handler::{emit, Handler};
 use crate::context::addresses::AppPc;
 use crate::context::numbers::ExitId;

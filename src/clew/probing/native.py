@@ -1,0 +1,46 @@
+"""What of planning depends on the processor, for the one that clew follows programs on: everybody else asks here.
+
+Pure.
+"""
+
+from __future__ import annotations
+
+from clew.probing.x86_64.exits import ExitKind, find_all_exits, iter_exit_plans
+from clew.probing.x86_64.function_code import FunctionCode
+from clew.probing.x86_64.image_code import ImageCode, read_image_code
+from clew.probing.x86_64.jump_bytes import JUMP_SIZE, TRAPS, JumpBytes
+from clew.probing.x86_64.plans import TRAP_BYTE, Displaced, SitePlan, Technique
+from clew.probing.x86_64.relocation import Inserted, Origin, Relocated, relocate
+from clew.probing.x86_64.sites import ALL_TECHNIQUES, find_probed, iter_plans, plan_site
+from clew.probing.x86_64.trampolines import find_reach
+from clew.probing.x86_64.windows import Forbidden, Surroundings, displaced_of, grow_window, plan_jump
+
+__all__ = [
+    "ALL_TECHNIQUES",
+    "JUMP_SIZE",
+    "TRAPS",
+    "TRAP_BYTE",
+    "Displaced",
+    "ExitKind",
+    "Forbidden",
+    "FunctionCode",
+    "ImageCode",
+    "Inserted",
+    "JumpBytes",
+    "Origin",
+    "Relocated",
+    "SitePlan",
+    "Surroundings",
+    "Technique",
+    "displaced_of",
+    "find_all_exits",
+    "find_probed",
+    "find_reach",
+    "grow_window",
+    "iter_exit_plans",
+    "iter_plans",
+    "plan_jump",
+    "plan_site",
+    "read_image_code",
+    "relocate",
+]
