@@ -125,6 +125,18 @@ def test_children_have_their_parents_probes(tmp_path: Path) -> None:
     assert all(kinds == {"entry": 10, "return": 10} for kinds in by_process.values())
 
 
+def test_threads_that_are_gone_leave_their_room_to_others(tmp_path: Path) -> None:
+    program = build_plain(PROBES / "probed_short_threads.c", "-O1", "-pthread")
+    out = tmp_path / "events.json"
+    done = trace("--probe", "work", "--format", "json", "-o", out, "--", program)
+    assert (done.returncode, done.stderr) == (0, b"")
+    told = [json.loads(line) for line in out.read_text().splitlines()]
+    n_lost = sum(one["lost"] for one in told if "lost" in one)
+    # A thousand threads may come faster than anybody reads; there is room for 512 at a time.
+    assert len([one for one in told if "event" in one]) + n_lost == 1000
+    assert n_lost < 488
+
+
 def test_programs_that_are_executed_have_them_too(tmp_path: Path) -> None:
     program = calls_program()
     events, _ = run_told(tmp_path, ["sh", "-c", f"{program}; ls / | cat; exec {program}"], "--function", "add")

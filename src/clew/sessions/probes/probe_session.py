@@ -117,7 +117,8 @@ class ProbeSession:
         for target in list(self.targets):
             executions = target.answer()
             self._note_forms(target)
-            target.drain(self.sink)
+            if target.drain(self.sink):
+                target.free_slots()
             for execution in executions:
                 self._follow(execution)
         numbers = sorted(self._forms)

@@ -30,6 +30,7 @@ from clew.probing.placing import Placing
 from clew.probing.planning import Foreign, Planning, Site
 from clew.probing.probed_process import ProbedProcess
 from clew.probing.worker import reap_worker
+from clew.process.attachable import has_own_namespace
 from clew.process.capture_table import CaptureRow
 from clew.process.futexes import wait_for_change
 from clew.process.linux import PROT_EXEC
@@ -126,6 +127,7 @@ class ProbedTarget:
         self._n_rows = 0
         """How many captures there are."""
         self._hears_loading = False
+        self._has_own_numbers = has_own_namespace(process.task)
         shared = process.shared
         bell = shared.layout.status_offset + field_offset("StatusPage", "doorbell")
         self._bell = ctypes.c_uint32.from_buffer(shared.map, bell)
@@ -362,6 +364,9 @@ class ProbedTarget:
 
     def free_slots(self) -> None:
         """Have the slots of threads that are gone, and of whose records all were taken, be others'."""
+        if self._has_own_numbers:
+            # What the target calls its threads says nothing here.
+            return
         for slot, tid, _ in self._slots.find_threads():
             row = self._slots.rows[slot]
             is_read = int(row["ring_head"]) == int(self._slots.tails[slot])
