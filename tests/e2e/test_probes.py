@@ -270,3 +270,33 @@ def test_a_place_that_is_nowhere_is_not_listed() -> None:
     done = probe("list", "no_such_function", calls_program())
     assert (done.returncode, done.stdout) == (1, "")
     assert "no_such_function" in done.stderr
+
+
+def rows_of(done: subprocess.CompletedProcess[str]) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+def test_values_are_added_up_in_the_target() -> None:
+    program = str(calls_program())
+    counted = probe("count", "--probe", "add", "--probe", "descend", "--json", "--", program)
+    assert counted.returncode == 3, counted.stderr
+    assert rows_of(counted) == [{"place": "add", "count": 5}, {"place": "descend", "count": 7}]
+    [row] = rows_of(
+        probe("hist", "--probe", "descend", "--value", "rdi", "--filter", "rdi > 2", "--json", "--", program)
+    )
+    assert {name: row[name] for name in ("count", "sum", "min", "max")} == {"count": 4, "sum": 18, "min": 3, "max": 6}
+    by_key = rows_of(probe("count", "--probe", "descend", "--by", "rdi % 2", "--json", "--", program))
+    assert {row["rdi % 2"]: row["count"] for row in by_key} == {0: 4, 1: 3}
+
+
+def test_latencies_are_those_of_each_call() -> None:
+    """Of a recursion, too: the outer call takes longer than the one within."""
+    [row] = rows_of(probe("latency", "--function", "descend", "--json", "--", str(calls_program())))
+    assert row["count"] == 7
+    assert 0 <= row["min"] < row["max"] <= row["sum"] < 10**9
+
+
+def test_children_and_executed_programs_are_counted_together() -> None:
+    program = calls_program()
+    done = probe("count", "--probe", "add", "--json", "--", "sh", "-c", f"{program}; {program}; exec {program}")
+    assert rows_of(done) == [{"place": "add", "count": 15}]

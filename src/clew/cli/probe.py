@@ -5,9 +5,11 @@ Runs in the controller.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
+from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,10 +24,13 @@ if TYPE_CHECKING:
     from clew.export.probes.event_types import EventBatch
     from clew.probing.locations.image_file import ImageFile
     from clew.probing.locations.place import ImagePlace
+    from clew.sessions.probes.specs import ProbeSpec
 
 __all__ = ["command"]
 
 _MILLISECOND_NS = 1_000_000
+_MAX_KEYS = 1024
+_OF_VALUES = ("count", "sum", "min", "max", "mean", "p50", "p90", "p99")
 
 
 @click.group(name="probe")
@@ -91,6 +96,119 @@ def tree(
         lines = paths_json(paths) if is_json else paths_text(paths)
     _write_lines(lines, output)
     return status
+
+
+def _takes_keys(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of what is added up: `by`, `condition`, `is_json`."""
+    for option in (
+        click.option("--json", "is_json", is_flag=True, help="An object a line."),
+        click.option("--filter", "condition", metavar="EXPR", help="Only where this holds."),
+        click.option("--by", "by", multiple=True, metavar="EXPR", help="For each value of this."),
+    ):
+        command = option(command)
+    return command
+
+
+@command.command(name="count")
+@click.option("--probe", "places", multiple=True, required=True, metavar="LOC", help="In front of this.")
+@_takes_keys
+@what_is_probed
+def count(places: tuple[str, ...], by: tuple[str, ...], condition: str | None, is_json: bool, **which: Any) -> int:
+    """Count how often a program comes to places; it counts itself, and writes no events."""
+    specs = [_sum_spec(where, by, None, condition) for where in places]
+    return _add_up(specs, by, ("count",), is_json=is_json, **which)
+
+
+@command.command(name="hist")
+@click.option("--probe", "places", multiple=True, required=True, metavar="LOC", help="In front of this.")
+@click.option("--value", required=True, metavar="EXPR", help="What is added up there.")
+@_takes_keys
+@what_is_probed
+def histogram(
+    places: tuple[str, ...], value: str, by: tuple[str, ...], condition: str | None, is_json: bool, **which: Any
+) -> int:
+    """Show how large a value was at places: sum, extremes, mean, quantiles."""
+    specs = [_sum_spec(where, by, value, condition) for where in places]
+    return _add_up(specs, by, _OF_VALUES, is_json=is_json, **which)
+
+
+@command.command(name="latency")
+@click.option("--function", "places", multiple=True, required=True, metavar="LOC", help="Of calls of this.")
+@_takes_keys
+@what_is_probed
+def latency(places: tuple[str, ...], by: tuple[str, ...], condition: str | None, is_json: bool, **which: Any) -> int:
+    """Show how long calls took, in nanoseconds: each from its entry to its own return."""
+    specs = [_sum_spec(where, by, "duration", condition, is_function=True) for where in places]
+    return _add_up(specs, by, _OF_VALUES, is_json=is_json, **which)
+
+
+def _sum_spec(
+    where: str, by: tuple[str, ...], value: str | None, condition: str | None, *, is_function: bool = False
+) -> ProbeSpec:
+    from clew.sessions.aggregate_table import AggregateWish
+    from clew.sessions.probes.specs import ProbeSpec
+
+    wish = AggregateWish(list(by), value, condition, _MAX_KEYS if by else 1, value is not None)
+    return ProbeSpec(where, where, is_function, condition=condition, wish=wish)
+
+
+def _add_up(
+    specs: list[ProbeSpec],
+    by: tuple[str, ...],
+    columns: tuple[str, ...],
+    *,
+    is_json: bool,
+    line: str | None,
+    pid: str | None,
+    duration: float | None,
+    words: tuple[str, ...],
+) -> int:
+    """Have probes add up, and show what came of it at the end."""
+    from clew.sessions.probes.probe_session import ProbeSession
+
+    session = ProbeSession(specs)
+    try:
+        status = ProbeRun(session, line, pid, words).follow(duration, lambda batch: None)
+    finally:
+        session.close()
+    rows = [
+        {"place": spec.where} | {name: row[name] for name in (*by, *columns)}
+        for spec, found in session.sums()
+        for row in found.read().to_pylist()
+    ]
+    for spec, found in session.sums():
+        if found.n_left_out:
+            say(f"{spec.where}: {found.n_left_out} times there was no room for one more key")
+    _show_rows(rows, ("place", *by, *columns), is_json=is_json)
+    return status
+
+
+def _show_rows(rows: list[dict[str, Any]], columns: tuple[str, ...], *, is_json: bool) -> None:
+    if is_json:
+        for row in rows:
+            click.echo(json.dumps({name: _plain(value) for name, value in row.items()}))
+        return
+    cells = [list(columns), *([_cell(row[name]) for name in columns] for row in rows)]
+    widths = [max(len(line[index]) for line in cells) for index in range(len(columns))]
+    for line in cells:
+        click.echo("  ".join(text.rjust(width) for text, width in zip(line, widths, strict=True)))
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it."""
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    return int(value) if isinstance(value, Decimal) else value
+
+
+def _cell(value: Any) -> str:
+    """A value of a table, without anything that a terminal acts upon."""
+    if value is None:
+        return "?"
+    if isinstance(value, bytes | str):
+        text = value.decode(errors="replace") if isinstance(value, bytes) else value
+        return "".join(one if one.isprintable() else "?" for one in text)
+    return f"{value:,.1f}" if isinstance(value, float) else f"{value:,}"
 
 
 @command.command(name="list")

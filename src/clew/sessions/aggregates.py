@@ -22,7 +22,6 @@ from clew.store.arrow_types import ARROW_TYPES
 
 if TYPE_CHECKING:
     from clew.sessions.aggregate_table import AggregateTable, AggregateWish
-    from clew.sessions.target import SessionTarget
 
 __all__ = ["Aggregate"]
 
@@ -74,14 +73,13 @@ class Aggregate:
 
     def __init__(
         self,
-        target: SessionTarget,
         table: AggregateTable,
         where: str,
         wish: AggregateWish,
         remove: Callable[[], None],
     ) -> None:
         self.where = where
-        self._target, self._table, self._wish, self._remove = target, table, wish, remove
+        self._table, self._wish, self._remove = table, wish, remove
         self._ended: _Sums = {}
         self._before: _Sums = {}
         """What was there when it was cleared last."""

@@ -323,7 +323,7 @@ class CallProbes:
 
         def note(index: int, number: int) -> Aggregate:
             place, _, wish, table = told[index]
-            return Aggregate(self._target, table, place.text, wish, lambda: self.remove(number))
+            return Aggregate(table, place.text, wish, lambda: self.remove(number))
 
         return self._arm_all([_Asked(place, wanted, Wish.AGGREGATE, table) for place, wanted, _, table in told], note)
 

@@ -5,6 +5,7 @@ Runs in the controller.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Final
 
@@ -13,9 +14,13 @@ from clew.capture.compiler import asks_program, compile_capture
 from clew.capture.machine import Machine
 from clew.errors import CaptureError
 from clew.export.probes.event_types import EventKind
+from clew.process.capture_table import CaptureRow
+from clew.protocol._constants import CaptureAction
+from clew.sessions.aggregate_table import AggregateTable, AggregateWish
 from clew.sessions.memory import Images
 from clew.sessions.probes.event_forms import EventForm
 from clew.sessions.probes.specs import ContextField, ProbeSpec
+from clew.sessions.wanted import Wanted
 
 __all__ = ["N_NUMBERS", "AskedForm", "AskedProbe", "check_spec"]
 
@@ -29,8 +34,16 @@ def check_spec(spec: ProbeSpec) -> None:
     for one in (*spec.fields, *spec.return_fields):
         if one.text:
             asks_program(one.text)
-    if spec.condition is not None:
-        asks_program(spec.condition)
+    for text in (spec.condition, *_wished(spec.wish)):
+        if text is not None:
+            asks_program(text)
+
+
+def _wished(wish: AggregateWish | None) -> list[str]:
+    """What is taken to be added up: keys, then a value."""
+    if wish is None:
+        return []
+    return wish.by if wish.value is None else [*wish.by, wish.value]
 
 
 class AskedForm:
@@ -51,8 +64,16 @@ class AskedProbe:
     """`spec`, number `index` of a session. What names in it mean is found out when it is at a place: what they are of
     is loaded then. All forms raise CaptureError."""
 
-    def __init__(self, spec: ProbeSpec, index: int, machine: Machine, images: Images) -> None:
-        self.spec = spec
+    def __init__(
+        self,
+        spec: ProbeSpec,
+        index: int,
+        machine: Machine,
+        images: Images,
+        find_table: Callable[[AskedProbe], AggregateTable],
+    ) -> None:
+        """`find_table` gives the table in which it adds up, which the process has then."""
+        self.spec, self.index, self.find_table = spec, index, find_table
         self.number = index * N_NUMBERS + 1
         self.kept_number, self.return_number = self.number + 1, self.number + 2
         self.call_kind = index + 1
@@ -76,12 +97,37 @@ class AskedProbe:
         return self._make(self.spec.name, fields, None, EventKind.RETURN)
 
     @cached_property
+    def wanted_sum(self) -> Wanted:
+        """What is added up."""
+        spec = self.spec
+        condition = None if spec.is_function else spec.condition
+        return Wanted(
+            _wished(spec.wish),
+            condition,
+            self._machine,
+            self._images,
+            has_returned=spec.is_function,
+            keeps_types=True,
+        )
+
+    def sum_row(self, pc: int, pid: Pid, memory_pid: Pid, address: int) -> CaptureRow:
+        """The capture that adds up at a place. Raises UsageError, CaptureError."""
+        form = self.wanted_sum.form_at(pid, memory_pid, address)
+        if form is None:
+            raise CaptureError(f"{self.spec.name}: something that it names is not loaded yet")
+        kind = self.call_kind if self.spec.is_function else 0
+        table = self.find_table(self)
+        return CaptureRow(pc, self.number, CaptureAction.AGGREGATE, form.pack(), table.shape, kind)
+
+    @cached_property
     def kept_form(self) -> bytes:
         """What is kept of calls until they return: nothing, of those that are chosen."""
         return compile_capture([], self._machine, self.spec.condition).pack()
 
     def forms(self) -> dict[int, EventForm]:
         """Its types of events, by their numbers."""
+        if self.spec.wish is not None:
+            return {}
         found = {self.number: self.form.events}
         if self.spec.is_function:
             found[self.return_number] = self.return_form.events

@@ -26,6 +26,8 @@ from clew.process.processors.chosen import native_processor
 from clew.process.runtime_image import default_runtime_path, load_runtime_image
 from clew.process.stopped_process import StoppedProcess
 from clew.protocol._generated import CAPTURE_RECORD
+from clew.sessions.aggregate_table import AggregateRoom, AggregateTable
+from clew.sessions.aggregates import Aggregate
 from clew.sessions.backtrace import unwind
 from clew.sessions.capture_sink import Captured, CaptureSink
 from clew.sessions.memory import Image, Images
@@ -57,6 +59,10 @@ class ProbeSession:
             self.sink.watch(number)
         self.targets: list[ProbedTarget] = []
         self._pulse = Pulse()
+        self._room = AggregateRoom()
+        self._sums: dict[int, tuple[AggregateTable, Aggregate]] = {}
+        self._tabled: set[tuple[int, Pid]] = set()
+        """Which processes have which of the tables."""
         self._told: set[str] = set()
         self._place_names: dict[int, str] = {}
         """By address, of places that a pattern means."""
@@ -84,12 +90,33 @@ class ProbeSession:
         self._look_at_images(process.pid)
         self._pulse.add(process.shared)
         machine = self._make_machine(process.pid)
-        probes = [AskedProbe(spec, index, machine, self.images) for index, spec in enumerate(self._specs)]
+
+        def find_table(probe: AskedProbe) -> AggregateTable:
+            table = self._find_table(probe)
+            if (probe.index, process.pid) not in self._tabled:
+                self._tabled.add((probe.index, process.pid))
+                table.have_in(process.shared.aggregates)
+            return table
+
+        probes = [AskedProbe(spec, index, machine, self.images, find_table) for index, spec in enumerate(self._specs)]
         target = ProbedTarget(process, probes, stopped)
         self.targets.append(target)
         target.arm()
         self._note_forms(target)
         return target
+
+    def _find_table(self, probe: AskedProbe) -> AggregateTable:
+        """Where a probe adds up, the same in all processes. Raises UsageError, CaptureError."""
+        wish = probe.spec.wish
+        assert wish is not None
+        if probe.index not in self._sums:
+            table = self._room.make(wish, probe.wanted_sum.kinds())
+            self._sums[probe.index] = table, Aggregate(table, probe.spec.where, wish, lambda: None)
+        return self._sums[probe.index][0]
+
+    def sums(self) -> list[tuple[ProbeSpec, Aggregate]]:
+        """What is added up, as far as there was a place for it. It can be read when all is over, too."""
+        return [(self._specs[index], found) for index, (_, found) in sorted(self._sums.items())]
 
     def _note_forms(self, target: ProbedTarget) -> None:
         """What is taken, as far as there are places for it by now. It is of the same types in all processes."""
@@ -147,6 +174,7 @@ class ProbeSession:
         if pid == target.pid:
             # What was in its rings is read.
             self._pulse.remove(target.process.shared)
+            self._tabled = {one for one in self._tabled if one[1] != target.pid}
             target.abandon(process)
             self.targets.remove(target)
         self.enter(process)

@@ -290,10 +290,10 @@ class ProbedTarget:
 
     def _sites_of(self, probe: AskedProbe, place: ProcessPlace) -> Iterator[tuple[Site, str]]:
         """The sites of a probe at a place, and their roles: where a function begins comes first."""
-        address = place.address
+        address, sums = place.address, probe.spec.wish is not None
         if not probe.spec.is_function:
             site = self._site_at(address)
-            site.rows = [self._row(site, probe.number, probe.form)]
+            site.rows = [self._sum_row(site, probe) if sums else self._row(site, probe.number, probe.form)]
             yield site, "point"
             return
         if place.place is not None and place.place.kind == PlaceKind.CHOOSER:
@@ -303,16 +303,17 @@ class ProbedTarget:
         if address != code.start:
             raise UsageError(f"{probe.spec.where}: {address:#x} is not where a function begins")
         entry = self._site_at(address)
-        entry.rows = [
-            self._row(entry, probe.number, probe.form),
-            CaptureRow(entry.pc, probe.kept_number, CaptureAction.CALL, probe.kept_form, call_kind=probe.call_kind),
-        ]
+        kept = CaptureRow(entry.pc, probe.kept_number, CaptureAction.CALL, probe.kept_form, call_kind=probe.call_kind)
+        entry.rows = [kept] if sums else [self._row(entry, probe.number, probe.form), kept]
         yield entry, "entry"
         for piece, one in find_all_exits(code, image.parts.get(code.start, ())):
             is_taken = one.kind == ExitKind.CONDITIONAL_TAIL
             foreign = self._foreign_of(piece)
             left = Site(one.address, piece, image, is_exit=True, is_taken=is_taken, foreign=foreign)
-            left.rows = [self._row(left, probe.return_number, probe.return_form, probe.call_kind)]
+            if sums:
+                left.rows = [self._sum_row(left, probe)]
+            else:
+                left.rows = [self._row(left, probe.return_number, probe.return_form, probe.call_kind)]
             yield left, "return"
 
     def _site_at(self, address: int) -> Site:
@@ -321,6 +322,9 @@ class ProbedTarget:
 
     def _foreign_of(self, code: FunctionCode) -> list[Foreign]:
         return find_foreign(code, self._placing.read)
+
+    def _sum_row(self, site: Site, probe: AskedProbe) -> CaptureRow:
+        return probe.sum_row(site.pc, self.pid, self.process.task, site.address)
 
     def _row(self, site: Site, number: int, form: AskedForm, call_kind: int = 0) -> CaptureRow:
         packed = form.form_at(self.pid, self.process.task, site.address)

@@ -10,6 +10,7 @@ from typing import Final
 
 from clew.dataclass import dataclass
 from clew.errors import UsageError
+from clew.sessions.aggregate_table import AggregateWish
 
 __all__ = ["ContextField", "ProbeSpec", "parse_context"]
 
@@ -38,7 +39,8 @@ class ContextField:
 @dataclass(frozen=True)
 class ProbeSpec:
     """A probe, or several where `where` means several places. `is_function`: the function there, where it is entered
-    and where it returns. `fields` are taken at the place or entry, `return_fields` where it returns."""
+    and where it returns. `fields` are taken at the place or entry, `return_fields` where it returns. With `wish` there
+    are no events: that is added up in the target, of functions where they return."""
 
     name: str
     where: str
@@ -47,6 +49,7 @@ class ProbeSpec:
     return_fields: tuple[ContextField, ...] = ()
     condition: str | None = None
     with_inlined: bool = False
+    wish: AggregateWish | None = None
 
 
 def parse_context(text: str) -> list[ContextField]:
