@@ -210,7 +210,10 @@ class ProbedTarget:
         self._hears_loading = self._stop_at("_dl_debug_state", LOADING_NUMBER)
 
     def _hear_executions(self) -> None:
-        """Have threads stop that are about to execute a program."""
+        """Have threads stop that are about to execute a program. In a pid namespace of its own they would give numbers
+        that say nothing here: such programs are not followed."""
+        if self._has_own_numbers:
+            return
         for name in EXECUTING_FUNCTIONS:
             self._stop_at(name, EXECUTION_NUMBER)
 
