@@ -21,9 +21,11 @@ from clew.cli.trace import command as trace_command
 from clew.errors import UsageError
 
 if TYPE_CHECKING:
+    from clew.binary.elf import ElfFile
     from clew.export.probes.event_types import EventBatch
     from clew.probing.locations.image_file import ImageFile
     from clew.probing.locations.place import ImagePlace
+    from clew.probing.native import ImageCode
     from clew.sessions.probes.specs import ProbeSpec
 
 __all__ = ["command"]
@@ -227,6 +229,7 @@ def list_places(where: str, file: Path | None, pid: str | None, shows_variables:
     if (file is None) == (pid is None):
         raise UsageError("a FILE is given, or a process (-p)")
     location = parse_location(where)
+    codes: dict[ElfFile, ImageCode] = {}
     if pid is not None:
         with open_process(Pid(parse_pid(pid))) as places:
             found = places.resolve(location, with_inlined=with_inlined)
@@ -237,14 +240,14 @@ def list_places(where: str, file: Path | None, pid: str | None, shows_variables:
                 if image is None or place.place is None:
                     click.echo(f"{place.address:#x}  no file's code")
                     continue
-                _tell_place(image.file, place.place, image.bias, shows_variables=shows_variables)
+                _tell_place(image.file, place.place, image.bias, codes, shows_variables=shows_variables)
         return 0 if found.places else 1
     assert file is not None
     with open_image(file) as image_file:
         resolution = resolve_in_image(image_file, location, with_inlined=with_inlined)
         _tell_remarks(resolution.warnings, "" if resolution.places else resolution.missing)
         for one in resolution.places:
-            _tell_place(image_file, one, 0, shows_variables=shows_variables)
+            _tell_place(image_file, one, 0, codes, shows_variables=shows_variables)
     return 0 if resolution.places else 1
 
 
@@ -254,24 +257,29 @@ def _tell_remarks(warnings: tuple[str, ...], missing: str) -> None:
             say(text)
 
 
-def _tell_place(file: ImageFile, place: ImagePlace, bias: int, *, shows_variables: bool) -> None:
-    """A place on a line, with how it can be probed; and what can be taken there."""
+def _tell_place(
+    file: ImageFile, place: ImagePlace, bias: int, codes: dict[ElfFile, ImageCode], *, shows_variables: bool
+) -> None:
+    """A place on a line, with how it can be probed; and what can be taken there. `codes` keeps what was decoded."""
     from clew.probing.locations.variables import format_variables, list_variables
 
     source = f"  {place.source}" if place.source else ""
-    click.echo(f"{place.address + bias:#x}  {place.name}  {place.kind.value}{source}  {_technique_at(file, place)}")
+    technique = _technique_at(file, place, codes)
+    click.echo(f"{place.address + bias:#x}  {place.name}  {place.kind.value}{source}  {technique}")
     if shows_variables:
         for text in format_variables(list_variables(file, place, bias=bias)).splitlines():
             click.echo(f"    {text}")
 
 
-def _technique_at(file: ImageFile, place: ImagePlace) -> str:
+def _technique_at(file: ImageFile, place: ImagePlace, codes: dict[ElfFile, ImageCode]) -> str:
     """By which technique a probe can be there, alone, and why by no better one."""
     from clew.probing.native import plan_site
     from clew.sessions.probes.image_code import find_function, read_code
 
     try:
-        code, image = find_function(read_code(file), place.address)
+        if file.elf not in codes:
+            codes[file.elf] = read_code(file)
+        code, image = find_function(codes[file.elf], place.address)
         plan = plan_site(place.address, code, image.entries)
     except UsageError as error:
         return f"none: {error.message}"

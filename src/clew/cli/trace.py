@@ -50,9 +50,9 @@ def command(
     if form not in FORMATS:
         raise UsageError(f"--format {form}: it is one of {', '.join(FORMATS)}")
     session = ProbeSession(make_specs(probes, functions, contexts, returned, condition, with_inlined=with_inlined))
-    run = ProbeRun(session, line, pid, words)
-    identity = ProcessIdentity(int(run.pid), run.processes[int(run.pid)], time.time_ns())
     try:
+        run = ProbeRun(session, line, pid, words)
+        identity = ProcessIdentity(int(run.pid), run.processes[int(run.pid)], time.time_ns())
         with open_writer(form, output, run.processes, identity) as writer:
             return run.follow(duration, writer.write)
     finally:
