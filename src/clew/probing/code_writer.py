@@ -1,11 +1,11 @@
-"""Writes over code that threads may be executing, as Linux does with its own (its alternative.c,
-smp_text_poke_batch_finish).
+"""Writes over code that threads may be executing.
 
-Runs in the controller. First each instruction that changes traps, then all bytes behind their first ones are written,
-and then the first ones: no jump's distance changes while threads may take the jump. In between all processors that run
-the program are made to forget what they have read (membarrier(2), SYNC_CORE), by a task that has the program's memory.
-A thread that traps meanwhile is led to a copy, so it waits for nobody. But it must be able to trap: where one blocks
-the signals of traps the kernel ends the process. So threads are held then.
+Runs in the controller. It is done as Linux does it with its own code (smp_text_poke_batch_finish). First each
+instruction that changes traps, then all bytes behind their first ones are written, and then the first ones: no jump's
+distance changes while threads may take the jump. In between all processors that run the program are made to forget what
+they have read (membarrier(2), SYNC_CORE), by a task that has the program's memory. A thread that traps meanwhile is led
+to a copy, so it waits for nobody. But it must be able to trap: where one blocks the signals of traps the kernel ends
+the process. So threads are held then.
 """
 
 from __future__ import annotations
