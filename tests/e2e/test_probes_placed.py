@@ -149,8 +149,8 @@ def test_probes_come_and_go_while_threads_run(folder: Path, n_cycles: int) -> No
             absent: set[int] = set()
             for _ in range(n_cycles):
                 now = set(chosen.sample(range(KINDS), chosen.randrange(1, KINDS)))
-                target.disable([target.probes[kind] for kind in now - absent])
-                target.enable([target.probes[kind] for kind in absent - now])
+                session.remove(now - absent)
+                session.enable(absent - now)
                 absent = now
                 assert {one.name for one in target.armed} == {f"f{kind}" for kind in range(KINDS) if kind not in absent}
                 session.read()

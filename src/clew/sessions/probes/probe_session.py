@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -50,13 +51,14 @@ class ProbeSession:
     def __init__(self, specs: Sequence[ProbeSpec]) -> None:
         self._image = load_runtime_image(default_runtime_path())
         self.images = Images()
-        for spec in specs:
-            check_spec(spec)
-        self._specs = specs
+        self._specs: dict[int, ProbeSpec] = {}
+        """By index, all that there ever were: events of those that were removed may be to come."""
+        self._wanted: list[int] = []
+        """Indices of those that are to be in all processes."""
         self._forms: dict[int, EventForm] = {}
         self.sink = CaptureSink()
-        for number in range(len(specs) * N_NUMBERS + 1):
-            self.sink.watch(number)
+        self._asking: dict[ProbedTarget, Callable[[int], AskedProbe]] = {}
+        """What makes a probe, by its index, one of a process."""
         self.targets: list[ProbedTarget] = []
         self._pulse = Pulse()
         self._room = AggregateRoom()
@@ -64,8 +66,8 @@ class ProbeSession:
         self._tabled: set[tuple[int, Pid]] = set()
         """Which processes have which of the tables."""
         self._told: set[str] = set()
-        self._place_names: dict[int, str] = {}
-        """By address, of places that a pattern means."""
+        self._place_names: dict[int, dict[int, str]] = {}
+        """By index and address, of places that a pattern means."""
         self._missing: dict[str, str] = {}
         self._were_found: set[str] = set()
         """Places, as they were asked for."""
@@ -74,6 +76,39 @@ class ProbeSession:
         self._sequences: dict[tuple[int, int], int] = {}
         self._comms: dict[int, bytes] = {}
         self._loaded: dict[int, list[Image]] = {}
+        self.add(specs)
+
+    def add(self, specs: Iterable[ProbeSpec]) -> list[int]:
+        """Have these probes, too, in all processes from now on; their indices. Raises CaptureError, TargetError,
+        UsageError."""
+        specs = list(specs)
+        for spec in specs:
+            check_spec(spec)
+        indices = list(range(len(self._specs), len(self._specs) + len(specs)))
+        for index, spec in zip(indices, specs, strict=True):
+            self._specs[index] = spec
+            for number in range(index * N_NUMBERS + 1, (index + 1) * N_NUMBERS + 1):
+                self.sink.watch(number)
+        self._enable(indices)
+        return indices
+
+    def enable(self, indices: Iterable[int]) -> None:
+        """Have probes again that were removed. Raises the same."""
+        self._enable([index for index in indices if index not in self._wanted])
+
+    def _enable(self, indices: list[int]) -> None:
+        self._wanted += indices
+        for target in self.targets:
+            ask = self._asking[target]
+            target.add(ask(index) for index in indices)
+            self._note_forms(target)
+
+    def remove(self, indices: Iterable[int]) -> None:
+        """Have these probes nowhere any more, until they are enabled. Raises TargetError, UsageError."""
+        gone = set(indices)
+        self._wanted = [index for index in self._wanted if index not in gone]
+        for target in self.targets:
+            target.remove(gone)
 
     def attach(self, pid: Pid) -> ProbedTarget:
         """Probe a process that runs. Raises AttachError, InjectionError, TargetError, UsageError, CaptureError."""
@@ -98,8 +133,12 @@ class ProbeSession:
                 table.have_in(process.shared.aggregates)
             return table
 
-        probes = [AskedProbe(spec, index, machine, self.images, find_table) for index, spec in enumerate(self._specs)]
-        target = ProbedTarget(process, probes, stopped)
+        @cache
+        def ask(index: int) -> AskedProbe:
+            return AskedProbe(self._specs[index], index, machine, self.images, find_table)
+
+        target = ProbedTarget(process, map(ask, self._wanted), stopped)
+        self._asking[target] = ask
         self.targets.append(target)
         target.arm()
         self._note_forms(target)
@@ -121,7 +160,8 @@ class ProbeSession:
     def _note_forms(self, target: ProbedTarget) -> None:
         """What is taken, as far as there are places for it by now. It is of the same types in all processes."""
         self._missing.update(target.missing)
-        self._place_names.update(target.place_names)
+        for index, names in target.place_names.items():
+            self._place_names.setdefault(index, {}).update(names)
         for probe in target.found:
             self._were_found.add(probe.spec.where)
             for number, form in probe.forms().items():
@@ -155,7 +195,8 @@ class ProbeSession:
         tables: list[tuple[EventType, pa.Table]] = []
         for (number, one), own in zip(captured, sequences, strict=True):
             form = self._forms[number]
-            tables += form.tables(one, self.sink.clock, own, self._names(one), self._unwind, self._place_names)
+            names = self._place_names.get((number - 1) // N_NUMBERS, {})
+            tables += form.tables(one, self.sink.clock, own, self._names(one), self._unwind, names)
         return EventBatch(tables, self._losses())
 
     def _follow(self, execution: Execution) -> None:
@@ -176,13 +217,20 @@ class ProbeSession:
             self._pulse.remove(target.process.shared)
             self._tabled = {one for one in self._tabled if one[1] != target.pid}
             target.abandon(process)
-            self.targets.remove(target)
+            self._forget(target)
         self.enter(process)
         process.detach()
 
+    def _forget(self, target: ProbedTarget) -> None:
+        self.targets.remove(target)
+        del self._asking[target]
+
     def wait(self, seconds: float) -> None:
         """Wait until a thread wants something, or for so long."""
-        self.targets[0].wait(seconds)
+        if self.targets:
+            self.targets[0].wait(seconds)
+        else:
+            time.sleep(seconds)
 
     def close(self) -> None:
         """Take all probes out."""

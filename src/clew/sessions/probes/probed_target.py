@@ -10,7 +10,7 @@ import ctypes
 import gc
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -18,16 +18,12 @@ import numpy as np
 from clew.address import Pid, Tid
 from clew.binary.demangle import demangle
 from clew.capture.form import Form
-from clew.dataclass import dataclass
 from clew.errors import CaptureError, RemoteCallError, TargetGoneError, UsageError
-from clew.probing.foreign import find_foreign
 from clew.probing.leaving import leave, wait_for_end
 from clew.probing.locations.in_process import ProcessPlace, open_process
-from clew.probing.locations.place import PlaceKind
 from clew.probing.locations.syntax import NamePlace, parse_location
-from clew.probing.native import ExitKind, FunctionCode, Technique, find_all_exits
 from clew.probing.placing import Placing
-from clew.probing.planning import Foreign, Planning, Site
+from clew.probing.planning import Planning, Site
 from clew.probing.probed_process import ProbedProcess
 from clew.probing.worker import reap_worker
 from clew.process.attachable import has_own_namespace
@@ -48,44 +44,18 @@ from clew.protocol._constants import (
 from clew.protocol.layout import field_offset
 from clew.recording.drain.slots import ImpossibleHeadError, Slots
 from clew.sessions.capture_sink import CaptureSink
-from clew.sessions.probes.asked import AskedForm, AskedProbe
+from clew.sessions.probes.asked import AskedProbe
 from clew.sessions.probes.executions import EXECUTING_FUNCTIONS
 from clew.sessions.probes.image_code import ProcessCode
+from clew.sessions.probes.probe_sites import ArmedProbe, ProbeSites
 
-__all__ = ["ArmedProbe", "Execution", "ProbedTarget"]
+__all__ = ["Execution", "ProbedTarget"]
 
 _MAX_ROWS: Final = min(MAX_CAPTURES, MAX_PROBES) - 16
 """Some are left for what is heard of loading."""
 LOADING_NUMBER: Final = 1 << 28
 EXECUTION_NUMBER: Final = LOADING_NUMBER + 1
 """What captures are known by at which threads stop that load something, or are about to execute a program."""
-
-_TECHNIQUES: Final = {
-    Technique.JUMP: "jump",
-    Technique.JUMP_GUARDED: "jump",
-    Technique.JUMP_PADDING: "jump",
-    Technique.JUMP_PUNNED: "jump",
-    Technique.BRANCHES: "jump",
-    Technique.TRAP: "trap",
-}
-
-
-@dataclass(frozen=True)
-class ArmedProbe:
-    """A probe at a place of a process: by which technique, and why no better one; `role` is `point`, `entry` or
-    `return`."""
-
-    name: str
-    place: ProcessPlace
-    address: int
-    role: str
-    technique: Technique
-    reason: str
-
-    @property
-    def backend(self) -> str:
-        """`jump` or `trap`."""
-        return _TECHNIQUES[self.technique]
 
 
 class Execution(NamedTuple):
@@ -101,12 +71,12 @@ class ProbedTarget:
     """The probes in one process."""
 
     def __init__(
-        self, process: ProbedProcess, probes: Sequence[AskedProbe], stopped: StoppedProcess | None = None
+        self, process: ProbedProcess, probes: Iterable[AskedProbe], stopped: StoppedProcess | None = None
     ) -> None:
         """`probes` are wanted there. `stopped`: the process, if it is stopped before its first instruction."""
         self.process = process
-        self.probes = probes
-        self._disabled: set[AskedProbe] = set()
+        self.probes = {probe.index: probe for probe in probes}
+        """Those that are to be there, by their indices."""
         self.found: list[AskedProbe] = []
         """Probes of which there is a place."""
         self.pid: Pid = process.pid
@@ -115,11 +85,12 @@ class ProbedTarget:
         self._planning = Planning()
         self._open = contextlib.ExitStack()
         self._places = self._open.enter_context(open_process(process.task))
-        self._code = ProcessCode(self._places)
+        self._plans = ProbeSites(process, ProcessCode(self._places), self._placing.read)
         self._slots = Slots(process.shared)
         self._sites: list[tuple[AskedProbe, ProcessPlace, str, Site]] = []
         """Places that are probed, and their roles."""
-        self.place_names: dict[int, str] = {}
+        self.place_names: dict[int, dict[int, str]] = {}
+        """What the places are called that a pattern means: by the probe's index, and address."""
         self.remarks: list[str] = []
         """What is to be told people: what places are doubtful, and where no probe can be."""
         self._known: set[tuple[int, int]] = set()
@@ -149,9 +120,7 @@ class ProbedTarget:
 
     def _arm(self) -> None:
         self._places.renew(read_maps(self.process.task))
-        for probe in self.probes:
-            if probe in self._disabled:
-                continue
+        for probe in self.probes.values():
             found = self._places.resolve(parse_location(probe.spec.where), with_inlined=probe.spec.with_inlined)
             self.remarks += [one for one in found.warnings if one not in self.remarks]
             probe.missing = found.missing if not found.places else ""
@@ -168,23 +137,24 @@ class ProbedTarget:
     @property
     def missing(self) -> dict[str, str]:
         """Why probes are nowhere, for people, by what was asked for."""
-        return {one.spec.where: one.missing for one in self.probes if one.missing}
+        return {one.spec.where: one.missing for one in self.probes.values() if one.missing}
 
-    def enable(self, probes: Sequence[AskedProbe]) -> None:
-        """Have these probes be there again. Raises TargetError."""
-        self._disabled.difference_update(probes)
+    def add(self, probes: Iterable[AskedProbe]) -> None:
+        """Have these probes, too. Raises TargetError."""
+        self.probes.update((probe.index, probe) for probe in probes)
         self.arm()
 
-    def disable(self, probes: Sequence[AskedProbe]) -> None:
-        """Have these probes nowhere. Raises TargetError, UsageError."""
-        self._disabled.update(probes)
-        numbers = {probe.number for probe in probes}
+    def remove(self, indices: Iterable[int]) -> list[AskedProbe]:
+        """Have the probes of these indices nowhere; those that there were. Raises TargetError, UsageError."""
+        removed = [self.probes.pop(index) for index in indices if index in self.probes]
+        numbers = {probe.number for probe in removed}
         gone = [one for one in self._sites if one[0].number in numbers]
         self._sites = [one for one in self._sites if one[0].number not in numbers]
         self._known = {one for one in self._known if one[0] not in numbers}
         self._n_rows -= sum(len(site.rows) for *_, site in gone)
         self._planning.remove(site for *_, site in gone)
         self._place()
+        return removed
 
     def _place(self) -> None:
         """Put probes where they are planned, with techniques that need less where there is no room for a better one."""
@@ -199,10 +169,12 @@ class ProbedTarget:
             made, gone = self._planning.changes()
 
     def _note_name(self, probe: AskedProbe, place: ProcessPlace) -> None:
-        """Events of places that a pattern means are called as these are."""
+        """Events of places that a pattern means are called as these are, unless they have a name of their own."""
         where = parse_location(probe.spec.where)
-        if isinstance(where, NamePlace) and where.may_be_pattern and place.place is not None and place.place.symbol:
-            self.place_names[place.address] = demangle(place.place.symbol)
+        if probe.spec.name != probe.spec.where or not isinstance(where, NamePlace) or not where.may_be_pattern:
+            return
+        if place.place is not None and place.place.symbol:
+            self.place_names.setdefault(probe.index, {})[place.address] = demangle(place.place.symbol)
 
     def _hear_loading(self) -> None:
         """Have threads stop where the dynamic linker tells debuggers that it has loaded something, or is about to
@@ -226,7 +198,7 @@ class ProbedTarget:
                 continue
             self._known.add((number, place.address))
             with contextlib.suppress(UsageError):
-                site = self._site_at(place.address)
+                site = self._plans.site_at(place.address)
                 site.rows = [CaptureRow(site.pc, number, CaptureAction.STOP, stop)]
                 self._planning.add(site)
         return bool(places)
@@ -274,7 +246,7 @@ class ProbedTarget:
         """Plan the sites of a probe at a place; none where there can be none, which is told."""
         planned: list[Site] = []
         try:
-            for site, role in self._sites_of(probe, place):
+            for site, role in self._plans.iter_sites(probe, place):
                 if self._n_rows + len(site.rows) > _MAX_ROWS:
                     raise UsageError(f"there are {self._n_rows} captures already: there is no room for more")
                 self._planning.add(site)
@@ -290,48 +262,6 @@ class ProbedTarget:
         self._note_name(probe, place)
         if probe not in self.found:
             self.found.append(probe)
-
-    def _sites_of(self, probe: AskedProbe, place: ProcessPlace) -> Iterator[tuple[Site, str]]:
-        """The sites of a probe at a place, and their roles: where a function begins comes first."""
-        address, sums = place.address, probe.spec.wish is not None
-        if not probe.spec.is_function:
-            site = self._site_at(address)
-            site.rows = [self._sum_row(site, probe) if sums else self._row(site, probe.number, probe.form)]
-            yield site, "point"
-            return
-        if place.place is not None and place.place.kind == PlaceKind.CHOOSER:
-            # It chooses the function that is meant, which is known once the dynamic linker has called it.
-            return
-        code, image = self._code.find(address)
-        if address != code.start:
-            raise UsageError(f"{probe.spec.where}: {address:#x} is not where a function begins")
-        entry = self._site_at(address)
-        kept = CaptureRow(entry.pc, probe.kept_number, CaptureAction.CALL, probe.kept_form, call_kind=probe.call_kind)
-        entry.rows = [kept] if sums else [self._row(entry, probe.number, probe.form), kept]
-        yield entry, "entry"
-        for piece, one in find_all_exits(code, image.parts.get(code.start, ())):
-            is_taken = one.kind == ExitKind.CONDITIONAL_TAIL
-            foreign = self._foreign_of(piece)
-            left = Site(one.address, piece, image, is_exit=True, is_taken=is_taken, foreign=foreign)
-            if sums:
-                left.rows = [self._sum_row(left, probe)]
-            else:
-                left.rows = [self._row(left, probe.return_number, probe.return_form, probe.call_kind)]
-            yield left, "return"
-
-    def _site_at(self, address: int) -> Site:
-        code, image = self._code.find(address)
-        return Site(address, code, image, foreign=self._foreign_of(code))
-
-    def _foreign_of(self, code: FunctionCode) -> list[Foreign]:
-        return find_foreign(code, self._placing.read)
-
-    def _sum_row(self, site: Site, probe: AskedProbe) -> CaptureRow:
-        return probe.sum_row(site.pc, self.pid, self.process.task, site.address)
-
-    def _row(self, site: Site, number: int, form: AskedForm, call_kind: int = 0) -> CaptureRow:
-        packed = form.form_at(self.pid, self.process.task, site.address)
-        return CaptureRow(site.pc, number, CaptureAction.RECORD, packed, call_kind=call_kind)
 
     @property
     def n_held(self) -> int:

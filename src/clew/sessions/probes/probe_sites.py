@@ -1,0 +1,102 @@
+"""Where probes are in one process: the sites of each, what is captured there, and by which technique they are placed.
+
+Runs in the controller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from clew.dataclass import dataclass
+from clew.errors import UsageError
+from clew.probing.foreign import find_foreign
+from clew.probing.locations.in_process import ProcessPlace
+from clew.probing.locations.place import PlaceKind
+from clew.probing.native import ExitKind, FunctionCode, Technique, find_all_exits
+from clew.probing.planning import Foreign, Site
+from clew.probing.probed_process import ProbedProcess
+from clew.process.capture_table import CaptureRow
+from clew.protocol._constants import CaptureAction
+from clew.sessions.probes.asked import AskedForm, AskedProbe
+from clew.sessions.probes.image_code import ProcessCode
+
+__all__ = ["ArmedProbe", "ProbeSites"]
+
+_TECHNIQUES: Final = {
+    Technique.JUMP: "jump",
+    Technique.JUMP_GUARDED: "jump",
+    Technique.JUMP_PADDING: "jump",
+    Technique.JUMP_PUNNED: "jump",
+    Technique.BRANCHES: "jump",
+    Technique.TRAP: "trap",
+}
+
+
+@dataclass(frozen=True)
+class ArmedProbe:
+    """A probe at a place of a process: by which technique, and why no better one; `role` is `point`, `entry` or
+    `return`."""
+
+    name: str
+    place: ProcessPlace
+    address: int
+    role: str
+    technique: Technique
+    reason: str
+
+    @property
+    def backend(self) -> str:
+        """`jump` or `trap`."""
+        return _TECHNIQUES[self.technique]
+
+
+class ProbeSites:
+    """The sites of probes in one process. `read_memory` gives its code as it is without probes; raises TargetError."""
+
+    def __init__(self, process: ProbedProcess, code: ProcessCode, read_memory: Callable[[int, int], bytes]) -> None:
+        self._process, self._code, self._read_memory = process, code, read_memory
+
+    def iter_sites(self, probe: AskedProbe, place: ProcessPlace) -> Iterator[tuple[Site, str]]:
+        """The sites of a probe at a place, and their roles: where a function begins comes first. Raises UsageError,
+        CaptureError."""
+        address, sums = place.address, probe.spec.wish is not None
+        if not probe.spec.is_function:
+            site = self.site_at(address)
+            site.rows = [self._sum_row(site, probe) if sums else self._row(site, probe.number, probe.form)]
+            yield site, "point"
+            return
+        if place.place is not None and place.place.kind == PlaceKind.CHOOSER:
+            # It chooses the function that is meant, which is known once the dynamic linker has called it.
+            return
+        code, image = self._code.find(address)
+        if address != code.start:
+            raise UsageError(f"{probe.spec.where}: {address:#x} is not where a function begins")
+        entry = self.site_at(address)
+        kept = CaptureRow(entry.pc, probe.kept_number, CaptureAction.CALL, probe.kept_form, call_kind=probe.call_kind)
+        entry.rows = [kept] if sums else [self._row(entry, probe.number, probe.form), kept]
+        yield entry, "entry"
+        for piece, one in find_all_exits(code, image.parts.get(code.start, ())):
+            is_taken = one.kind == ExitKind.CONDITIONAL_TAIL
+            foreign = self._foreign_of(piece)
+            left = Site(one.address, piece, image, is_exit=True, is_taken=is_taken, foreign=foreign)
+            if sums:
+                left.rows = [self._sum_row(left, probe)]
+            else:
+                left.rows = [self._row(left, probe.return_number, probe.return_form, probe.call_kind)]
+            yield left, "return"
+
+    def site_at(self, address: int) -> Site:
+        """The site at an address, without anything that is captured yet. Raises UsageError."""
+        code, image = self._code.find(address)
+        return Site(address, code, image, foreign=self._foreign_of(code))
+
+    def _foreign_of(self, code: FunctionCode) -> list[Foreign]:
+        return find_foreign(code, self._read_memory)
+
+    def _sum_row(self, site: Site, probe: AskedProbe) -> CaptureRow:
+        return probe.sum_row(site.pc, self._process.pid, self._process.task, site.address)
+
+    def _row(self, site: Site, number: int, form: AskedForm, call_kind: int = 0) -> CaptureRow:
+        packed = form.form_at(self._process.pid, self._process.task, site.address)
+        return CaptureRow(site.pc, number, CaptureAction.RECORD, packed, call_kind=call_kind)
