@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0xfe, 0x33, 0xfb, 0x36, 0xf6, 0x55, 0x33, 0xfe, 0xf0, 0x87, 0xb4, 0xb2, 0x2b, 0xcf, 0x8b, 0xe7, 0x7c, 0x80, 0x5f,
-    0xfc, 0xec, 0x6a, 0x56, 0xfd, 0xc9, 0xc2, 0x50, 0x5a, 0x8c, 0x5e, 0x52, 0xac,
+    0xda, 0x66, 0xdf, 0x36, 0x26, 0x4e, 0xf2, 0x97, 0x68, 0xa4, 0x93, 0x93, 0x47, 0x9c, 0xf0, 0x80, 0xeb, 0x0a, 0xe4,
+    0xd0, 0xd9, 0xec, 0x5b, 0x82, 0x7e, 0xe2, 0xfc, 0x18, 0x2e, 0x64, 0xd7, 0x1f,
 ];
 /// the least that is mapped at once
 pub const PAGE_BYTES: u64 = 0x1000;
@@ -539,7 +539,8 @@ pub mod capture_context {
 /// where its return address says: then the capture whose place is nowhere (pc 0) and whose call_kind is the same is
 /// taken there. inject: the call that begins there goes another way than the program has it; the fields say which
 /// (InjectField), and nothing is done where one of them is missing. delay: where a call has returned, the thread is
-/// held for so many nanoseconds as its only field says.
+/// held for so many nanoseconds as its only field says. change: the thread goes on otherwise than the program has it;
+/// the fields say how (ChangeField), and nothing is done where one of them is missing. Of probes only.
 pub mod capture_action {
     pub const RECORD: u32 = 0;
     pub const STOP: u32 = 1;
@@ -547,6 +548,29 @@ pub mod capture_action {
     pub const CALL: u32 = 3;
     pub const INJECT: u32 = 4;
     pub const DELAY: u32 = 5;
+    pub const CHANGE: u32 = 6;
+}
+
+/// The fields of a capture of action change, integers of 64 bits, by their numbers. what: enum Change. where: the
+/// number of a register, or an address. value: what is to be there; of delay nanoseconds.
+pub mod change_field {
+    pub const WHAT: u32 = 0;
+    pub const WHERE: u32 = 1;
+    pub const VALUE: u32 = 2;
+}
+
+/// What a thread does at a probe. register: a general register is another one, the stack pointer not. result: the
+/// function in front of which the thread is returns that, without having been executed. delay: the thread waits. poke:
+/// the low bytes of the value are written to memory, as many as the name says in bits; what can't be written stays as
+/// it is.
+pub mod change {
+    pub const REGISTER: u32 = 0;
+    pub const RESULT: u32 = 1;
+    pub const DELAY: u32 = 2;
+    pub const POKE8: u32 = 3;
+    pub const POKE16: u32 = 4;
+    pub const POKE32: u32 = 5;
+    pub const POKE64: u32 = 6;
 }
 
 /// The fields of a capture of action inject, integers of 64 bits, by their numbers. what: bits of Injected. result:
@@ -573,6 +597,14 @@ pub mod injected {
     pub const DELAY_ENTER: u32 = 2;
     pub const DELAY_EXIT: u32 = 4;
     pub const SIGNAL: u32 = 8;
+}
+
+/// What a thread does that finds its ring full: it waits; or what it has is dropped, and counted; or it writes over the
+/// oldest records, and nobody takes any out but up to the moment of a snapshot.
+pub mod on_full {
+    pub const WAIT: u32 = 0;
+    pub const DROP: u32 = 1;
+    pub const OVERWRITE: u32 = 2;
 }
 
 /// Why a thread is stopped in the dispatcher: the controller holds the process, the thread has made the one step that
@@ -669,8 +701,8 @@ pub struct SessionHeader {
     pub max_threads: u32,
     /// enum Mode (written by: controller)
     pub mode: u32,
-    /// 1: drop and count what finds a full ring; 0: wait (written by: controller)
-    pub drop_on_full: u32,
+    /// enum OnFull (written by: controller)
+    pub on_full: u32,
     /// process id of the controller (written by: controller)
     pub controller_pid: u32,
     /// 1: images mapped later are asked about (request image_filters) (written by: controller:live)
@@ -727,7 +759,7 @@ const _: () = assert!(core::mem::offset_of!(SessionHeader, counter_bytes) == 96)
 const _: () = assert!(core::mem::offset_of!(SessionHeader, ring_bytes) == 104);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, max_threads) == 108);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, mode) == 112);
-const _: () = assert!(core::mem::offset_of!(SessionHeader, drop_on_full) == 116);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, on_full) == 116);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, controller_pid) == 120);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, filters_active) == 124);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, default_included) == 128);

@@ -23,13 +23,13 @@ from clew.process.attach import attach as attach_runtime
 from clew.process.runtime_image import load_runtime_image
 from clew.process.shared_layout import SharedLayout
 from clew.process.shared_memory import HeaderSettings, SharedFile, SharedMemory
-from clew.protocol._constants import Mode
+from clew.protocol._constants import Mode, OnFull
 from tests.e2e import runs
 from tests.e2e.forked import Process
 
 LIMIT_SECONDS = float(os.environ.get("CLEW_TEST_LIMIT", "60"))
 A_WHILE_TICKS = 8
-_SETTINGS = HeaderSettings(mode=Mode.COUNTS, drop_on_full=True)
+_SETTINGS = HeaderSettings(mode=Mode.COUNTS, on_full=OnFull.DROP)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 
 extern crate std;
 use super::{RingWriter, Shared};
-use crate::protocol::{self, mode, SessionHeader, PAGE_BYTES};
+use crate::protocol::{self, mode, on_full, SessionHeader, PAGE_BYTES};
 use crate::sys::calls::mmap;
 use crate::sys::heap;
 use crate::sys::kernel::{MAP_ANONYMOUS, MAP_NORESERVE, MAP_PRIVATE, PROT_READ, PROT_WRITE};
@@ -43,7 +43,7 @@ pub fn shared() -> Shared {
             (*header).calls_offset = CALLS_OFFSET;
             (*header).max_threads = 1;
             (*header).mode = mode::COUNTS;
-            (*header).drop_on_full = 1;
+            (*header).on_full = on_full::DROP;
             (*header).default_included = 1;
             Shared::open(base, TOTAL_BYTES, base).expect("a header of this build's")
         }

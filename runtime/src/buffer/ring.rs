@@ -4,7 +4,7 @@
 //! here, nor what a request is about.
 
 use super::{Shared, WaitLimit};
-use crate::protocol::{self, ThreadSlot};
+use crate::protocol::{self, on_full, ThreadSlot};
 use crate::status_field;
 use crate::sys::calls::{futex_wait, yield_until};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -54,8 +54,10 @@ impl RingWriter {
         if has_room() {
             return true;
         }
-        if self.shared.header().drop_on_full != 0 || self.shared.is_controller_gone() {
-            return false;
+        match self.shared.header().on_full {
+            on_full::OVERWRITE => return true,
+            on_full::WAIT if !self.shared.is_controller_gone() => {}
+            _ => return false,
         }
         self.shared.add(status_field!(waits), 1);
         self.shared.ring_doorbell();

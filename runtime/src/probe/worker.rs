@@ -11,6 +11,7 @@ use crate::cpu::private_range::set_private_range;
 use crate::cpu::probe::task;
 use crate::cpu::sys::clock::ticks;
 use crate::cpu::sys::number;
+use crate::instrument::captures::layout::take_changes;
 use crate::instrument::ENGINE;
 use crate::protocol::{error_code, runtime_state, StartBlock};
 use crate::sys::calls::{futex_wait, futex_wake, getpid, monotonic_ns, set_signal_mask, syscall};
@@ -53,6 +54,7 @@ pub unsafe fn start(block: &'static StartBlock) -> ! {
     if !threads::initialize() {
         end(120 + error_code::OUT_OF_MEMORY as u64);
     }
+    take_changes();
     shared.set(crate::status_field!(start_ns), monotonic_ns());
     shared.set(crate::status_field!(start_tsc), ticks());
     shared.stamp_last();

@@ -16,7 +16,16 @@ from clew.dataclass import dataclass
 from clew.errors import UsageError
 from clew.protocol._constants import Injected
 
-__all__ = ["ALWAYS", "Argument", "InjectionSpec", "When", "injected_words", "parse_injection"]
+__all__ = [
+    "ALWAYS",
+    "Argument",
+    "InjectionSpec",
+    "When",
+    "injected_words",
+    "parse_injection",
+    "read_signal",
+    "read_time",
+]
 
 _PIECE: Final = re.compile(r"(?:[^:\\]|\\.)*", re.DOTALL)
 _SAID: Final = re.compile(r"(?P<key>\w+)(?P<operator>[=&])(?P<value>.*)", re.DOTALL)
@@ -153,7 +162,8 @@ def _read_error(text: str) -> int:
     return _number(text, 1, MAX_ERRNO)
 
 
-def _read_signal(text: str) -> int:
+def read_signal(text: str) -> int:
+    """The number of a signal, which is given by name or number. Raises ValueError."""
     name = text if text.startswith("SIG") else f"SIG{text}"
     known = signal.Signals.__members__.get(name)
     if known is not None:
@@ -163,7 +173,8 @@ def _read_signal(text: str) -> int:
     return _number(text, 1, _MAX_SIGNAL)
 
 
-def _read_time(text: str) -> int:
+def read_time(text: str) -> int:
+    """Nanoseconds, of a text such as `10ms`. Raises ValueError."""
     found = _TIME.fullmatch(text)
     if found is None:
         raise ValueError("a time is a number of microseconds, or one with ns, us, ms or s behind it")
@@ -198,9 +209,9 @@ _KEYS: Final[dict[str, tuple[str, Callable[[str], object]]]] = {
     "error": ("error", _read_error),
     "retval": ("result", _read_result),
     "result": ("result", _read_result),
-    "signal": ("signal", _read_signal),
-    "delay_enter": ("delay_enter_ns", _read_time),
-    "delay_exit": ("delay_exit_ns", _read_time),
+    "signal": ("signal", read_signal),
+    "delay_enter": ("delay_enter_ns", read_time),
+    "delay_exit": ("delay_exit_ns", read_time),
 }
 _CHANGES: Final = frozenset({"error", "result", "signal", "delay_enter_ns", "delay_exit_ns"})
 _CHANGE_WORDS: Final = ("error", "retval", "signal", "delay_enter", "delay_exit")

@@ -100,13 +100,19 @@ class ProbeRun:
 
     def follow(self, duration: float | None, take: Callable[[EventBatch], None]) -> int:
         """Have `take` given events until the process has ended, or this is told to leave; the exit status."""
-        is_told = False
+        is_told = is_asked = False
 
         def leave(_number: int, _frame: object) -> None:
             nonlocal is_told
             is_told = True
 
+        def ask_for_snapshot(_number: int, _frame: object) -> None:
+            nonlocal is_asked
+            is_asked = True
+
         before = {number: signal.signal(number, leave) for number in (signal.SIGINT, signal.SIGTERM)}
+        if self._session.is_recorder:
+            before[signal.SIGUSR1] = signal.signal(signal.SIGUSR1, ask_for_snapshot)
         deadline = None if duration is None else time.monotonic() + duration
         session = self._session
         try:
@@ -114,9 +120,15 @@ class ProbeRun:
             while not has_ended and not is_told and (deadline is None or time.monotonic() < deadline):
                 session.wait(POLL_SECONDS)
                 has_ended = self._has_ended()
+                if is_asked:
+                    is_asked = False
+                    session.snapshot()
                 take(session.read())
                 for text in session.take_remarks():
                     say(text)
+            if session.is_recorder:
+                session.snapshot()
+                take(session.read())
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import click
 
 from clew.cli.console import say
+from clew.cli.probe_consequences import add_consequences, parse_size, what_happens_there
 from clew.cli.probe_run import ProbeRun, make_specs, what_is_probed, where_probes_are
 from clew.errors import UsageError
 
@@ -22,9 +24,10 @@ __all__ = ["command"]
 @click.option(
     "-t", "--context", "contexts", multiple=True, metavar="CONTEXT", help="What events have: regs, reg:NAME, ..."
 )
-@click.option("-r", "--return", "returned", multiple=True, metavar="CONTEXT", help="What events of returns have.")
+@click.option("-r", "--returned", "returned", multiple=True, metavar="CONTEXT", help="What events of returns have.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="PATH", help="Write there.")
 @click.option("--format", "form", default=None, metavar="FORMAT", help="text (the default), json, ctf, perfetto.")
+@what_happens_there
 @what_is_probed
 def command(
     line: str | None,
@@ -39,6 +42,7 @@ def command(
     duration: float | None,
     with_inlined: bool,
     words: tuple[str, ...],
+    **consequences: Any,
 ) -> int:
     """Show each time that a program comes to the places LOC, natively but for that."""
     from clew.cli.probe_output import FORMATS, open_writer
@@ -49,7 +53,9 @@ def command(
         form = "ctf" if output is not None and not output.suffix else "text"
     if form not in FORMATS:
         raise UsageError(f"--format {form}: it is one of {', '.join(FORMATS)}")
-    session = ProbeSession(make_specs(probes, functions, contexts, returned, condition, with_inlined=with_inlined))
+    specs = make_specs(probes, functions, contexts, returned, condition, with_inlined=with_inlined)
+    specs = add_consequences(specs, **consequences)
+    session = ProbeSession(specs, newest_bytes=parse_size(consequences["snapshot"]))
     try:
         run = ProbeRun(session, line, pid, words)
         identity = ProcessIdentity(int(run.pid), run.processes[int(run.pid)], time.time_ns())

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from typing import Final
 
 from clew.address import Pid, RemoteAddress
+from clew.dataclass import replace
 from clew.errors import InjectionError, TargetError
 from clew.probing.site_table import SiteTable
 from clew.probing.worker import clone_worker, stopped_worker
@@ -26,13 +27,21 @@ from clew.process.shared_layout import SharedLayout
 from clew.process.shared_memory import HeaderSettings, SharedFile, SharedMemory
 from clew.process.stopped_process import StoppedProcess
 from clew.process.thread_state import give_back, read_state
-from clew.protocol._constants import Mode, Role, RuntimeState
+from clew.protocol._constants import Mode, OnFull, Role, RuntimeState
 from clew.protocol.layout import field_offset
 
 __all__ = ["ProbedProcess"]
 
+_MAX_THREADS: Final = 512
+_ROOM_FOR_NEWEST: Final = 4
+"""A ring of which the newest bytes can be had has so many times as many: half of it may be written to meanwhile."""
 _HOLD_SECONDS: Final = 2.0
 _START_SECONDS: Final = 20.0
+
+
+def _power_of_two(number: int) -> int:
+    """The next one that is no less."""
+    return 1 << max(number - 1, 1).bit_length()
 
 
 class ProbedProcess:
@@ -44,8 +53,9 @@ class ProbedProcess:
         self._memory_fd = os.open(f"/proc/{task}/mem", os.O_RDWR | os.O_CLOEXEC)
 
     @classmethod
-    def attach(cls, pid: Pid, image: RuntimeImage) -> ProbedProcess:
-        """Begin in a running process. Raises AttachError, InjectionError, TargetGoneError."""
+    def attach(cls, pid: Pid, image: RuntimeImage, newest_bytes: int = 0) -> ProbedProcess:
+        """Begin in a running process. With `newest_bytes` each thread writes over its oldest records, and so many bytes
+        of the newest can be had at any time. Raises AttachError, InjectionError, TargetGoneError."""
         check_attachable(pid)
         held = HeldProcess(pid)
         try:
@@ -60,25 +70,28 @@ class ProbedProcess:
                 process.close()
         finally:
             held.let_go()
-        return cls._begin(pid, worker, image)
+        return cls._begin(pid, worker, image, newest_bytes)
 
     @classmethod
-    def enter(cls, process: StoppedProcess, image: RuntimeImage) -> ProbedProcess:
+    def enter(cls, process: StoppedProcess, image: RuntimeImage, newest_bytes: int = 0) -> ProbedProcess:
         """Begin in a process that is stopped before its first instruction; it stays so."""
         ptrace.set_options(process.task, ptrace.OPTION_TRACESYSGOOD | ptrace.OPTION_TRACECLONE | ptrace.OPTION_EXITKILL)
         worker = clone_worker(process)
         ptrace.set_options(process.task, ptrace.OPTION_TRACESYSGOOD | ptrace.OPTION_EXITKILL)
-        return cls._begin(process.pid, worker, image)
+        return cls._begin(process.pid, worker, image, newest_bytes)
 
     @classmethod
-    def _begin(cls, pid: Pid, worker: StoppedProcess, image: RuntimeImage) -> ProbedProcess:
+    def _begin(cls, pid: Pid, worker: StoppedProcess, image: RuntimeImage, newest_bytes: int) -> ProbedProcess:
         """Map the runtime in the task, which is stopped, and let it run."""
         task = Pid(worker.task)
         with worker:
             mappings = read_maps(task)
-            layout, heap_bytes = layout_for_limits(SharedLayout(max_threads=512, counter_bytes=1 << 20), pid)
+            wanted = SharedLayout(max_threads=_MAX_THREADS, counter_bytes=1 << 20)
+            if newest_bytes:
+                wanted = replace(wanted, ring_bytes=_ROOM_FOR_NEWEST * _power_of_two(newest_bytes))
+            layout, heap_bytes = layout_for_limits(wanted, pid)
             plan = plan_injection(image.memory_bytes, layout, heap_bytes, mappings, pid, bases=worker.processor.bases)
-            settings = HeaderSettings(Mode.COUNTS, drop_on_full=True)
+            settings = HeaderSettings(Mode.COUNTS, on_full=OnFull.OVERWRITE if newest_bytes else OnFull.DROP)
             block = start_block(worker, worker.registers, plan, [], Role.PROBES)
             shared = map_runtime(
                 worker, image, plan, layout, block, lambda fd: SharedMemory(SharedFile(layout, fd), settings)

@@ -47,6 +47,7 @@ __all__ = [
     "punch_hole",
     "queue_signal",
     "read_as_program",
+    "send_to_thread",
     "string_array",
 ]
 
@@ -100,6 +101,12 @@ def number_of_call(name: str, architecture: Architecture | None = None) -> int:
 def _number_of_futex() -> ctypes.c_long:
     # Threads of the target wait for it.
     return ctypes.c_long(number_of_call("futex"))
+
+
+def send_to_thread(pid: Pid, tid: Tid, number: int) -> None:
+    """Send a signal to one thread of a process. Raises OSError."""
+    if libc.tgkill(ctypes.c_int(pid), ctypes.c_int(tid), ctypes.c_int(number)) != 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
 def futex_wake(address: int, count: int = 0x7FFFFFFF) -> int:

@@ -35,6 +35,7 @@ from clew.protocol._constants import (
     VERSION,
     CaptureAction,
     Mode,
+    OnFull,
 )
 from clew.protocol.layout import field_offset, pack_struct
 
@@ -84,7 +85,7 @@ class HeaderSettings:
 
     mode: Mode
     relayout_executions: int = RELAYOUT_EXECUTIONS
-    drop_on_full: bool = False
+    on_full: OnFull = OnFull.WAIT
     filters_active: bool = False
     default_included: bool = True
     follows: bool = False
@@ -202,7 +203,7 @@ class SharedMemory:
             ring_bytes=layout.ring_bytes,
             max_threads=layout.max_threads,
             mode=settings.mode,
-            drop_on_full=settings.drop_on_full,
+            on_full=settings.on_full,
             controller_pid=os.getpid(),
             controller_tid=threading.get_native_id(),
             filters_active=settings.filters_active,

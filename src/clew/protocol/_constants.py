@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("fe33fb36f65533fef087b4b22bcf8be77c805ffcec6a56fdc9c2505a8c5e52ac")
+SCHEMA_HASH: Final = bytes.fromhex("da66df36264ef29768a49393479cf080eb0ae4d0d9ec5b827ee2fc182e64d71f")
 
 CONTAINER_MAGIC: Final = 3544686211845344323
 """what a container begins with: CLDATA11"""
@@ -642,7 +642,9 @@ class CaptureAction(IntEnum):
     are kept until it returns to where its return address says: then the capture whose place is nowhere (pc 0) and
     whose call_kind is the same is taken there. inject: the call that begins there goes another way than the program
     has it; the fields say which (InjectField), and nothing is done where one of them is missing. delay: where a call
-    has returned, the thread is held for so many nanoseconds as its only field says.
+    has returned, the thread is held for so many nanoseconds as its only field says. change: the thread goes on
+    otherwise than the program has it; the fields say how (ChangeField), and nothing is done where one of them is
+    missing. Of probes only.
     """
 
     RECORD = 0
@@ -651,6 +653,33 @@ class CaptureAction(IntEnum):
     CALL = 3
     INJECT = 4
     DELAY = 5
+    CHANGE = 6
+
+
+class ChangeField(IntEnum):
+    """The fields of a capture of action change, integers of 64 bits, by their numbers. what: enum Change. where: the
+    number of a register, or an address. value: what is to be there; of delay nanoseconds.
+    """
+
+    WHAT = 0
+    WHERE = 1
+    VALUE = 2
+
+
+class Change(IntEnum):
+    """What a thread does at a probe. register: a general register is another one, the stack pointer not. result: the
+    function in front of which the thread is returns that, without having been executed. delay: the thread waits.
+    poke: the low bytes of the value are written to memory, as many as the name says in bits; what can't be written
+    stays as it is.
+    """
+
+    REGISTER = 0
+    RESULT = 1
+    DELAY = 2
+    POKE8 = 3
+    POKE16 = 4
+    POKE32 = 5
+    POKE64 = 6
 
 
 class InjectField(IntEnum):
@@ -680,6 +709,16 @@ class Injected(IntEnum):
     DELAY_ENTER = 2
     DELAY_EXIT = 4
     SIGNAL = 8
+
+
+class OnFull(IntEnum):
+    """What a thread does that finds its ring full: it waits; or what it has is dropped, and counted; or it writes over
+    the oldest records, and nobody takes any out but up to the moment of a snapshot.
+    """
+
+    WAIT = 0
+    DROP = 1
+    OVERWRITE = 2
 
 
 class HoldReason(IntEnum):
@@ -832,7 +871,7 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "ring_bytes": (104, "<I"),
             "max_threads": (108, "<I"),
             "mode": (112, "<I"),
-            "drop_on_full": (116, "<I"),
+            "on_full": (116, "<I"),
             "controller_pid": (120, "<I"),
             "filters_active": (124, "<I"),
             "default_included": (128, "<I"),

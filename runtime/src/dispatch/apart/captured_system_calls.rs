@@ -239,7 +239,7 @@ fn note(writer: &RingWriter, pc: AppPc, program: &Program, thread: &Thread<'_>) 
             record(writer, &Heading { tid: writer.tid, pc, tsc: ticks(), number: program.number }, &taken);
         }
         // Nobody stops in the midst of a call.
-        Action::Stop | Action::Open(_) | Action::Inject | Action::Delay => {}
+        Action::Stop | Action::Open(_) | Action::Inject | Action::Delay | Action::Change => {}
     }
 }
 

@@ -282,7 +282,8 @@ fn note(mut engine: Guard<Engine>, context: &mut ThreadContext, guarded: &Guarde
                 let heading = Heading { tid: writer.tid, pc: functions[index], tsc, number: program.number };
                 record(&writer, &heading, &values.take(program));
             }
-            Action::Open(_) | Action::Inject => {}
+            // Changes are asked of probes only.
+            Action::Open(_) | Action::Inject | Action::Change => {}
         }
     }
     writer.shared.stamp_now_and_then(tsc);

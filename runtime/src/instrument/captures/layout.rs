@@ -9,10 +9,13 @@ use super::form::{Form, Kind, Operation};
 use super::injections;
 use crate::cpu::captured::{N_REGISTERS, N_VECTORS};
 use crate::protocol::{
-    capture_action, capture_context, capture_operation as op, CapturePlace, CAPTURE_NAME_BYTES, MAX_CALL_KINDS,
-    MAX_CAPTURE_FIELDS, MAX_CAPTURE_TEXT, MAX_CAPTURE_TEXTS, MAX_CAPTURE_VALUES, MAX_KEPT_VALUES,
+    capture_action, capture_context, capture_operation as op, change_field, CapturePlace, CAPTURE_NAME_BYTES,
+    MAX_CALL_KINDS, MAX_CAPTURE_FIELDS, MAX_CAPTURE_TEXT, MAX_CAPTURE_TEXTS, MAX_CAPTURE_VALUES, MAX_KEPT_VALUES,
 };
 use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+const N_CHANGE_FIELDS: u64 = change_field::VALUE as u64 + 1;
 
 /// What is done where a capture's condition holds.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,6 +32,15 @@ pub enum Action {
     Inject,
     /// The thread, whose call has returned, is held for so many nanoseconds as its field says.
     Delay,
+    /// The thread goes on otherwise than the program has it, which the fields say.
+    Change,
+}
+
+/// Whether what is asked for may be a change: what carries it out says so, before anything is.
+static TAKES_CHANGES: AtomicBool = AtomicBool::new(false);
+
+pub fn take_changes() {
+    TAKES_CHANGES.store(true, Ordering::Relaxed);
 }
 
 impl Action {
@@ -46,6 +58,11 @@ impl Action {
                 let is_word = |field: &u16| form.kind_of(usize::from(*field)) == Kind::U64;
                 let is_sound = place.call_kind != 0 && n_fields == 1 && form.fields.iter().all(is_word);
                 is_sound.then_some(Action::Delay)
+            }
+            capture_action::CHANGE => {
+                let is_word = |field: &u16| matches!(form.kind_of(usize::from(*field)), Kind::I64 | Kind::U64);
+                let is_sound = n_fields == N_CHANGE_FIELDS && form.fields.iter().all(is_word);
+                (is_sound && TAKES_CHANGES.load(Ordering::Relaxed)).then_some(Action::Change)
             }
             capture_action::AGGREGATE => {
                 let table = Table::of(place)?;
@@ -332,6 +349,17 @@ mod tests {
             Program::lay_out(&asked, form, &mut Room::default()).is_some()
         };
         assert!(of(1, &[0]) && !of(0, &[0]) && !of(1, &[1]) && !of(1, &[5]) && !of(1, &[0, 0]) && !of(1, &[]));
+    }
+
+    #[test]
+    fn a_change_is_three_numbers_and_needs_somebody_who_carries_it_out() {
+        let of = |fields: &[u16]| {
+            let form = Form { fields: fields.to_vec(), ..form() };
+            Program::lay_out(&asked(1, capture_action::CHANGE), form, &mut Room::default()).is_some()
+        };
+        assert!(!of(&[0, 0, 0]));
+        take_changes();
+        assert!(of(&[0, 0, 0]) && !of(&[0, 0]) && !of(&[0, 0, 0, 0]) && !of(&[0, 0, 1]) && !of(&[5, 0, 0]));
     }
 
     #[test]

@@ -15,7 +15,8 @@ use crate::context::addresses::{AppPc, CachePc};
 use crate::context::numbers::FragmentId;
 use crate::instrument::Engine;
 use crate::protocol::{
-    CapturePlace, StatusPage, CALL_PLACES, MAX_CAPTURES, MAX_CAPTURES_AT_PLACE, MAX_CAPTURE_BYTES, RING_OPERATIONS,
+    on_full, CapturePlace, StatusPage, CALL_PLACES, MAX_CAPTURES, MAX_CAPTURES_AT_PLACE, MAX_CAPTURE_BYTES,
+    RING_OPERATIONS,
 };
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::sync::Arc;
@@ -152,6 +153,8 @@ pub struct Outlets {
     pub armed: u64,
     /// Calls that return are met in front of the instruction by which they do: at probes. Elsewhere it is where they return to.
     pub before_return: bool,
+    /// There is always room in a ring: the oldest records are written over.
+    pub overwrites: bool,
 }
 
 /// What a fragment does in front of its block for a place.
@@ -379,6 +382,7 @@ impl Shared {
             tick_ns: TICK_NS.as_ptr() as u64,
             armed: ARMED.as_ptr() as u64,
             before_return: false,
+            overwrites: header.on_full == on_full::OVERWRITE,
         }
     }
 

@@ -178,6 +178,25 @@ class Slots:
         first_bytes = min(size_bytes, ring_bytes - at)
         return self.view[ring + at : ring + at + first_bytes], self.view[ring : ring + size_bytes - first_bytes]
 
+    def take_newest(self, slot: int, most_bytes: int) -> bytes:
+        """The newest records of a ring whose thread writes over the oldest ones, so many bytes at most, and none
+        twice. `most_bytes` is less than half of the ring, whose other half may be written to meanwhile."""
+        ring_bytes = self._layout.ring_bytes
+        head = int(self._heads[slot]) & -RECORD_BYTES
+        start = max(int(self.tails[slot]), head - most_bytes)
+        first, second = self._pieces(slot, start, max(head - start, 0))
+        data = bytes(first) + bytes(second)
+        first.release()
+        second.release()
+        # What is being written is no more than half of a ring (can_do, at_probes.rs).
+        overwritten = (int(self._heads[slot]) & -RECORD_BYTES) - ring_bytes // 2
+        self.tails[slot] = max(head, start)
+        return data[max(overwritten - start, 0) :]
+
+    def skip(self, slot: int) -> None:
+        """What is in a ring is of no interest."""
+        self.tails[slot] = int(self._heads[slot]) & -RECORD_BYTES
+
     def free_room(self, slot: int, tail: int) -> None:
         """What lies before `tail` was taken: wake who waits for room."""
         self._set_tail(slot, tail)

@@ -21,7 +21,7 @@ from clew.process.reaper import find_reaper
 from clew.process.runtime_image import load_runtime_image
 from clew.process.shared_layout import SharedLayout
 from clew.process.shared_memory import HeaderSettings
-from clew.protocol._constants import PATH_UNLIMITED
+from clew.protocol._constants import PATH_UNLIMITED, OnFull
 from clew.recording.following.processes import Processes
 from clew.recording.following.snapshot import Snapshots
 from clew.recording.journal.frames import FrameKind
@@ -274,7 +274,7 @@ def _header_settings(options: RecordOptions, filters: FilterSet, reaper: Pid) ->
         relayout_executions=options.relayout_executions,
         busy_limit=options.busy_limit,
         budget=PATH_UNLIMITED if options.budget is None else options.budget,
-        drop_on_full=options.drop_on_full,
+        on_full=OnFull.DROP if options.drop_on_full else OnFull.WAIT,
         filters_active=filters.is_active,
         default_included=filters.is_included_by_default,
         follows=options.follow,

@@ -15,17 +15,19 @@ from clew.capture.machine import Machine
 from clew.errors import CaptureError
 from clew.export.probes.event_types import EventKind
 from clew.process.capture_table import CaptureRow
-from clew.protocol._constants import CaptureAction
+from clew.protocol._constants import CaptureAction, Change
 from clew.sessions.aggregate_table import AggregateTable, AggregateWish
 from clew.sessions.memory import Images
 from clew.sessions.probes.event_forms import EventForm
-from clew.sessions.probes.specs import ContextField, ProbeSpec
+from clew.sessions.probes.specs import ContextField, PlaceChange, ProbeSpec, Trigger
 from clew.sessions.wanted import Wanted
 
-__all__ = ["N_NUMBERS", "AskedForm", "AskedProbe", "check_spec"]
+__all__ = ["N_CHANGED", "N_NUMBERS", "AskedForm", "AskedProbe", "check_spec"]
 
 N_NUMBERS: Final = 3
 """Each probe has so many: of its events, or those of entries; of what is kept of calls; of events of returns."""
+N_CHANGED: Final = 16
+"""So many of the registers are general ones, the first."""
 _DURATION: Final = ContextField("duration", "duration")
 
 
@@ -34,7 +36,7 @@ def check_spec(spec: ProbeSpec) -> None:
     for one in (*spec.fields, *spec.return_fields):
         if one.text:
             asks_program(one.text)
-    for text in (spec.condition, *_wished(spec.wish)):
+    for text in (spec.condition, *_wished(spec.wish), *_changed(spec.consequence)):
         if text is not None:
             asks_program(text)
 
@@ -44,6 +46,13 @@ def _wished(wish: AggregateWish | None) -> list[str]:
     if wish is None:
         return []
     return wish.by if wish.value is None else [*wish.by, wish.value]
+
+
+def _changed(consequence: Trigger | PlaceChange | None) -> list[str]:
+    """What is taken to be carried out, but for the number of a register."""
+    if not isinstance(consequence, PlaceChange):
+        return []
+    return [consequence.value] if consequence.kind == Change.REGISTER else [consequence.where, consequence.value]
 
 
 class AskedForm:
@@ -120,13 +129,41 @@ class AskedProbe:
         return CaptureRow(pc, self.number, CaptureAction.AGGREGATE, form.pack(), table.shape, kind)
 
     @cached_property
+    def _wanted_consequence(self) -> Wanted:
+        """What says what happens at a place."""
+        spec = self.spec
+        texts = []
+        if isinstance(spec.consequence, PlaceChange):
+            kind, where, value = spec.consequence
+            texts = [f"(u64)({text})" for text in (str(int(kind)), self._place_of(kind, where), value)]
+        return Wanted(texts, spec.condition, self._machine, self._images, has_returned=spec.at_return, keeps_types=True)
+
+    def _place_of(self, kind: Change, where: str) -> str:
+        if kind != Change.REGISTER:
+            return where
+        names = self._machine.registers
+        if where not in names[:N_CHANGED] or where == self._machine.stack_pointer:
+            raise CaptureError(f"{where}: only general registers can be set, and the stack pointer not")
+        return str(names.index(where))
+
+    def consequence_row(self, pc: int, pid: Pid, memory_pid: Pid, address: int) -> CaptureRow:
+        """The capture by which that happens. Raises UsageError, CaptureError."""
+        form = self._wanted_consequence.form_at(pid, memory_pid, address)
+        if form is None:
+            raise CaptureError(f"{self.spec.name}: something that it names is not loaded yet")
+        action = CaptureAction.STOP if isinstance(self.spec.consequence, Trigger) else CaptureAction.CHANGE
+        kind = self.call_kind if self.spec.at_return else 0
+        return CaptureRow(pc, self.number, action, form.pack(), call_kind=kind)
+
+    @cached_property
     def kept_form(self) -> bytes:
         """What is kept of calls until they return: nothing, of those that are chosen."""
-        return compile_capture([], self._machine, self.spec.condition).pack()
+        condition = None if self.spec.consequence is not None else self.spec.condition
+        return compile_capture([], self._machine, condition).pack()
 
     def forms(self) -> dict[int, EventForm]:
         """Its types of events, by their numbers."""
-        if self.spec.wish is not None:
+        if not self.spec.has_events:
             return {}
         found = {self.number: self.form.events}
         if self.spec.is_function:

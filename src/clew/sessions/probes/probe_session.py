@@ -6,11 +6,13 @@ Runs in the controller.
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +20,11 @@ import pyarrow as pa
 
 from clew.address import Pid
 from clew.capture.machine import Machine
-from clew.errors import TargetError
+from clew.errors import TargetError, TargetGoneError, UsageError
 from clew.export.probes.event_types import EventBatch, EventType, Loss
 from clew.probing.probed_process import ProbedProcess
 from clew.process.identity import read_group
+from clew.process.linux import send_to_thread
 from clew.process.maps import read_maps
 from clew.process.processors.chosen import native_processor
 from clew.process.runtime_image import default_runtime_path, load_runtime_image
@@ -35,20 +38,30 @@ from clew.sessions.memory import Image, Images
 from clew.sessions.probes.asked import N_NUMBERS, AskedProbe, check_spec
 from clew.sessions.probes.event_forms import EventForm
 from clew.sessions.probes.executions import begin_following, follow_execution
-from clew.sessions.probes.probed_target import Execution, ProbedTarget
+from clew.sessions.probes.probed_target import EXECUTION_NUMBER, ProbedTarget, Waiting
 from clew.sessions.probes.pulse import Pulse
-from clew.sessions.probes.specs import ProbeSpec
+from clew.sessions.probes.specs import PlaceChange, ProbeSpec, Trigger, TriggerAction
 from clew.sessions.where import parse_where
 
 __all__ = ["ProbeSession"]
 
 Array = npt.NDArray[Any]
 
+MIN_NEWEST_BYTES: Final = 1 << 12
+MAX_NEWEST_BYTES: Final = 1 << 26
+
 
 class ProbeSession:
-    """The probes `specs` in the processes that are added. Raises CaptureError where one can't be."""
+    """The probes `specs` in the processes that are added. Raises CaptureError where one can't be.
 
-    def __init__(self, specs: Sequence[ProbeSpec]) -> None:
+    With `newest_bytes` it is a flight recorder: of each thread the newest events, so many bytes, are kept, and read
+    gives none but those of a `snapshot`. Where a trigger starts events there are none before it does.
+    """
+
+    def __init__(self, specs: Sequence[ProbeSpec], *, newest_bytes: int = 0) -> None:
+        if newest_bytes and not MIN_NEWEST_BYTES <= newest_bytes <= MAX_NEWEST_BYTES:
+            raise UsageError(f"{newest_bytes} bytes are not between {MIN_NEWEST_BYTES} and {MAX_NEWEST_BYTES}")
+        self._newest_bytes, self._is_due = newest_bytes, False
         self._image = load_runtime_image(default_runtime_path())
         self.images = Images()
         self._specs: dict[int, ProbeSpec] = {}
@@ -76,7 +89,12 @@ class ProbeSession:
         self._sequences: dict[tuple[int, int], int] = {}
         self._comms: dict[int, bytes] = {}
         self._loaded: dict[int, list[Image]] = {}
-        self.add(specs)
+        indices = self.add(specs)
+        if any(isinstance(one, Trigger) and one.action == TriggerAction.START for one in self._consequences()):
+            self.remove(index for index in indices if self._specs[index].has_events)
+
+    def _consequences(self) -> list[Trigger | PlaceChange | None]:
+        return [spec.consequence for spec in self._specs.values()]
 
     def add(self, specs: Iterable[ProbeSpec]) -> list[int]:
         """Have these probes, too, in all processes from now on; their indices. Raises CaptureError, TargetError,
@@ -112,11 +130,11 @@ class ProbeSession:
 
     def attach(self, pid: Pid) -> ProbedTarget:
         """Probe a process that runs. Raises AttachError, InjectionError, TargetError, UsageError, CaptureError."""
-        return self._begin(ProbedProcess.attach(pid, self._image))
+        return self._begin(ProbedProcess.attach(pid, self._image, self._newest_bytes))
 
     def enter(self, process: StoppedProcess) -> ProbedTarget:
         """Probe a process that is stopped before its first instruction; it stays so. Raises the same."""
-        target = self._begin(ProbedProcess.enter(process, self._image), process)
+        target = self._begin(ProbedProcess.enter(process, self._image, self._newest_bytes), process)
         target.let_go()
         return target
 
@@ -182,12 +200,20 @@ class ProbeSession:
         """The events that have come since, of all threads."""
         self.sink.clock.note()
         for target in list(self.targets):
-            executions = target.answer()
+            waiting = target.answer()
             self._note_forms(target)
-            if target.drain(self.sink):
+            if self._newest_bytes:
+                target.make_room()
+            elif target.drain(self.sink):
                 target.free_slots()
-            for execution in executions:
-                self._follow(execution)
+            for thread in waiting:
+                if thread.number == EXECUTION_NUMBER:
+                    self._follow(thread)
+                else:
+                    self._act(thread)
+        if self._newest_bytes and not self._is_due:
+            return EventBatch([], self._losses())
+        self._is_due = False
         numbers = sorted(self._forms)
         taken = dict(zip(numbers, self.sink.take_together(numbers), strict=True))
         captured = [(number, one) for number, some in taken.items() for one in some]
@@ -199,7 +225,44 @@ class ProbeSession:
             tables += form.tables(one, self.sink.clock, own, self._names(one), self._unwind, names)
         return EventBatch(tables, self._losses())
 
-    def _follow(self, execution: Execution) -> None:
+    @property
+    def is_recorder(self) -> bool:
+        """Whether it is a flight recorder."""
+        return self._newest_bytes != 0
+
+    def snapshot(self) -> None:
+        """Have the newest events of all threads read next, as they are now."""
+        for target in self.targets:
+            target.drain_newest(self.sink, self._newest_bytes)
+        self._is_due = True
+
+    def _act(self, waiting: Waiting) -> None:
+        """Do what is to be done where a thread has come to, and let it go on."""
+        try:
+            trigger = self._specs[(waiting.number - 1) // N_NUMBERS].consequence
+            if isinstance(trigger, Trigger):
+                self._pull(trigger, waiting)
+        finally:
+            waiting.target.reply(waiting.slot)
+
+    def _pull(self, trigger: Trigger, waiting: Waiting) -> None:
+        events = [index for index, spec in self._specs.items() if spec.has_events]
+        with contextlib.suppress(TargetGoneError, ProcessLookupError):
+            match trigger.action:
+                case TriggerAction.SNAPSHOT:
+                    self.snapshot()
+                case TriggerAction.START:
+                    self.enable(events)
+                case TriggerAction.STOP:
+                    self.remove(events)
+                case TriggerAction.PAUSE:
+                    os.kill(waiting.real_pid, signal.SIGSTOP)
+                case TriggerAction.SIGNAL if waiting.target.has_own_numbers:
+                    os.kill(waiting.real_pid, trigger.signal)
+                case TriggerAction.SIGNAL:
+                    send_to_thread(waiting.pid, waiting.tid, trigger.signal)
+
+    def _follow(self, execution: Waiting) -> None:
         """Have the program that a thread is about to execute probed from its first instruction on."""
         target, tid = execution.target, execution.tid
         try:
@@ -214,6 +277,8 @@ class ProbeSession:
             return
         if pid == target.pid:
             # What was in its rings is read.
+            if self._newest_bytes:
+                target.drain_newest(self.sink, self._newest_bytes)
             self._pulse.remove(target.process.shared)
             self._tabled = {one for one in self._tabled if one[1] != target.pid}
             target.abandon(process)

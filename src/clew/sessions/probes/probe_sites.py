@@ -60,10 +60,10 @@ class ProbeSites:
     def iter_sites(self, probe: AskedProbe, place: ProcessPlace) -> Iterator[tuple[Site, str]]:
         """The sites of a probe at a place, and their roles: where a function begins comes first. Raises UsageError,
         CaptureError."""
-        address, sums = place.address, probe.spec.wish is not None
-        if not probe.spec.is_function:
+        address, spec = place.address, probe.spec
+        if not spec.is_function:
             site = self.site_at(address)
-            site.rows = [self._sum_row(site, probe) if sums else self._row(site, probe.number, probe.form)]
+            site.rows = [self._point_row(site, probe)]
             yield site, "point"
             return
         if place.place is not None and place.place.kind == PlaceKind.CHOOSER:
@@ -73,17 +73,21 @@ class ProbeSites:
         if address != code.start:
             raise UsageError(f"{probe.spec.where}: {address:#x} is not where a function begins")
         entry = self.site_at(address)
+        if spec.consequence is not None and not spec.at_return:
+            entry.rows = [self._point_row(entry, probe)]
+            yield entry, "entry"
+            return
         kept = CaptureRow(entry.pc, probe.kept_number, CaptureAction.CALL, probe.kept_form, call_kind=probe.call_kind)
-        entry.rows = [kept] if sums else [self._row(entry, probe.number, probe.form), kept]
+        entry.rows = [self._row(entry, probe.number, probe.form), kept] if spec.has_events else [kept]
         yield entry, "entry"
         for piece, one in find_all_exits(code, image.parts.get(code.start, ())):
             is_taken = one.kind == ExitKind.CONDITIONAL_TAIL
             foreign = self._foreign_of(piece)
             left = Site(one.address, piece, image, is_exit=True, is_taken=is_taken, foreign=foreign)
-            if sums:
-                left.rows = [self._sum_row(left, probe)]
-            else:
+            if spec.has_events:
                 left.rows = [self._row(left, probe.return_number, probe.return_form, probe.call_kind)]
+            else:
+                left.rows = [self._point_row(left, probe)]
             yield left, "return"
 
     def site_at(self, address: int) -> Site:
@@ -94,8 +98,12 @@ class ProbeSites:
     def _foreign_of(self, code: FunctionCode) -> list[Foreign]:
         return find_foreign(code, self._read_memory)
 
-    def _sum_row(self, site: Site, probe: AskedProbe) -> CaptureRow:
-        return probe.sum_row(site.pc, self._process.pid, self._process.task, site.address)
+    def _point_row(self, site: Site, probe: AskedProbe) -> CaptureRow:
+        """The only row of a site, as whatever the probe is for has it."""
+        if probe.spec.has_events:
+            return self._row(site, probe.number, probe.form)
+        make = probe.sum_row if probe.spec.wish is not None else probe.consequence_row
+        return make(site.pc, self._process.pid, self._process.task, site.address)
 
     def _row(self, site: Site, number: int, form: AskedForm, call_kind: int = 0) -> CaptureRow:
         packed = form.form_at(self._process.pid, self._process.task, site.address)

@@ -49,22 +49,29 @@ from clew.sessions.probes.executions import EXECUTING_FUNCTIONS
 from clew.sessions.probes.image_code import ProcessCode
 from clew.sessions.probes.probe_sites import ArmedProbe, ProbeSites
 
-__all__ = ["Execution", "ProbedTarget"]
+__all__ = ["EXECUTION_NUMBER", "ProbedTarget", "Waiting"]
 
 _MAX_ROWS: Final = min(MAX_CAPTURES, MAX_PROBES) - 16
 """Some are left for what is heard of loading."""
+_NEARLY_ALL: Final = 0.75
 LOADING_NUMBER: Final = 1 << 28
 EXECUTION_NUMBER: Final = LOADING_NUMBER + 1
 """What captures are known by at which threads stop that load something, or are about to execute a program."""
 
 
-class Execution(NamedTuple):
-    """Thread `tid` waits, which is about to execute a program. `pid`: the process that its block is of."""
+class Waiting(NamedTuple):
+    """Thread `tid` waits at a place of capture `number`. `pid`: the process that its block is of."""
 
     target: ProbedTarget
     slot: int
+    number: int
     pid: Pid
     tid: Tid
+
+    @property
+    def real_pid(self) -> Pid:
+        """The process, as far as that is known here."""
+        return self.target.pid if self.target.has_own_numbers else self.pid
 
 
 class ProbedTarget:
@@ -98,7 +105,8 @@ class ProbedTarget:
         self._n_rows = 0
         """How many captures there are."""
         self._hears_loading = False
-        self._has_own_numbers = has_own_namespace(process.task)
+        self.has_own_numbers = has_own_namespace(process.task)
+        """What the target calls its processes and threads says nothing here."""
         shared = process.shared
         bell = shared.layout.status_offset + field_offset("StatusPage", "doorbell")
         self._bell = ctypes.c_uint32.from_buffer(shared.map, bell)
@@ -184,7 +192,7 @@ class ProbedTarget:
     def _hear_executions(self) -> None:
         """Have threads stop that are about to execute a program. In a pid namespace of its own they would give numbers
         that say nothing here: such programs are not followed."""
-        if self._has_own_numbers:
+        if self.has_own_numbers:
             return
         for name in EXECUTING_FUNCTIONS:
             self._stop_at(name, EXECUTION_NUMBER)
@@ -203,18 +211,17 @@ class ProbedTarget:
                 self._planning.add(site)
         return bool(places)
 
-    def answer(self) -> list[Execution]:
-        """Let threads go on that have loaded or unloaded something, once probes are where they are to be by now. Those
-        that are about to execute programs wait on, and are given back."""
-        executions = []
+    def answer(self) -> list[Waiting]:
+        """Let threads go on that have loaded or unloaded something, once probes are where they are to be by now. Others
+        wait on, and are given back."""
+        waiting = []
         loading = []
         for slot in self._slots.find_asking(RequestKind.HOLD):
-            request = self._slots.read_request(slot)
-            if request.arguments[1] == EXECUTION_NUMBER:
-                pid = int(self._slots.rows["process"][slot])
-                executions.append(Execution(self, slot, Pid(pid), Tid(request.arguments[3])))
-            else:
+            number, _, tid = self._slots.read_request(slot).arguments[1:]
+            if number == LOADING_NUMBER:
                 loading.append(slot)
+            else:
+                waiting.append(Waiting(self, slot, number, Pid(int(self._slots.rows["process"][slot])), Tid(tid)))
         try:
             if loading:
                 self._forget_unloaded()
@@ -222,7 +229,7 @@ class ProbedTarget:
         finally:
             for slot in loading:
                 self.reply(slot)
-        return executions
+        return waiting
 
     def reply(self, slot: int) -> None:
         """Let a thread go on that waits."""
@@ -276,6 +283,14 @@ class ProbedTarget:
         """The process is about to run."""
         self._placing.stopped = None
 
+    def drain_newest(self, sink: CaptureSink, most_bytes: int) -> None:
+        """Hand over the newest records in the rings, of each so many bytes: no thread waits for that."""
+        for slot in self._slots.find_used():
+            data = self._slots.take_newest(slot, most_bytes)
+            if data:
+                records = np.frombuffer(data, np.uint8).reshape(-1, RECORD_BYTES)
+                sink.keep(int(self._slots.rows["process"][slot]) or int(self.pid), records)
+
     def drain(self, sink: CaptureSink) -> int:
         """Hand over what is in the rings; how many records."""
         n = 0
@@ -301,13 +316,22 @@ class ProbedTarget:
 
     def free_slots(self) -> None:
         """Have the slots of threads that are gone, and of whose records all were taken, be others'."""
-        if self._has_own_numbers:
-            # What the target calls its threads says nothing here.
+        self._free_slots(lets_go=False)
+
+    def make_room(self) -> None:
+        """Have the slots of threads that are gone be others', whatever is in their rings, if few are left."""
+        layout = self.process.shared.layout
+        if len(self._slots.find_threads()) > layout.max_threads * _NEARLY_ALL:
+            self._free_slots(lets_go=True)
+
+    def _free_slots(self, *, lets_go: bool) -> None:
+        if self.has_own_numbers:
             return
         for slot, tid, _ in self._slots.find_threads():
             row = self._slots.rows[slot]
             is_read = int(row["ring_head"]) == int(self._slots.tails[slot])
-            if is_read and tid and not os.path.exists(f"/proc/{int(row['process'])}/task/{tid}"):
+            if (is_read or lets_go) and tid and not os.path.exists(f"/proc/{int(row['process'])}/task/{tid}"):
+                self._slots.skip(slot)
                 self._slots.states[slot] = SlotState.FREE
 
     def take_lost(self) -> int:

@@ -1,4 +1,4 @@
-"""What somebody wants of probes: where, what is taken, under which condition.
+"""What somebody wants of probes: where, what is taken or done there, under which condition.
 
 Runs in the controller. Pure.
 """
@@ -6,13 +6,15 @@ Runs in the controller. Pure.
 from __future__ import annotations
 
 import re
-from typing import Final
+from enum import Enum
+from typing import Final, NamedTuple
 
 from clew.dataclass import dataclass
 from clew.errors import UsageError
+from clew.protocol._constants import Change
 from clew.sessions.aggregate_table import AggregateWish
 
-__all__ = ["ContextField", "ProbeSpec", "parse_context"]
+__all__ = ["ContextField", "PlaceChange", "ProbeSpec", "Trigger", "TriggerAction", "parse_context"]
 
 _TYPED: Final = re.compile(r"(?P<type>[A-Za-z_][\w ]*\**)\s*:\s*(?P<name>[A-Za-z_]\w*)\s*:\s*(?P<address>.+)")
 _NAMED: Final = re.compile(r"(?P<name>[A-Za-z_]\w*)\s*=(?!=)\s*(?P<text>.+)")
@@ -36,11 +38,38 @@ class ContextField:
     is_registers: bool = False
 
 
+class TriggerAction(Enum):
+    """What clew does when a thread comes to a place, which waits for that."""
+
+    SNAPSHOT = "snapshot"
+    START = "start"
+    STOP = "stop"
+    PAUSE = "pause"
+    SIGNAL = "signal"
+
+
+class Trigger(NamedTuple):
+    """`signal`: which one the thread gets, of action SIGNAL."""
+
+    action: TriggerAction
+    signal: int = 0
+
+
+class PlaceChange(NamedTuple):
+    """What a thread does otherwise than the program has it: `where` is a register's name, or the expression of an
+    address; `value` an expression."""
+
+    kind: Change
+    where: str
+    value: str
+
+
 @dataclass(frozen=True)
 class ProbeSpec:
     """A probe, or several where `where` means several places. `is_function`: the function there, where it is entered
     and where it returns. `fields` are taken at the place or entry, `return_fields` where it returns. With `wish` there
-    are no events: that is added up in the target, of functions where they return."""
+    are no events: that is added up in the target, of functions where they return. With `consequence` there are none
+    either: that is what happens there, of functions where they are entered, or with `at_return` where they return."""
 
     name: str
     where: str
@@ -50,6 +79,13 @@ class ProbeSpec:
     condition: str | None = None
     with_inlined: bool = False
     wish: AggregateWish | None = None
+    consequence: Trigger | PlaceChange | None = None
+    at_return: bool = False
+
+    @property
+    def has_events(self) -> bool:
+        """Whether it has events of its own."""
+        return self.wish is None and self.consequence is None
 
 
 def parse_context(text: str) -> list[ContextField]:

@@ -113,6 +113,13 @@ impl Registers {
         }
     }
 
+    /// Another value for one of the general ones, the stack pointer not.
+    pub fn set_general(&mut self, number: u64, value: u64) {
+        if number as usize != RSP {
+            self.general.get_mut(number as usize).into_iter().for_each(|register| *register = value);
+        }
+    }
+
     /// Takes over what the controller wants instead: of the flags those of arithmetic and direction. The place stays, to which counts
     /// and order lead.
     pub fn set_held(&mut self, held: &[u64; N_HELD]) {

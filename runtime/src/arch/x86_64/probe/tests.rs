@@ -31,6 +31,16 @@ fn run_handler(
     machine: &Machine,
     set_up: impl FnOnce(&mut ThreadContext, OpenCalls),
 ) -> Run {
+    run_overwriting(false, aggregates, place, machine, set_up)
+}
+
+fn run_overwriting(
+    overwrites: bool,
+    aggregates: u64,
+    place: &Place,
+    machine: &Machine,
+    set_up: impl FnOnce(&mut ThreadContext, OpenCalls),
+) -> Run {
     let set_up = |context: &mut ThreadContext| {
         // SAFETY: the window is a part of the block.
         let table = unsafe { OpenCalls::of(context.self_address) };
@@ -44,7 +54,7 @@ fn run_handler(
             place,
             pc: AppPc::from_raw(0x1000),
             exit: ExitId::from_raw(7),
-            outlets: Outlets { aggregates, before_return: true, ..outlets },
+            outlets: Outlets { aggregates, overwrites, before_return: true, ..outlets },
             resume: went_on(),
             missed: MISSED.as_ptr() as u64,
             // No thread without a block comes here.
@@ -183,6 +193,19 @@ fn who_leaves_has_done_nothing() {
         (1, 0),
         "the call can't begin, so it is not recorded either"
     );
+}
+
+#[test]
+fn the_oldest_records_are_written_over_where_nobody_takes_any() {
+    let machine = Machine::sample();
+    let mut full = Ring::new(0);
+    full.slot.ring_head = u64::from(RING_BYTES);
+    let run = run_overwriting(true, 0, &entry(None), &machine, |context, _| full.lend(context));
+    assert_same(&run, &machine);
+    assert_eq!((run.machine.has_left, full.slot.ring_head), (0, u64::from(RING_BYTES) + 64));
+    // SAFETY: any bytes are records.
+    let record: CaptureRecord = unsafe { full.read(0) };
+    assert_eq!((record.pc, record.values[1]), (0x1000, machine.general[RDI as usize]));
 }
 
 #[test]

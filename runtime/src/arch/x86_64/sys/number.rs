@@ -63,6 +63,7 @@ pub const REMAP_FILE_PAGES: u64 = 216;
 pub const TIMER_SETTIME: u64 = 223;
 pub const TIMER_GETTIME: u64 = 224;
 pub const CLOCK_GETTIME: u64 = 228;
+pub const CLOCK_NANOSLEEP: u64 = 230;
 pub const EXIT_GROUP: u64 = 231;
 pub const TGKILL: u64 = 234;
 pub const MBIND: u64 = 237;

@@ -297,6 +297,7 @@ pub fn run_made(
             tick_ns: TICK_NS.as_ptr() as u64,
             armed: ARMED.as_ptr() as u64,
             before_return: false,
+            overwrites: false,
         };
         make(&mut emitter, outlets);
         let code_bytes = emitter.position();

@@ -105,6 +105,9 @@ pub fn emit_room(emitter: &mut Emitter, place: &Place, outlets: &Outlets, leavin
     emitter.compare_immediate(RAX, STAMPED_CYCLES);
     leaving.push(emitter.jump_condition(GREATER));
     emit_head(emitter);
+    if outlets.overwrites {
+        return;
+    }
     let (size, ring_bytes) = (place_bytes(place) as u32, outlets.ring_bytes);
     // mov rax, rcx; sub rax, [rdx + ring_tail]
     emitter.copy_register(RAX, RCX);
