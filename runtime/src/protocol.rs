@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0xda, 0x66, 0xdf, 0x36, 0x26, 0x4e, 0xf2, 0x97, 0x68, 0xa4, 0x93, 0x93, 0x47, 0x9c, 0xf0, 0x80, 0xeb, 0x0a, 0xe4,
-    0xd0, 0xd9, 0xec, 0x5b, 0x82, 0x7e, 0xe2, 0xfc, 0x18, 0x2e, 0x64, 0xd7, 0x1f,
+    0xa3, 0xef, 0x3c, 0x86, 0x35, 0x11, 0xe0, 0x47, 0x21, 0xfe, 0x71, 0x32, 0xbb, 0x53, 0xa4, 0xeb, 0x0a, 0x44, 0x24,
+    0x79, 0x15, 0x94, 0xdc, 0x0c, 0x92, 0x11, 0x7c, 0xcb, 0x16, 0x7e, 0x0f, 0xe2,
 ];
 /// the least that is mapped at once
 pub const PAGE_BYTES: u64 = 0x1000;
@@ -34,11 +34,11 @@ pub const MAX_CAPTURES: u64 = 0x10000;
 /// bytes of the forms of all captures, behind the table
 pub const MAX_CAPTURE_BYTES: u64 = 0x200000;
 /// entries of the table of probes (ProbeSite)
-pub const MAX_PROBES: u64 = 0x10000;
+pub const MAX_PROBES: u64 = 0x80000;
 /// entries of the table of patches (PatchRow)
-pub const MAX_PATCHES: u64 = 0x40000;
+pub const MAX_PATCHES: u64 = 0x100000;
 /// entries of a table of traps (TrapRow)
-pub const MAX_TRAPS: u64 = 0x40000;
+pub const MAX_TRAPS: u64 = 0x200000;
 /// captures at one address
 pub const MAX_CAPTURES_AT_PLACE: u64 = 0x10;
 /// ranges of code of StatusPage.invalidated_ranges
@@ -817,7 +817,7 @@ const _: () = assert!(core::mem::offset_of!(TrapRow, target) == 8);
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ProbeSite {
-    /// address of the instruction that is probed, as CapturePlace has it (written by: controller:live)
+    /// address of the instruction that is probed, as events have it (written by: controller:live)
     pub pc: u64,
     /// where the handler will be (written by: controller:live)
     pub code: u64,
@@ -837,8 +837,9 @@ pub struct ProbeSite {
     /// how often a thread came there and took nothing: a probe of its own was interrupted by a signal's handler, or
     /// there was no slot for it (written by: runtime)
     pub missed: u64,
-    /// zero (written by: runtime)
-    pub reserved_more: u64,
+    /// what is taken there: the captures whose CapturePlace has that as its pc. Many places where the same is taken
+    /// have one (written by: controller:live)
+    pub place: u64,
 }
 const _: () = assert!(core::mem::size_of::<ProbeSite>() == 64);
 const _: () = assert!(core::mem::offset_of!(ProbeSite, pc) == 0);
@@ -850,7 +851,7 @@ const _: () = assert!(core::mem::offset_of!(ProbeSite, made) == 32);
 const _: () = assert!(core::mem::offset_of!(ProbeSite, size) == 40);
 const _: () = assert!(core::mem::offset_of!(ProbeSite, reserved) == 44);
 const _: () = assert!(core::mem::offset_of!(ProbeSite, missed) == 48);
-const _: () = assert!(core::mem::offset_of!(ProbeSite, reserved_more) == 56);
+const _: () = assert!(core::mem::offset_of!(ProbeSite, place) == 56);
 
 /// Code from start up to end is recorded or not; of several ranges that hold an address the last counts.
 #[repr(C)]

@@ -30,15 +30,35 @@ pub struct Site {
 }
 
 /// By number. Whatever was ever here stays: a thread may be on its way to it.
-static SITES: [AtomicPtr<Site>; MAX_PROBES as usize] = [const { AtomicPtr::new(core::ptr::null_mut()) }; _];
+static SITES: [AtomicPtr<Chunk>; MAX_PROBES as usize / CHUNK_SITES] =
+    [const { AtomicPtr::new(core::ptr::null_mut()) }; _];
+
+/// Few processes have many.
+const CHUNK_SITES: usize = 4096;
+type Chunk = [AtomicPtr<Site>; CHUNK_SITES];
 
 /// The code that was made last, until the controller has put it to its place.
 static MADE: Lock<Vec<Vec<u8>>> = Lock::new(Vec::new());
 
 /// The place of a number, which a handler gave.
 pub fn site_of(number: u32) -> Option<&'static Site> {
+    let number = number as usize;
     // SAFETY: what is there was leaked.
-    unsafe { SITES.get(number as usize)?.load(Ordering::Acquire).as_ref() }
+    let chunk = unsafe { SITES.get(number / CHUNK_SITES)?.load(Ordering::Acquire).as_ref() }?;
+    // SAFETY: as above.
+    unsafe { chunk[number % CHUNK_SITES].load(Ordering::Acquire).as_ref() }
+}
+
+/// Has the place of a number known; there was none. Only the worker does.
+fn set_site(number: u32, site: &'static mut Site) {
+    let (slot, number) = (&SITES[number as usize / CHUNK_SITES], number as usize % CHUNK_SITES);
+    if slot.load(Ordering::Relaxed).is_null() {
+        let chunk: &mut Chunk = Box::leak(Box::new([const { AtomicPtr::new(core::ptr::null_mut()) }; _]));
+        slot.store(chunk, Ordering::Release);
+    }
+    // SAFETY: the chunk was leaked, and is not null.
+    let chunk = unsafe { &*slot.load(Ordering::Relaxed) };
+    chunk[number].store(site, Ordering::Release);
 }
 
 /// Takes over what is captured, and makes the handlers that are asked for.
@@ -60,7 +80,7 @@ pub fn make_all(shared: Shared) {
         }
         // SAFETY: the row is mapped; it is copied before anything of it is believed.
         let asked = unsafe { row.read_volatile() };
-        let place = engine.captures.at(AppPc::from_raw(asked.pc)).cloned();
+        let place = engine.captures.at(AppPc::from_raw(asked.place)).cloned();
         let missed = row as u64 + core::mem::offset_of!(ProbeSite, missed) as u64;
         let code = place.and_then(|place| make(shared, &asked, number, place, missed));
         let Some(code) = code else {
@@ -103,6 +123,6 @@ fn make(shared: Shared, asked: &ProbeSite, number: u32, place: Arc<Place>, misse
         return None;
     }
     let site = Box::leak(Box::new(Site { place, pc, ways, is_worked_out }));
-    SITES[number as usize].store(site, Ordering::Release);
+    set_site(number, site);
     Some(code)
 }

@@ -8,7 +8,7 @@ use crate::buffer::Shared;
 use crate::context::layout::PRIVATE_BYTES;
 use crate::context::ThreadContext;
 use crate::cpu::private_range::private_base;
-use crate::cpu::probe::claim::set_claim;
+use crate::cpu::probe::claim::{set_claim, HAS_NONE};
 use crate::cpu::sys::number;
 use crate::cpu::{enter_block, thread_pointer};
 use crate::instrument::captures::other_calls::OtherCalls;
@@ -33,7 +33,6 @@ const BEING_MADE: u32 = 2;
 
 /// What a claim says to a handler.
 const HAS_ONE: u32 = 0;
-const HAS_NONE: u32 = 1;
 const ASKS_AGAIN: u32 = 2;
 
 /// Has handlers call `claim`, and prepares for forks. `false`: there is no memory for that.
@@ -58,7 +57,7 @@ fn mark() -> &'static AtomicU32 {
     unsafe { AtomicU32::from_ptr(MARK.load(Ordering::Relaxed) as *mut u32) }
 }
 
-/// Gives the calling thread a block, which its handlers find from now on. All signals are blocked.
+/// Gives the calling thread a block, which its handlers find from now on. All signals are blocked but those of traps.
 ///
 /// A thread without a thread pointer, as each first one is at its start, can't be told from another one by it: it asks each time.
 extern "C" fn claim() -> u32 {

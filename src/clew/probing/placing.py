@@ -11,11 +11,10 @@ import bisect
 import contextlib
 import mmap
 import os
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from clew.address import Pid, RemoteAddress, Tid
-from clew.dataclass import replace
 from clew.errors import TargetError, UsageError
 from clew.probing.code_writer import CodeChange, CodeWriter
 from clew.probing.native import Origin, Relocated, SitePlan, find_reach
@@ -35,6 +34,8 @@ from clew.protocol._constants import MAX_PROBES
 
 __all__ = ["Placing"]
 
+_Spot = tuple[int, bool, int]
+
 _HOLD_SECONDS: Final = 2.0
 _GAP_BYTES: Final = 16
 """What is not used between two of a kind, so that they begin at whole lines: it holds nothing."""
@@ -42,6 +43,8 @@ _NOTHING: Final = b"\xe9" + bytes(4)
 """A jump to what is behind it."""
 _PRESENT, _SWAPPED, _OF_FILE = 1 << 63, 1 << 62, 1 << 61
 """Bits of an entry of /proc/PID/pagemap (Documentation/admin-guide/mm/pagemap.rst)."""
+_AT_ONCE: Final = 4096
+"""So many handlers are made at a time: the runtime keeps what it made until it is asked again."""
 _HANDLERS: Final = "handlers"
 _HANDLER_BYTES: Final = (1024, 4096, 32768)
 """Room for a handler; the next one where that is too little."""
@@ -61,8 +64,6 @@ class Placing:
         """By the identities of their groups."""
         self._known: dict[Hashable, tuple[Relocated, tuple[int, ...]]] = {}
         """Trampolines that were ever made, and where they lead to handlers, by what they are for."""
-        self._rows: dict[int, list[CaptureRow]] = {}
-        """What is captured, by its `pc`, as the runtime has been told."""
         self._originals: dict[int, bytes] = {}
         """By page: what the program's code was before anything was written there, if that was its file's page."""
         self._seen: set[int] = set()
@@ -172,20 +173,20 @@ class Placing:
         new = [group for group in groups if _key_of(group) not in self._known]
         failed: list[Group] = []
         if new:
-            self._tell_captures(new)
+            places = self._tell_captures(new)
             asked: list[AskedSite] = []
             trampolines: list[tuple[Hashable, Relocated, tuple[int, ...]]] = []
             with self._process.stopped_worker() as worker:
                 for group in new:
                     try:
-                        trampoline, its = self._lay_out(worker, group)
+                        trampoline, its = self._lay_out(worker, group, places)
                     except NoRoomError:
                         failed.append(group)
                     else:
                         asked += its
                         trampolines.append((_key_of(group), trampoline, tuple(one.resume - JUMP_BYTES for one in its)))
-            if asked:
-                self._make_handlers(asked)
+            for start in range(0, len(asked), _AT_ONCE):
+                self._make_handlers(asked[start : start + _AT_ONCE])
             _put(self._process, [(one.address, one.code) for _, one, _ in trampolines])
             self._copies = sorted([*self._copies, *(one for _, one, _ in trampolines)], key=_address_of)
             self._known.update({key: (one, led) for key, one, led in trampolines})
@@ -193,27 +194,25 @@ class Placing:
             return [], failed
         return [Patch(group, *self._known[_key_of(group)]) for group in groups], []
 
-    def _tell_captures(self, groups: Sequence[Group]) -> None:
-        """Have the runtime know what is captured by these, and nothing else at their places."""
-        shared = self._process.shared
-        told: dict[int, list[CaptureRow]] = {}
+    def _tell_captures(self, groups: Sequence[Group]) -> dict[_Spot, int]:
+        """Have the runtime know what is captured by these; and as which place it knows each of their spots. Where the
+        same is captured at many, they are one place: it looks when handlers are made, and not later."""
+        taken: dict[_Spot, list[tuple[object, ...]]] = {}
         for group in groups:
             for site in group.sites:
-                own = told.setdefault(site.pc, [])
-                own += [row for row in site.rows if row not in own]
-        is_changed = any(set(self._rows.get(pc, ())) - set(rows) for pc, rows in told.items())
-        self._rows.update(told)
-        if is_changed:
-            # The runtime reads it when it is asked for handlers, so not now.
-            shared.set_captures([row for rows in self._rows.values() for row in rows])
-            return
-        for rows in told.values():
-            for row in rows:
-                shared.append_capture(row, is_last=False)
-        shared.tell_captures()
+                own = taken.setdefault((site.at, site.is_taken, site.pc), [])
+                # But for its place.
+                own += [one for row in site.rows if (one := tuple(row[1:])) not in own]
+        known: dict[tuple[tuple[object, ...], ...], int] = {}
+        places = {spot: known.setdefault(tuple(rows), len(known) + 1) for spot, rows in taken.items()}
+        rows = [CaptureRow(place, *row) for rows, place in known.items() for row in rows]  # type: ignore[arg-type]
+        self._process.shared.set_captures(rows)
+        return places
 
-    def _lay_out(self, worker: StoppedProcess, group: Group) -> tuple[Relocated, list[AskedSite]]:
-        """Choose where a group's trampoline is, and its handlers: one for each place that captures know."""
+    def _lay_out(
+        self, worker: StoppedProcess, group: Group, places: Mapping[_Spot, int]
+    ) -> tuple[Relocated, list[AskedSite]]:
+        """Choose where a group's trampoline is, and its handlers: one for each of its spots."""
         plan, spots = group.plan, _spots_of(group)
         if self.n_handlers + len(spots) > MAX_PROBES:
             raise UsageError(f"there have been {self.n_handlers} probes: there is no room for more")
@@ -224,14 +223,15 @@ class Placing:
         room = _HANDLER_BYTES[0]
         # Near the trampoline, which may be as far from the code as a jump goes.
         handlers = [
-            Led(index, taken, self.memory.take(worker, address, room, shape=_HANDLERS)) for index, taken, _ in spots
+            Led(group.plan.find_index(at) or 0, taken, self.memory.take(worker, address, room, shape=_HANDLERS))
+            for at, taken, _ in spots
         ]
         trampoline, resumes = make_trampoline(plan, address, handlers)
         first = self.n_handlers
         self.n_handlers += len(spots)
         asked = [
-            AskedSite(first + number, pc, led.handler, room, resume)
-            for number, ((_, _, pc), led, resume) in enumerate(zip(spots, handlers, resumes, strict=True))
+            AskedSite(first + number, spot[-1], places[spot], led.handler, room, resume)
+            for number, (spot, led, resume) in enumerate(zip(spots, handlers, resumes, strict=True))
         ]
         return trampoline, asked
 
@@ -254,7 +254,7 @@ class Placing:
                 return
             with process.stopped_worker() as worker:
                 moved = [
-                    replace(one, code=self.memory.take(worker, one.code, room, shape=_HANDLERS), room=room)
+                    one._replace(code=self.memory.take(worker, one.code, room, shape=_HANDLERS), room=room)
                     for one in larger
                 ]
             for before, now in zip(larger, moved, strict=True):
@@ -336,10 +336,10 @@ def _shape_of(plan: SitePlan) -> Hashable:
     return plan.jump.allowed, plan.patch_address >> 8 * given[-1] if given else None
 
 
-def _spots_of(group: Group) -> list[tuple[int, bool, int]]:
-    """Of each handler of a group: the index of its instruction, whether it is where that branches, and what captures
+def _spots_of(group: Group) -> list[_Spot]:
+    """Where a group leads to handlers: in front of which instructions, whether where that branches, and what events
     know it by."""
-    return list(dict.fromkeys((group.index_of(site), site.is_taken, site.pc) for site in group.sites))
+    return list(dict.fromkeys((site.at, site.is_taken, site.pc) for site in group.sites))
 
 
 def _key_of(group: Group) -> Hashable:

@@ -86,7 +86,7 @@ class ProbedProcess:
         task = Pid(worker.task)
         with worker:
             mappings = read_maps(task)
-            wanted = SharedLayout(max_threads=_MAX_THREADS, counter_bytes=1 << 20)
+            wanted = SharedLayout(max_threads=_MAX_THREADS, counter_bytes=1 << 20, has_probes=True)
             if newest_bytes:
                 wanted = replace(wanted, ring_bytes=_ROOM_FOR_NEWEST * _power_of_two(newest_bytes))
             layout, heap_bytes = layout_for_limits(wanted, pid)

@@ -9,37 +9,37 @@ import ctypes
 import struct
 import time
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
-from clew.dataclass import dataclass
 from clew.errors import TargetError
 from clew.process.futexes import wait_for_change
 from clew.process.linux import futex_wake
 from clew.process.shared_memory import SharedMemory
 from clew.protocol._constants import MAX_PROBES, PROBE_SITE_BYTES, ProbeState
-from clew.protocol.layout import field_offset, pack_struct
+from clew.protocol.layout import field_offset, row_of
 
 __all__ = ["AskedSite", "MadeHandler", "SiteTable"]
 
+_ROW: Final = row_of("ProbeSite")
 _ANSWER_SECONDS: Final = 20.0
 _MADE_PLACE, _STATE_PLACE, _MISSED_PLACE = (field_offset("ProbeSite", name) for name in ("made", "state", "missed"))
 
 
-@dataclass(frozen=True)
-class AskedSite:
-    """A place whose handler is to be made: as captures have it (`pc`), where it will be, and where it leads to."""
+class AskedSite(NamedTuple):
+    """A place whose handler is to be made: as events have it (`pc`), what is taken there (`place`), where the handler
+    will be, and where it leads to."""
 
     number: int
     pc: int
+    place: int
     code: int
     room: int
     resume: int
 
 
-@dataclass(frozen=True)
-class MadeHandler:
+class MadeHandler(NamedTuple):
     """Where a handler's code lies in the runtime's memory, and its size."""
 
     address: int
@@ -63,13 +63,11 @@ class SiteTable:
     def ask(self, sites: Sequence[AskedSite], pid: int) -> list[MadeHandler | None]:
         """Have the handlers of these places made, with the captures that are in their table; None: the runtime could
         not, as there is no room for it. Raises TargetError if it does not answer."""
-        for site in sites:
-            assert site.number < MAX_PROBES
-            at = self._offset + site.number * PROBE_SITE_BYTES
-            self._map[at : at + PROBE_SITE_BYTES] = pack_struct(
-                "ProbeSite", pc=site.pc, code=site.code, resume=site.resume, room=site.room, state=ProbeState.ASKED
-            )
-            self._count = max(self._count, site.number + 1)
+        for number, pc, place, code, room, resume in sites:
+            assert number < MAX_PROBES
+            row = pc, code, resume, room, ProbeState.ASKED, 0, 0, 0, 0, place
+            _ROW.pack_into(self._map, self._offset + number * PROBE_SITE_BYTES, *row)
+            self._count = max(self._count, number + 1)
         self._shared.set_status_ticket("probe_count", self._count)
         self._ring()
         self._wait(pid)

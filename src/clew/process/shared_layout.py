@@ -42,6 +42,8 @@ class SharedLayout:
     max_threads: int = 4096
     ring_bytes: int = 1 << 20
     counter_bytes: int = 32 << 20
+    has_probes: bool = False
+    """There is room for the tables of probes."""
 
     @property
     def status_offset(self) -> int:
@@ -69,15 +71,15 @@ class SharedLayout:
 
     @property
     def traps_offset(self) -> int:
-        return _page_up(self.probes_offset + MAX_PROBES * PROBE_SITE_BYTES)
+        return _page_up(self.probes_offset + self.has_probes * MAX_PROBES * PROBE_SITE_BYTES)
 
     @property
     def patches_offset(self) -> int:
-        return _page_up(self.traps_offset + 2 * MAX_TRAPS * TRAP_ROW_BYTES)
+        return _page_up(self.traps_offset + self.has_probes * 2 * MAX_TRAPS * TRAP_ROW_BYTES)
 
     @property
     def callout_data_offset(self) -> int:
-        return _page_up(self.patches_offset + MAX_PATCHES * PATCH_ROW_BYTES)
+        return _page_up(self.patches_offset + self.has_probes * MAX_PATCHES * PATCH_ROW_BYTES)
 
     @property
     def aggregates_offset(self) -> int:

@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("da66df36264ef29768a49393479cf080eb0ae4d0d9ec5b827ee2fc182e64d71f")
+SCHEMA_HASH: Final = bytes.fromhex("a3ef3c863511e04721fe7132bb53a4eb0a4424791594dc0c92117ccb167e0fe2")
 
 CONTAINER_MAGIC: Final = 3544686211845344323
 """what a container begins with: CLDATA11"""
@@ -48,11 +48,11 @@ MAX_CAPTURES: Final = 65536
 """entries of the table of captures (CapturePlace)"""
 MAX_CAPTURE_BYTES: Final = 2097152
 """bytes of the forms of all captures, behind the table"""
-MAX_PROBES: Final = 65536
+MAX_PROBES: Final = 524288
 """entries of the table of probes (ProbeSite)"""
-MAX_PATCHES: Final = 262144
+MAX_PATCHES: Final = 1048576
 """entries of the table of patches (PatchRow)"""
-MAX_TRAPS: Final = 262144
+MAX_TRAPS: Final = 2097152
 """entries of a table of traps (TrapRow)"""
 MAX_CAPTURES_AT_PLACE: Final = 16
 """captures at one address"""
@@ -920,7 +920,7 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "size": (40, "<I"),
             "reserved": (44, "<I"),
             "missed": (48, "<Q"),
-            "reserved_more": (56, "<Q"),
+            "place": (56, "<Q"),
         },
     ),
     "FilterRange": (

@@ -514,7 +514,7 @@ TRAP_ROW: Final[np.dtype[np.void]] = np.dtype(
 
 PROBE_SITE: Final[np.dtype[np.void]] = np.dtype(
     {
-        "names": ["pc", "code", "resume", "room", "state", "made", "size", "reserved", "missed", "reserved_more"],
+        "names": ["pc", "code", "resume", "room", "state", "made", "size", "reserved", "missed", "place"],
         "formats": ["<u8", "<u8", "<u8", "<u4", "<u4", "<u8", "<u4", "<u4", "<u8", "<u8"],
         "offsets": [0, 8, 16, 24, 28, 32, 40, 44, 48, 56],
         "itemsize": 64,

@@ -33,7 +33,6 @@ from clew.process.linux import PROT_EXEC
 from clew.process.maps import read_maps
 from clew.process.stopped_process import StoppedProcess
 from clew.protocol._constants import (
-    MAX_CAPTURES,
     MAX_PROBES,
     RECORD_BYTES,
     CaptureAction,
@@ -51,8 +50,8 @@ from clew.sessions.probes.probe_sites import ArmedProbe, ProbeSites
 
 __all__ = ["EXECUTION_NUMBER", "ProbedTarget", "Waiting"]
 
-_MAX_ROWS: Final = min(MAX_CAPTURES, MAX_PROBES) - 16
-"""Some are left for what is heard of loading."""
+_MAX_SITES: Final = MAX_PROBES - 4096
+"""Some are left for what is heard of loading, and for what is planned anew."""
 _NEARLY_ALL: Final = 0.75
 LOADING_NUMBER: Final = 1 << 28
 EXECUTION_NUMBER: Final = LOADING_NUMBER + 1
@@ -102,8 +101,6 @@ class ProbedTarget:
         """What is to be told people: what places are doubtful, and where no probe can be."""
         self._known: set[tuple[int, int]] = set()
         """Numbers of probes, and the addresses where they are."""
-        self._n_rows = 0
-        """How many captures there are."""
         self._hears_loading = False
         self.has_own_numbers = has_own_namespace(process.task)
         """What the target calls its processes and threads says nothing here."""
@@ -159,7 +156,6 @@ class ProbedTarget:
         gone = [one for one in self._sites if one[0].number in numbers]
         self._sites = [one for one in self._sites if one[0].number not in numbers]
         self._known = {one for one in self._known if one[0] not in numbers}
-        self._n_rows -= sum(len(site.rows) for *_, site in gone)
         self._planning.remove(site for *_, site in gone)
         self._place()
         return removed
@@ -246,7 +242,6 @@ class ProbedTarget:
         self._placing.forget(gone)
         self._planning.forget(gone)
         self._sites = [one for one in self._sites if is_there(one[-1].address)]
-        self._n_rows = sum(len(site.rows) for *_, site in self._sites)
         self._known = {(number, address) for number, address in self._known if is_there(address)}
 
     def _plan(self, probe: AskedProbe, place: ProcessPlace) -> None:
@@ -254,15 +249,13 @@ class ProbedTarget:
         planned: list[Site] = []
         try:
             for site, role in self._plans.iter_sites(probe, place):
-                if self._n_rows + len(site.rows) > _MAX_ROWS:
-                    raise UsageError(f"there are {self._n_rows} captures already: there is no room for more")
+                if len(self._sites) >= _MAX_SITES:
+                    raise UsageError(f"there are {len(self._sites)} probes already: there is no room for more")
                 self._planning.add(site)
                 planned.append(site)
-                self._n_rows += len(site.rows)
                 self._sites.append((probe, place, role, site))
         except (UsageError, CaptureError) as error:
             self._planning.remove(planned)
-            self._n_rows -= sum(len(site.rows) for site in planned)
             self._sites = self._sites[: len(self._sites) - len(planned)]
             self.remarks.append(_refusal(probe, place, error.message))
             return

@@ -1,7 +1,8 @@
 //! A thread that comes to a probe without a block of its own: it is given one, on a stack that all such threads share.
 //!
 //! Runs in the target, called by a handler (`handler`), with the program's registers and flags, below its red zone. All signals are
-//! blocked meanwhile: a handler of the program's that came to a probe would wait for the stack that its own thread has.
+//! blocked meanwhile but those of traps, which nothing here raises: who writes code live looks at whether threads can trap. If one is sent
+//! all the same, its handler finds the stack taken by its own thread, and is given no block.
 
 use crate::cpu::sys::number;
 use core::arch::global_asm;
@@ -12,6 +13,10 @@ const STACK_BYTES: usize = 0x8000;
 /// As many bytes behind the call are left out, times what the claim says (`handler`).
 pub const SKIPPED_BYTES: usize = 13;
 const SET_MASK: u32 = 2;
+/// All signals but SIGILL and SIGTRAP.
+const MASK: i32 = !(1 << 3 | 1 << 4);
+/// What a claim says where there is none.
+pub const HAS_NONE: u32 = 1;
 
 #[repr(C, align(64))]
 struct Stack([u8; STACK_BYTES]);
@@ -51,9 +56,9 @@ global_asm!(
     "push \\register",
     ".endr",
     "cld",
-    // The mask as it was, and that of all signals.
+    // The mask as it was, and that of signals that are blocked.
     "sub rsp, 16",
-    "mov qword ptr [rsp + 8], -1",
+    "mov qword ptr [rsp + 8], {MASK}",
     "mov eax, {sigprocmask}",
     "mov edi, {SET_MASK}",
     "lea rsi, [rsp + 8]",
@@ -61,12 +66,17 @@ global_asm!(
     "mov r10d, 8",
     "syscall",
     "mov rbx, rsp",
+    // The lock says whose the stack is, by the thread pointer.
+    "rdfsbase r12",
+    "or r12, 1",
     "2:",
     "mov rdx, [rip + {lock}]",
-    "mov eax, 1",
-    "xchg eax, [rdx]",
-    "test eax, eax",
+    "xor eax, eax",
+    "lock cmpxchg [rdx], r12",
     "jz 3f",
+    "mov ebp, {HAS_NONE}",
+    "cmp rax, r12",
+    "je 4f",
     "mov eax, {sched_yield}",
     "syscall",
     "jmp 2b",
@@ -85,7 +95,8 @@ global_asm!(
     ".endr",
     "mov rsp, rbx",
     "mov rdx, [rip + {lock}]",
-    "mov dword ptr [rdx], 0",
+    "mov qword ptr [rdx], 0",
+    "4:",
     "mov eax, {sigprocmask}",
     "mov edi, {SET_MASK}",
     "mov rsi, rsp",
@@ -105,6 +116,8 @@ global_asm!(
     sigprocmask = const number::RT_SIGPROCMASK,
     sched_yield = const number::SCHED_YIELD,
     SET_MASK = const SET_MASK,
+    MASK = const MASK,
+    HAS_NONE = const HAS_NONE,
     SKIPPED_BYTES = const SKIPPED_BYTES,
     STACK_BYTES = const STACK_BYTES,
     stack = sym STACK,
