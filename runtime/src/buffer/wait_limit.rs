@@ -13,6 +13,8 @@ const IS_DEAF: u64 = u64::MAX;
 
 /// A heartbeat that did not come: time to see whether the controller is there at all.
 const MISSED_MS: u64 = 1500;
+/// The number of one that is gone may be another process' by now.
+const PATIENCE_MS: u64 = 60_000;
 /// Whether the controller's process was to be seen, by its number, when it was known to be there.
 static IS_CONTROLLER_SEEN: AtomicBool = AtomicBool::new(false);
 
@@ -39,6 +41,19 @@ impl WaitLimit {
             return false;
         }
         self.is_over()
+    }
+
+    /// Whether the controller will not come back: it is gone; or, where that can't be seen, silent for as long as anybody waits. One that is
+    /// there may have no time.
+    pub fn is_abandoned(&mut self) -> bool {
+        let (heartbeat, now_ns) = (self.shared.heartbeat(), monotonic_ns());
+        if heartbeat != self.heartbeat {
+            (self.heartbeat, self.since_ns) = (heartbeat, now_ns);
+        }
+        let silent_ms = now_ns.saturating_sub(self.since_ns) / 1_000_000;
+        let is_seen = IS_CONTROLLER_SEEN.load(Ordering::Relaxed);
+        let limit_ms = if is_seen { PATIENCE_MS } else { protocol::FULL_WAIT_SECONDS * 1000 };
+        silent_ms > limit_ms || silent_ms > MISSED_MS && self.shared.has_controller_ended()
     }
 
     /// Whether it has come to an end. Nobody else in the process waits then either. No lock is taken.

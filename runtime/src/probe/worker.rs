@@ -89,7 +89,7 @@ extern "C" fn serve() -> ! {
     let mut seen = 0;
     let mut wait_limit = WaitLimit::new(shared);
     while parent() == process {
-        if wait_limit.is_alone() {
+        if wait_limit.is_abandoned() {
             patches::take_back(shared);
             break;
         }

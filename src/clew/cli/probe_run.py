@@ -5,11 +5,13 @@ Runs in the controller. What clew says goes to stderr.
 
 from __future__ import annotations
 
+import gc
 import os
 import shlex
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -88,14 +90,15 @@ class ProbeRun:
             raise UsageError("either a command is given (-c, or behind --), or a process (-p)")
         self._session = session
         self._command: ProbedCommand | None = None
-        if pid is None:
-            from clew.sessions.probes.probe_launch import ProbedCommand
+        with _all_kept():
+            if pid is None:
+                from clew.sessions.probes.probe_launch import ProbedCommand
 
-            self._command = ProbedCommand(session, program)
-            self.pid = self._command.pid
-        else:
-            self.pid = Pid(parse_pid(pid))
-            session.attach(self.pid)
+                self._command = ProbedCommand(session, program)
+                self.pid = self._command.pid
+            else:
+                self.pid = Pid(parse_pid(pid))
+                session.attach(self.pid)
         self.processes = {int(self.pid): _name_of(self.pid)}
 
     def follow(self, duration: float | None, take: Callable[[EventBatch], None]) -> int:
@@ -146,6 +149,18 @@ class ProbeRun:
         if status is None:
             return 0
         return os.waitstatus_to_exitcode(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
+
+
+@contextmanager
+def _all_kept() -> Iterator[None]:
+    """What is made meanwhile stays to the end: looking for circles among the plans of a hundred thousand functions
+    would take seconds, in which nobody reads events."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _name_of(pid: Pid) -> bytes:

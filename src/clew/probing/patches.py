@@ -7,7 +7,7 @@ in front of those that are probed. Several probes may share one.
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from clew.dataclass import dataclass
@@ -128,17 +128,14 @@ class Patches:
                     result[first - address : end - address] = data[first - start : end - start]
         return bytes(result)
 
-    def add(self, patch: Patch) -> None:
-        """Have one more, which lies over no other."""
-        index = bisect.bisect_left(self._starts, patch.start)
-        self._starts.insert(index, patch.start)
-        self._patches.insert(index, patch)
-        if patch.plan.branches:
-            self._branching[patch.start] = patch
+    def change(self, gone: Iterable[Patch], made: Iterable[Patch]) -> None:
+        """Have some no more, and others instead; none lies over another one."""
+        left = set(map(id, gone))
+        patches = [one for one in self._patches if id(one) not in left] if left else self._patches
+        self._patches = sorted([*patches, *made], key=_start_of)
+        self._starts = [one.start for one in self._patches]
+        self._branching = {one.start: one for one in self._patches if one.plan.branches}
 
-    def remove(self, patch: Patch) -> None:
-        """Have it no more."""
-        index = bisect.bisect_left(self._starts, patch.start)
-        assert self._patches[index] is patch
-        del self._starts[index], self._patches[index]
-        self._branching.pop(patch.start, None)
+
+def _start_of(patch: Patch) -> int:
+    return patch.start

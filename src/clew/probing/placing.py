@@ -98,12 +98,10 @@ class Placing:
         elif change.content:
             with self._process.stopped_worker() as worker:
                 self._writer.write(change, worker)
-        for group, patch in zip(gone, gone_patches, strict=True):
+        for group in gone:
             del self._placed[id(group)]
-            self.patches.remove(patch)
-        for group, patch in zip(made, patches, strict=True):
-            self._placed[id(group)] = patch
-            self.patches.add(patch)
+        self._placed.update((id(group), patch) for group, patch in zip(made, patches, strict=True))
+        self.patches.change(gone_patches, patches)
         if gone:
             self._table.set(self._process.pid, _all_originals(self.patches))
         return []
@@ -114,9 +112,9 @@ class Placing:
 
     def forget(self, groups: Iterable[Group]) -> None:
         """The code of these is not there any more."""
-        for group in groups:
-            patch = self._placed.pop(id(group))
-            self.patches.remove(patch)
+        patches = [self._placed.pop(id(group)) for group in groups]
+        self.patches.change(patches, ())
+        for patch in patches:
             for address, content in patch.writes():
                 for page in _pages(address, len(content)):
                     self._originals.pop(page, None)
@@ -130,8 +128,7 @@ class Placing:
         """From now on nothing is placed any more."""
         self._left = list(self.patches)
         self._table.set(self._process.pid, ())
-        for patch in self._left:
-            self.patches.remove(patch)
+        self.patches.change(self._left, ())
         self._placed.clear()
 
     def restore(self, pid: Pid) -> bool:
@@ -170,7 +167,8 @@ class Placing:
 
     def _make(self, groups: Sequence[Group]) -> tuple[list[Patch], list[Group]]:
         """Patches for groups, their trampolines and handlers in place; and groups for which there is no room."""
-        new = [group for group in groups if _key_of(group) not in self._known]
+        keys = {id(group): _key_of(group) for group in groups}
+        new = [group for group in groups if keys[id(group)] not in self._known]
         failed: list[Group] = []
         if new:
             places = self._tell_captures(new)
@@ -184,7 +182,7 @@ class Placing:
                         failed.append(group)
                     else:
                         asked += its
-                        trampolines.append((_key_of(group), trampoline, tuple(one.resume - JUMP_BYTES for one in its)))
+                        trampolines.append((keys[id(group)], trampoline, tuple(one.resume - JUMP_BYTES for one in its)))
             for start in range(0, len(asked), _AT_ONCE):
                 self._make_handlers(asked[start : start + _AT_ONCE])
             _put(self._process, [(one.address, one.code) for _, one, _ in trampolines])
@@ -192,7 +190,7 @@ class Placing:
             self._known.update({key: (one, led) for key, one, led in trampolines})
         if failed:
             return [], failed
-        return [Patch(group, *self._known[_key_of(group)]) for group in groups], []
+        return [Patch(group, *self._known[keys[id(group)]]) for group in groups], []
 
     def _tell_captures(self, groups: Sequence[Group]) -> dict[_Spot, int]:
         """Have the runtime know what is captured by these; and as which place it knows each of their spots. Where the

@@ -35,6 +35,7 @@ from clew.process.capture_table import CaptureRow
 
 __all__ = ["Foreign", "Group", "Planning", "Site"]
 
+_PAGE_SHIFT: Final = 10
 _LONGEST_PATCH: Final = 64
 _REACH_BYTES: Final = 256
 """No plan displaces anything that is farther from where it is probed: 16 instructions of 15 bytes."""
@@ -106,6 +107,35 @@ class Group:
         return index
 
 
+class Claims:
+    """Where bytes are changed, from where up to where, and by which groups."""
+
+    def __init__(self) -> None:
+        self._pages: dict[int, list[tuple[int, int, int, Group]]] = {}
+        """By page, sorted; what is in two is in both. There may be hundreds of thousands."""
+
+    def add(self, start: int, end: int, group: Group) -> None:
+        """Have one more."""
+        for page in range(start >> _PAGE_SHIFT, (end - 1 >> _PAGE_SHIFT) + 1):
+            bisect.insort(self._pages.setdefault(page, []), (start, end, id(group), group))
+
+    def remove(self, start: int, end: int, group: Group) -> None:
+        """Have it no more."""
+        for page in range(start >> _PAGE_SHIFT, (end - 1 >> _PAGE_SHIFT) + 1):
+            claims = self._pages[page]
+            del claims[bisect.bisect_left(claims, (start, end, id(group)))]
+
+    def find(self, start: int, end: int) -> Iterator[Group]:
+        """The groups with bytes from `start` to in front of `end`."""
+        for page in range(start >> _PAGE_SHIFT, (end - 1 >> _PAGE_SHIFT) + 1):
+            claims = self._pages.get(page, ())
+            at = bisect.bisect_left(claims, (start - _LONGEST_PATCH,))
+            while at < len(claims) and claims[at][0] < end:
+                if claims[at][1] > start:
+                    yield claims[at][3]
+                at += 1
+
+
 class Planning:
     """The patches of a process as they are to be. `techniques` are those that may be used."""
 
@@ -113,8 +143,7 @@ class Planning:
         self._techniques = techniques
         self._groups: dict[int, Group] = {}
         """By the addresses of all instructions that are displaced."""
-        self._claims: list[tuple[int, int, Group]] = []
-        """Sorted: where bytes are changed, from where up to where."""
+        self._claims = Claims()
         self._made: dict[int, Group] = {}
         self._gone: dict[int, Group] = {}
         """By their identities: what is not in place yet, and what is but should not be."""
@@ -262,7 +291,7 @@ class Planning:
         for one in group.plan.displaced:
             self._groups.setdefault(one.address, group)
         for start, end in _claimed(group.plan):
-            bisect.insort(self._claims, (start, end, group), key=_place_of)
+            self._claims.add(start, end, group)
 
     def _drop(self, group: Group) -> None:
         if self._made.pop(id(group), None) is None:
@@ -270,11 +299,8 @@ class Planning:
         for one in group.plan.displaced:
             if self._groups.get(one.address) is group:
                 del self._groups[one.address]
-        for claimed in _claimed(group.plan):
-            at = bisect.bisect_left(self._claims, claimed, key=_place_of)
-            while self._claims[at][2] is not group:
-                at += 1
-            del self._claims[at]
+        for start, end in _claimed(group.plan):
+            self._claims.remove(start, end, group)
 
     def _is_harmless(self, plan: SitePlan) -> bool:
         """Whether no branches are led past another probe, which would keep threads from it, and none of them is
@@ -286,17 +312,7 @@ class Planning:
 
     def _near(self, start: int, end: int) -> list[Group]:
         """Those with bytes from `start` to in front of `end`, by their addresses."""
-        at = bisect.bisect_left(self._claims, (start - _LONGEST_PATCH, 0), key=_place_of)
-        found: dict[int, Group] = {}
-        while at < len(self._claims) and self._claims[at][0] < end:
-            if self._claims[at][1] > start:
-                found[id(self._claims[at][2])] = self._claims[at][2]
-            at += 1
-        return list(found.values())
-
-
-def _place_of(claim: tuple[int, int, Group]) -> tuple[int, int]:
-    return claim[0], claim[1]
+        return list({id(group): group for group in self._claims.find(start, end)}.values())
 
 
 def _claimed(plan: SitePlan) -> list[tuple[int, int]]:

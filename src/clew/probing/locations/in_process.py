@@ -18,7 +18,7 @@ from clew.binary.vdso import VDSO_NAME, open_vdso
 from clew.dataclass import dataclass
 from clew.errors import BinaryError, TargetError
 from clew.probing.locations.image_file import ImageFile, is_image_named
-from clew.probing.locations.place import ImagePlace, PlaceKind
+from clew.probing.locations.place import ImagePlace, PlaceKind, Resolution
 from clew.probing.locations.resolve import resolve_in_image
 from clew.probing.locations.syntax import AddressPlace, Location, NamePlace
 from clew.process.linux import PROT_EXEC
@@ -91,6 +91,8 @@ class ProcessPlaces:
         self._open = contextlib.ExitStack()
         self._files: dict[str, ImageFile | None] = {}
         self._images: list[LoadedImage] = []
+        self._resolved: dict[tuple[str, Location, bool], Resolution] = {}
+        """What was found in files: each time that something is loaded all is asked for again."""
         self._code: list[tuple[int, int]] = []
         self.warnings: list[str] = []
         """Of files that can't be read."""
@@ -147,7 +149,7 @@ class ProcessPlaces:
         unknown: list[str] = []
         for image in wanted:
             try:
-                resolution = resolve_in_image(image.file, where, with_inlined=with_inlined)
+                resolution = self._resolve_in(image.file, where, with_inlined=with_inlined)
             except BinaryError as error:
                 warnings.append(f"{image.file.path}: {error.reason}")
                 continue
@@ -171,6 +173,12 @@ class ProcessPlaces:
         told = next((one for one in missing if one.endswith(("?", ")"))), missing[0] if len(missing) == 1 else "")
         why = told or f"{where.text}: nothing that is loaded has it"
         return ProcessResolution((), tuple(dict.fromkeys(warnings)), why)
+
+    def _resolve_in(self, file: ImageFile, where: Location, *, with_inlined: bool) -> Resolution:
+        key = file.path, where, with_inlined
+        if key not in self._resolved:
+            self._resolved[key] = resolve_in_image(file, where, with_inlined=with_inlined)
+        return self._resolved[key]
 
     def _is_wanted(self, image: LoadedImage, where: Location) -> bool:
         path, soname = image.file.path, image.file.soname

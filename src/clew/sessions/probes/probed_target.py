@@ -219,9 +219,13 @@ class ProbedTarget:
             else:
                 waiting.append(Waiting(self, slot, number, Pid(int(self._slots.rows["process"][slot])), Tid(tid)))
         try:
-            if loading:
+            # A process that has ended may have a thread that asked.
+            if loading and self.process.is_served():
                 self._forget_unloaded()
                 self.arm()
+        except (FileNotFoundError, ProcessLookupError):
+            if self.process.is_served():
+                raise
         finally:
             for slot in loading:
                 self.reply(slot)
