@@ -7,6 +7,7 @@ and says in one line what came of it.
 from __future__ import annotations
 
 import re
+import select
 import subprocess
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -77,6 +78,11 @@ class Program:
         self.tell(line)
         return self.hear()
 
+    def has_said(self) -> bool:
+        """Whether there is something to hear, or nothing more ever."""
+        assert self.process.stdout is not None
+        return bool(select.select([self.process.stdout], [], [], 0)[0])
+
     def end(self) -> int:
         """Give it no more lines; its status, as `subprocess` has it."""
         self.process.communicate(timeout=60)
@@ -110,21 +116,33 @@ class Probed:
         events = [{"event": kind.name, **one} for kind, table in batch.tables for one in table.to_pylist()]
         return sorted(events, key=lambda one: (one["tid"], one["sequence"]))
 
+    def ask(self, program: Program, line: str = "") -> tuple[str, list[Event]]:
+        """Give the program a line; what it says to that, and the events. Meanwhile its threads are answered, which wait
+        where they load something."""
+        program.tell(line)
+        events = []
+        while not program.has_said():
+            self.session.wait(0.01)
+            events += self.read()
+        said = program.hear()
+        return said, events + self.read()
+
     def count(self) -> Counter[str]:
         """How many events have come since, by their names."""
         return Counter(one["event"] for one in self.read())
 
 
 @contextmanager
-def at_once(pid: int, specs: Sequence[ProbeSpec], *, remarks: Sequence[str] = ()) -> Iterator[Probed]:
-    """Probes in a process that runs, all of them there but for what is told by `remarks`; nothing stays of them."""
+def at_once(pid: int, specs: Sequence[ProbeSpec], *, remarks: Sequence[str] = (), pending: int = 0) -> Iterator[Probed]:
+    """Probes in a process that runs, all of them there but for what `remarks` tell and so many that are `pending`;
+    nothing stays of them."""
     session = ProbeSession(specs)
     try:
         session.attach(Pid(pid))
         told = session.targets[0].remarks
         assert len(told) == len(remarks), told
         assert all(part in one for part, one in zip(remarks, told, strict=True)), told
-        assert not session.missing()
+        assert len(session.missing()) == pending
         yield Probed(session)
     finally:
         session.close()

@@ -115,7 +115,7 @@ class ProbedTarget:
         self._planning = Planning()
         self._open = contextlib.ExitStack()
         self._places = self._open.enter_context(open_process(process.task))
-        self._code = ProcessCode(self._places)
+        self._code = ProcessCode(self._places, self._placing.read)
         self._slots = Slots(process.shared)
         self._sites: list[tuple[AskedProbe, ProcessPlace, str, Site]] = []
         """Places that are probed, and their roles."""
@@ -320,7 +320,7 @@ class ProbedTarget:
             yield left, "return"
 
     def _site_at(self, address: int) -> Site:
-        code, image = self._code.find(address)
+        code, image = self._code.find_any(address)
         return Site(address, code, image, foreign=self._foreign_of(code))
 
     def _foreign_of(self, code: FunctionCode) -> list[Foreign]:
