@@ -8,15 +8,14 @@ use crate::cpu::sys::kernel::UContext;
 use crate::cpu::sys::number;
 use crate::instrument::ENGINE;
 use crate::protocol::{StatusPage, MAX_TRAPS};
-use crate::sys::calls::{getpid, gettid, syscall};
-use crate::sys::kernel::{SigInfo, SIGTRAP};
+use crate::sys::calls::{getpid, gettid, set_signal_mask, syscall};
+use crate::sys::kernel::{SigInfo, SA_NODEFER, SIGTRAP};
 use core::mem::transmute;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 const SIG_DFL: u64 = 0;
 const SIG_IGN: u64 = 1;
 const SA_RESTORER: u64 = 0x0400_0000;
-const SIG_BLOCK: u64 = 0;
 const MASK_BYTES: u64 = 8;
 
 type Handler = extern "C" fn(i32, &mut SigInfo, &mut UContext);
@@ -85,11 +84,11 @@ fn do_as_program(signal: i32, info: &mut SigInfo, frame: &mut UContext) {
         // What the kernel raises can't be ignored (kernel/signal.c, force_sig_info_to_task).
         SIG_DFL | SIG_IGN => end_by(signal),
         address => {
-            // SAFETY: the program's own handler, called as the kernel would; its mask is taken back by the return from here.
-            unsafe {
-                syscall(number::RT_SIGPROCMASK, [SIG_BLOCK, &raw const action.mask as u64, 0, MASK_BYTES, 0, 0]);
-                transmute::<u64, Handler>(address)(signal, info, frame);
-            }
+            // All signals are blocked here. The mask is taken back by the return from here.
+            let own = if action.flags & SA_NODEFER == 0 { 1 << (signal - 1) } else { 0 };
+            set_signal_mask(frame.sigmask | action.mask | own);
+            // SAFETY: the program's own handler, called as the kernel would.
+            unsafe { transmute::<u64, Handler>(address)(signal, info, frame) };
         }
     }
 }

@@ -104,12 +104,13 @@ def _move_out(held: HeldProcess, placing: Placing, spans: Spans) -> bool:
             registers.pc = origin.address
             registers.stack_pointer += origin.stack_bytes
             processor.set_registers(tid, registers)
-        is_clear = is_clear and not _leads_to(tid, registers, spans)
+        is_clear = is_clear and not _leads_to(tid, registers, processor.architecture.frame_marks, spans)
     return is_clear
 
 
-def _leads_to(tid: Tid, registers: Registers, spans: Spans) -> bool:
-    """Whether a word of a thread's stack is an address in these spans."""
+def _leads_to(tid: Tid, registers: Registers, marks: Sequence[tuple[int, int, int]], spans: Spans) -> bool:
+    """Whether a handler of a signal, of which a thread's stack tells, will return to an address in these spans. Any
+    number may be such an address: what is behind it says whether it is one (`Architecture.frame_marks`)."""
     start = registers.stack_pointer & -8
     end = next((one.end for one in read_maps(tid) if one.start <= start < one.end), start)  # type: ignore[arg-type]
     try:
@@ -118,7 +119,13 @@ def _leads_to(tid: Tid, registers: Registers, spans: Spans) -> bool:
     except OSError:
         return False
     words = np.frombuffer(data[: len(data) // 8 * 8], np.uint64)
-    return any(bool(((words >= first) & (words < behind)).any()) for first, behind in spans)
+    is_saved = np.zeros(len(words), bool)
+    n = max(len(words) - max((index for index, *_ in marks), default=0), 0)
+    is_saved[:n] = True
+    for index, mask, value in marks:
+        is_saved[:n] &= words[index : index + n] & np.uint64(mask) == value
+    saved = words[is_saved]
+    return any(bool(((saved >= first) & (saved < behind)).any()) for first, behind in spans)
 
 
 def _is_in(address: int, spans: Spans) -> bool:

@@ -9,6 +9,7 @@ from clew.probing.x86_64.exits import ExitKind, find_all_exits, iter_exit_plans
 from clew.probing.x86_64.function_code import FunctionCode
 from clew.probing.x86_64.image_code import ImageCode, read_image_code
 from clew.probing.x86_64.jump_bytes import JUMP_SIZE, TRAPS, JumpBytes
+from clew.probing.x86_64.made_code import read_made_code
 from clew.probing.x86_64.plans import TRAP_BYTE, Displaced, SitePlan, Technique
 from clew.probing.x86_64.relocation import Inserted, Origin, Relocated, relocate
 from clew.probing.x86_64.sites import ALL_TECHNIQUES, find_probed, iter_plans, plan_site
@@ -42,5 +43,6 @@ __all__ = [
     "plan_jump",
     "plan_site",
     "read_image_code",
+    "read_made_code",
     "relocate",
 ]

@@ -249,7 +249,10 @@ class Planning:
                 continue
             window = grow_window(around, first, last)
             plan = None if window is None else plan_jump(around, window, site.address, site.number)
-            if plan is not None and plan.technique in techniques and _does_for(plan, chosen):
+            if plan is None or plan.technique not in techniques:
+                continue
+            # Of padding behind the last instruction nothing is displaced.
+            if plan.find_index(site.at) is not None and _does_for(plan, chosen):
                 return chosen, plan
         return None
 

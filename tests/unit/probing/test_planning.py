@@ -73,6 +73,31 @@ def test_functions_are_planned_together(image: ImageCode) -> None:
     assert n_refused <= max(1, MAX_REFUSED * len(sites))
 
 
+@pytest.mark.parametrize("order", ["forward", "backward", "anyhow"])
+def test_all_instructions_of_functions_are_planned_together(image: ImageCode, order: str) -> None:
+    """Padding between them is probed, too, where a function's size counts it."""
+    planning = Planning()
+    sites: list[Site] = []
+    n_refused = 0
+    chosen = random.Random(order)
+    for code in chosen.sample(image.functions, min(len(image.functions), 100)):
+        places = code.starts[: code.n_instructions]
+        if order != "forward":
+            places.reverse()
+        if order == "anyhow":
+            chosen.shuffle(places)
+        for address in places:
+            try:
+                site = Site(address, code, image)
+                planning.add(site)
+            except UsageError:
+                n_refused += 1
+            else:
+                sites.append(site)
+    check(planning, sites)
+    assert n_refused <= MAX_REFUSED * len(sites)
+
+
 def test_some_are_taken_out_and_put_back(image: ImageCode) -> None:
     """In another order, each may be in the way of others."""
     planning = Planning()

@@ -73,6 +73,9 @@ class Architecture:
     handler_frame = 0
     """The code by which C libraries return from handlers, and how far from the stack pointer there the signal's number
     is (`siginfo_t`)."""
+    frame_marks: tuple[tuple[int, int, int], ...] = ()
+    """What tells that a word of a stack is where a signal's handler returns to: of words so many behind it, which bits
+    have which value."""
 
     dtv_offset = 0
     dtv_entry_bytes = 0

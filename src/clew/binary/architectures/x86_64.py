@@ -54,6 +54,8 @@ class _X86_64(Architecture):  # noqa: N801
     # (arch/x86/include/asm/sigframe.h).
     handler_returns = (b"\x48\xc7\xc0\x0f\0\0\0\x0f\x05", b"\xb8\x0f\0\0\0\x0f\x05")
     handler_frame = 304
+    # struct sigcontext: rip, the flags, of which one is always set and the upper ones never, and a word with cs.
+    frame_marks = ((1, 0xFFFF_FFFF_FFC0_0002, 2), (2, 0xFFFF, 0x33))
 
     # glibc, sysdeps/x86_64/nptl/tls.h; R_X86_64_DTPMOD64, R_X86_64_TPOFF64.
     dtv_offset = 8

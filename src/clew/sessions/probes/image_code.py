@@ -1,4 +1,4 @@
-"""The code of files and of the images of a process, decoded once for each.
+"""The code of files and of the images of a process, decoded once for each, and code that no file has.
 
 Runs in the controller.
 """
@@ -6,11 +6,12 @@ Runs in the controller.
 from __future__ import annotations
 
 import bisect
+from collections.abc import Callable
 
-from clew.errors import UsageError
+from clew.errors import TargetError, UsageError
 from clew.probing.locations.image_file import ImageFile
 from clew.probing.locations.in_process import ProcessPlaces
-from clew.probing.native import FunctionCode, ImageCode, read_image_code
+from clew.probing.native import FunctionCode, ImageCode, read_image_code, read_made_code
 
 __all__ = ["ProcessCode", "find_function", "read_code"]
 
@@ -31,11 +32,13 @@ def find_function(code: ImageCode, address: int) -> tuple[FunctionCode, ImageCod
 
 
 class ProcessCode:
-    """Of one process. What is in `places` may change; images keep their code as long as they are where they are."""
+    """Of one process. What is in `places` may change; images keep their code as long as they are where they are. `read`
+    gives memory, without what probes change there, up to where it ends. Raises TargetError."""
 
-    def __init__(self, places: ProcessPlaces) -> None:
-        self._places = places
+    def __init__(self, places: ProcessPlaces, read: Callable[[int, int], bytes]) -> None:
+        self._places, self._read = places, read
         self._known: dict[tuple[str, int], ImageCode] = {}
+        self._made: list[ImageCode] = []
 
     def find(self, address: int) -> tuple[FunctionCode, ImageCode]:
         """The function at an address, and the code of its image. Raises UsageError where none is known."""
@@ -46,3 +49,23 @@ class ProcessCode:
         if key not in self._known:
             self._known[key] = read_code(image.file, image.bias)
         return find_function(self._known[key], address)
+
+    def find_any(self, address: int) -> tuple[FunctionCode, ImageCode]:
+        """The same, or instructions from that address on where no file has code. Raises UsageError."""
+        if any(one.has(address) for one in self._places.images):
+            return self.find(address)
+        # What was decoded for another place of it, if it is the same still.
+        self._made = [one for one in self._made if self._is_there(one.functions[0])]
+        for made in self._made:
+            if address in made.functions[0].index_of:
+                return made.functions[0], made
+        made = read_made_code(address, self._read)
+        self._made.append(made)
+        return made.functions[0], made
+
+    def _is_there(self, code: FunctionCode) -> bool:
+        try:
+            found = self._read(code.start, code.end - code.start)
+        except TargetError:
+            return False
+        return found == code.code[: code.end - code.start]

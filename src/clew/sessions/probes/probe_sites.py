@@ -92,7 +92,7 @@ class ProbeSites:
 
     def site_at(self, address: int) -> Site:
         """The site at an address, without anything that is captured yet. Raises UsageError."""
-        code, image = self._code.find(address)
+        code, image = self._code.find_any(address)
         return Site(address, code, image, foreign=self._foreign_of(code))
 
     def _foreign_of(self, code: FunctionCode) -> list[Foreign]:

@@ -91,7 +91,7 @@ class ProbedTarget:
         self._planning = Planning()
         self._open = contextlib.ExitStack()
         self._places = self._open.enter_context(open_process(process.task))
-        self._plans = ProbeSites(process, ProcessCode(self._places), self._placing.read)
+        self._plans = ProbeSites(process, ProcessCode(self._places, self._placing.read), self._placing.read)
         self._slots = Slots(process.shared)
         self._sites: list[tuple[AskedProbe, ProcessPlace, str, Site]] = []
         """Places that are probed, and their roles."""
