@@ -16,12 +16,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from clew.address import Pid
+from clew.binary.demangle import demangle
 from clew.capture.machine import Machine
 from clew.errors import TargetError
 from clew.export.probes.event_types import EventBatch, EventType, Loss
 from clew.probing.probed_process import ProbedProcess
 from clew.process.identity import read_group
-from clew.process.maps import read_maps
+from clew.process.maps import Mapping, read_maps
 from clew.process.processors.chosen import native_processor
 from clew.process.runtime_image import default_runtime_path, load_runtime_image
 from clew.process.stopped_process import StoppedProcess
@@ -74,6 +75,11 @@ class ProbeSession:
         self._sequences: dict[tuple[int, int], int] = {}
         self._comms: dict[int, bytes] = {}
         self._loaded: dict[int, list[Image]] = {}
+        self._mappings: dict[int, list[Mapping]] = {}
+        """Of which the images were looked at."""
+        self._executions: list[Execution] = []
+        """Threads that wait for the next reading: until then it is known what addresses of their events are called."""
+        self._lost: list[Loss] = []
 
     def attach(self, pid: Pid) -> ProbedTarget:
         """Probe a process that runs. Raises AttachError, InjectionError, TargetError, UsageError, CaptureError."""
@@ -87,7 +93,6 @@ class ProbeSession:
 
     def _begin(self, process: ProbedProcess, stopped: StoppedProcess | None = None) -> ProbedTarget:
         self._comms[process.pid] = Path(f"/proc/{process.pid}/comm").read_bytes().rstrip(b"\n")
-        self._look_at_images(process.pid)
         self._pulse.add(process.shared)
         machine = self._make_machine(process.pid)
 
@@ -103,6 +108,7 @@ class ProbeSession:
         self.targets.append(target)
         target.arm()
         self._note_forms(target)
+        self._note_images(target)
         return target
 
     def _find_table(self, probe: AskedProbe) -> AggregateTable:
@@ -141,13 +147,15 @@ class ProbeSession:
     def read(self) -> EventBatch:
         """The events that have come since, of all threads."""
         self.sink.clock.note()
-        for target in list(self.targets):
-            executions = target.answer()
+        executions, self._executions = self._executions, []
+        for execution in executions:
+            self._follow(execution)
+        for target in self.targets:
+            self._executions += target.answer()
             self._note_forms(target)
+            self._note_images(target)
             if target.drain(self.sink):
                 target.free_slots()
-            for execution in executions:
-                self._follow(execution)
         numbers = sorted(self._forms)
         taken = dict(zip(numbers, self.sink.take_together(numbers), strict=True))
         captured = [(number, one) for number, some in taken.items() for one in some]
@@ -172,7 +180,9 @@ class ProbeSession:
         if process is None:
             return
         if pid == target.pid:
-            # What was in its rings is read.
+            # Its other threads went on until it became another program.
+            target.drain(self.sink)
+            self._lost += self._losses_of(target)
             self._pulse.remove(target.process.shared)
             self._tabled = {one for one in self._tabled if one[1] != target.pid}
             target.abandon(process)
@@ -182,11 +192,14 @@ class ProbeSession:
 
     def wait(self, seconds: float) -> None:
         """Wait until a thread wants something, or for so long."""
-        self.targets[0].wait(seconds)
+        if not self._executions:
+            self.targets[0].wait(seconds)
 
     def close(self) -> None:
         """Take all probes out."""
         self._pulse.close()
+        for execution in self._executions:
+            execution.target.reply(execution.slot)
         for target in self.targets:
             self.left += target.close()
         self.images.close()
@@ -227,12 +240,14 @@ class ProbeSession:
         return next(filter(None, names), self._comms.get(pid, b""))
 
     def _losses(self) -> list[Loss]:
-        losses = []
+        losses, self._lost = self._lost, []
         for target in self.targets:
-            lost = target.take_lost()
-            if lost:
-                losses.append(Loss(time.time_ns(), int(target.pid), int(target.pid), lost))
+            losses += self._losses_of(target)
         return losses
+
+    def _losses_of(self, target: ProbedTarget) -> list[Loss]:
+        lost = target.take_lost()
+        return [Loss(time.time_ns(), int(target.pid), int(target.pid), lost)] if lost else []
 
     def _unwind(self, pid: int, registers: dict[str, int], stack: bytes) -> list[int]:
         processor = native_processor()
@@ -244,16 +259,30 @@ class ProbeSession:
             return b""
 
         architecture, definition = processor.architecture, processor.definition
-        loaded, pc = self._loaded.get(pid, []), registers[definition.program_counter]
-        if not any(image.start <= pc < image.end for image in loaded):
-            loaded = self._look_at_images(pid)
+        loaded = self._loaded.get(pid) or self._look_at_images(pid)
         return [frame.pc for frame in unwind(self.images, loaded, registers, read, architecture, definition)]
 
+    def name_address(self, pid: int, address: int) -> str:
+        """What an address of a process is called in a stack: its function, or how far it is in its image."""
+        image, symbol, offset = self.images.name(self._loaded.get(pid, []), address)
+        return demangle(symbol) if symbol else f"{image}+{offset:#x}" if image else f"{address:#x}"
+
     def _look_at_images(self, pid: int) -> list[Image]:
-        """What a process has loaded now, or had when it was looked at last."""
+        """What a process has loaded now; what its parent has, if it is a fork's child that is gone."""
+        found: list[Image] = []
         with contextlib.suppress(TargetError):
-            self._loaded[pid] = self.images.of(Pid(pid))
-        return self._loaded.get(pid, [])
+            found = self.images.of(Pid(pid))
+        if not found:
+            targets = (target for target in self.targets if pid in target.processes)
+            found = next((self._loaded.get(target.pid, []) for target in targets), [])
+        self._loaded[pid] = found
+        return found
+
+    def _note_images(self, target: ProbedTarget) -> None:
+        """What a process has loaded, as it was when something was loaded last: it may be gone before it is asked."""
+        if self._mappings.get(target.pid) is not target.mappings:
+            self._mappings[target.pid] = target.mappings
+            self._loaded[target.pid] = self.images.in_mappings(target.mappings)
 
     def _make_machine(self, pid: Pid) -> Machine:
         processor = native_processor()
