@@ -1,0 +1,96 @@
+"""The table of all events that `clew trace --format parquet` writes, read.
+
+Runs in the controller. The file may come from anywhere: what is not as it should be is told, never believed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from clew.errors import NotATraceError, TraceDamagedError
+from clew.store.columns import to_numpy
+
+__all__ = ["EVENTS_FILE", "EventRow", "EventRows", "is_event_folder"]
+
+EVENTS_FILE: Final = "events.parquet"
+MOST_EVENTS: Final = 1 << 20
+"""So many are read: the first ones."""
+_COLUMNS: Final = {
+    "event_id": pa.int64(),
+    "process_id": pa.int32(),
+    "pid": pa.int32(),
+    "tid": pa.int32(),
+    "time_ns": pa.int64(),
+    "comm": pa.string(),
+    "name": pa.string(),
+    "kind": pa.string(),
+    "function": pa.string(),
+    "lost": pa.int64(),
+    "values": pa.string(),
+}
+_MAY_BE_NULL: Final = ("process_id", "function", "lost")
+_MOST_NS: Final = 1 << 62
+_PIECE_ROWS: Final = 1 << 16
+
+EventRow = dict[str, Any]
+"""A row, by the names of its columns."""
+
+
+def is_event_folder(path: Path) -> bool:
+    """Whether `path` is a folder of events of probes."""
+    return (path / EVENTS_FILE).is_file()
+
+
+class EventRows:
+    """The events in `folder`, in their order within each thread; `n_omitted` are behind those that are read. Raises
+    NotATraceError, TraceDamagedError."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        if not is_event_folder(folder):
+            way_out = "`clew trace --format parquet -o DIR` writes what has them"
+            raise NotATraceError(folder, f"no events of probes: it has no {EVENTS_FILE}; {way_out}")
+        try:
+            with pq.ParquetFile(folder / EVENTS_FILE) as file:
+                self._check_columns(file.schema_arrow)
+                table = file.read([*_COLUMNS]).select([*_COLUMNS])
+            table.validate(full=True)
+            order = np.argsort(to_numpy(table["event_id"]), kind="stable")
+            self._table = table.take(pa.array(order[:MOST_EVENTS]))
+        except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+            raise self._damaged(str(error).splitlines()[0] if str(error) else type(error).__name__) from error
+        self.n_omitted = table.num_rows - self._table.num_rows
+        self._check_values()
+
+    def __len__(self) -> int:
+        return int(self._table.num_rows)
+
+    def __iter__(self) -> Iterator[EventRow]:
+        for start in range(0, len(self), _PIECE_ROWS):
+            yield from self._table.slice(start, _PIECE_ROWS).to_pylist()
+
+    def _check_columns(self, found: pa.Schema) -> None:
+        for name, wanted in _COLUMNS.items():
+            index = found.get_field_index(name)
+            kind = None if index < 0 else found.field(index).type
+            if kind is not None and pa.types.is_dictionary(kind):
+                kind = kind.value_type
+            if kind != wanted:
+                raise self._damaged(f"column {name} is {'missing' if kind is None else f'of type {kind}'}")
+
+    def _check_values(self) -> None:
+        for name in _COLUMNS:
+            if name not in _MAY_BE_NULL and self._table[name].null_count:
+                raise self._damaged(f"a value of {name} is missing")
+        times, lost = to_numpy(self._table["time_ns"]), to_numpy(self._table["lost"])
+        if np.any((times < 0) | (times >= _MOST_NS)) or np.any(lost < -1):
+            raise self._damaged("a time or a number is impossible")
+
+    def _damaged(self, reason: str) -> TraceDamagedError:
+        return TraceDamagedError(self._folder, f"{EVENTS_FILE} is damaged or truncated ({reason})")
