@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 from collections import Counter
 from collections.abc import Iterator
@@ -13,7 +14,8 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
-from tests.e2e.test_probes import PROBES, calls_program, probe, trace
+from tests.e2e import runs
+from tests.e2e.test_probes import PROBES, calls_program, events_of, probe, trace
 from tests.programs.build import build_plain
 
 Row = dict[str, Any]
@@ -174,3 +176,35 @@ def test_what_is_no_tree_is_told(tmp_path: Path) -> None:
         done = probe("diff", good, bad)
         assert done.returncode == 2
         assert str(bad) in done.stderr
+
+
+def test_what_came_before_it_is_told_to_leave_is_written(tmp_path: Path) -> None:
+    """However early that is: it leaves the program, which goes on."""
+    out = tmp_path / "events.json"
+    options: list[str | Path] = ["--function", "add", "--format", "json", "-o", out, "--", calls_program(), "wait"]
+    with subprocess.Popen(
+        [*runs.CLEW, "trace", *options], env=runs.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as clew:
+        assert clew.stdin is not None
+        assert clew.stdout is not None
+        assert clew.stdout.readline() == b"ready\n"
+        clew.send_signal(signal.SIGINT)
+        assert clew.wait(60) == 0
+        assert events_of(out) == []
+        clew.stdin.write(b"\n")
+        clew.stdin.close()
+        assert len(clew.stdout.readlines()) == 6
+
+
+def test_signals_that_are_ignored_are_so_in_the_program() -> None:
+    command = [*runs.CLEW, "trace", "--probe", "main", "--", "grep", "SigIgn", "/proc/self/status"]
+
+    def ignore() -> None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    for preparation, is_ignored in ((ignore, True), (None, False)):
+        done = subprocess.run(
+            command, env=runs.environment(), capture_output=True, check=False, text=True, preexec_fn=preparation
+        )
+        mask = int(done.stdout.split()[1], 16)
+        assert bool(mask >> (signal.SIGINT - 1) & 1) == is_ignored
