@@ -92,22 +92,22 @@ class EventCalls:
         for row in rows:
             process_id = self._find_process(row)
             self._note_thread(process_id, row)
-            calls = self._open[process_id, row["tid"]]
-            function = row["function"] or row["name"]
-            values = read_values(row["values"])
-            match row["kind"]:
+            calls = self._open[process_id, row.tid]
+            function = row.function or row.name
+            values = read_values(row.values)
+            match row.kind:
                 case "entry":
                     calls.push(_OpenCall(self._begin(row, process_id, function, values), function, values))
                 case "return" if calls.n_of[function]:
-                    self._leave(calls, row["time_ns"], function, values)
+                    self._leave(calls, row.time_ns, function, values)
                 case "lost":
                     number = self._begin(row, process_id, "lost events", values)
-                    self._arguments[number] = json.dumps(tell_arguments({"events": row["lost"]}, {}))
-                    self.n_lost += max(row["lost"] or 0, 0)
+                    self._arguments[number] = json.dumps(tell_arguments({"events": row.lost}, {}))
+                    self.n_lost += max(row.lost, 0)
                     self._columns["duration"][number] = 0
                     self._errors[number] = LOST
                 case _:
-                    number = self._begin(row, process_id, row["name"], values)
+                    number = self._begin(row, process_id, row.name, values)
                     self._arguments[number] = json.dumps(tell_arguments(values, {}))
                     self._columns["duration"][number] = 0
                     self._result(number, values)
@@ -155,25 +155,25 @@ class EventCalls:
             )
 
     def _note_thread(self, process_id: int, row: EventRow) -> None:
-        key, time = (process_id, row["tid"]), row["time_ns"]
+        key, time = (process_id, row.tid), row.time_ns
         thread = self.threads.get(key)
         if thread is None:
-            name = make_printable(row["comm"])
-            self.threads[key] = EventThread(process_id, row["pid"], row["tid"], name, time, time)
+            name = make_printable(row.comm)
+            self.threads[key] = EventThread(process_id, row.pid, row.tid, name, time, time)
             return
-        thread.name = make_printable(row["comm"]) or thread.name
+        thread.name = make_printable(row.comm) or thread.name
         thread.first_ns, thread.last_ns = min(thread.first_ns, time), max(thread.last_ns, time)
 
     def _begin(self, row: EventRow, process_id: int, name: str, values: dict[str, Any]) -> int:
         """One more call, and its number."""
-        around = self._open[process_id, row["tid"]].calls
+        around = self._open[process_id, row.tid].calls
         printable = make_printable(name)
         told = {
             "process": process_id,
-            "pid": row["pid"],
-            "tid": row["tid"],
+            "pid": row.pid,
+            "tid": row.tid,
             "parent": around[-1].number if around else _NONE,
-            "time": row["time_ns"],
+            "time": row.time_ns,
             "duration": _NONE,
             "name": self._names.setdefault(printable, len(self._names)),
             "address": _address_of(values),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -38,8 +38,20 @@ _MAY_BE_NULL: Final = ("process_id", "function", "lost")
 _MOST_NS: Final = 1 << 62
 _PIECE_ROWS: Final = 1 << 16
 
-EventRow = dict[str, Any]
-"""A row, by the names of its columns."""
+
+class EventRow(NamedTuple):
+    """An event. `process_id` and `lost` are -1, and `function` is empty, where there is none."""
+
+    process_id: int
+    pid: int
+    tid: int
+    time_ns: int
+    comm: str
+    name: str
+    kind: str
+    function: str
+    lost: int
+    values: str
 
 
 def is_event_folder(path: Path) -> bool:
@@ -73,7 +85,8 @@ class EventRows:
 
     def __iter__(self) -> Iterator[EventRow]:
         for start in range(0, len(self), _PIECE_ROWS):
-            yield from self._table.slice(start, _PIECE_ROWS).to_pylist()
+            piece = self._table.slice(start, _PIECE_ROWS)
+            yield from map(EventRow._make, zip(*(_to_list(piece[name]) for name in EventRow._fields), strict=True))
 
     def _check_columns(self, found: pa.Schema) -> None:
         for name, wanted in _COLUMNS.items():
@@ -94,3 +107,15 @@ class EventRows:
 
     def _damaged(self, reason: str) -> TraceDamagedError:
         return TraceDamagedError(self._folder, f"{EVENTS_FILE} is damaged or truncated ({reason})")
+
+
+def _to_list(column: pa.ChunkedArray) -> list[Any]:
+    """A column's values: of numbers -1 for null, of texts nothing; each different word is made once."""
+    if pa.types.is_integer(column.type):
+        found: list[Any] = to_numpy(column).tolist()
+        return found
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    whole = column.unify_dictionaries().combine_chunks()
+    words = [*whole.dictionary.to_pylist(), ""]
+    return [words[index] for index in to_numpy(whole.indices.fill_null(len(words) - 1)).tolist()]

@@ -146,13 +146,13 @@ class _Processes:
 
     def find(self, event: EventRow) -> int:
         """Of which process an event is. One that went on with another program is several: that which ran then."""
-        told = self._of_id.get(event["process_id"])
-        if told is not None and told["pid"] == event["pid"]:
+        told = self._of_id.get(event.process_id)
+        if told is not None and told["pid"] == event.pid:
             return int(told["process_id"])
-        of_pid = self._by_pid.get(event["pid"])
+        of_pid = self._by_pid.get(event.pid)
         if of_pid is None:
-            of_pid = self._by_pid[event["pid"]] = [self._add(event)]
-        before = [row for row in of_pid if row["start_ns"] <= event["time_ns"]]
+            of_pid = self._by_pid[event.pid] = [self._add(event)]
+        before = [row for row in of_pid if row["start_ns"] <= event.time_ns]
         return int((before or of_pid)[-1 if before else 0]["process_id"])
 
     def note(self, threads: Iterable[EventThread]) -> None:
@@ -171,14 +171,14 @@ class _Processes:
         return [{"pid": row["pid"]} for row in self.rows[self._n_known :]]
 
     def _add(self, event: EventRow) -> _Row:
-        row = {
+        row: _Row = {
             "process_id": max(self._of_id, default=-1) + 1,
-            "pid": event["pid"],
+            "pid": event.pid,
             "parent_pid": 0,
             "executable": "",
             "command": [],
-            "start_ns": event["time_ns"],
-            "end_ns": event["time_ns"] + 1,
+            "start_ns": event.time_ns,
+            "end_ns": event.time_ns + 1,
             "exit_code": None,
             "signal": None,
             "architecture": KNOWN[0].name,
