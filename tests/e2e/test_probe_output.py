@@ -113,6 +113,19 @@ def test_tables_hold_what_the_program_prints(tmp_path: Path) -> None:
     assert [json.loads(one["values"])["rdi"] for one in whole[::2]] == [0, 1, 2, 3, 4]
 
 
+def test_tables_name_the_places_that_led_there(tmp_path: Path) -> None:
+    out = tmp_path / "events"
+    options = ["--probe", "descend", "-t", "backtrace", "--format", "parquet", "-o"]
+    done = trace(*options, out, "--", calls_program())
+    assert (done.returncode, done.stderr) == (3, b"")
+    names = dict(duckdb.connect().execute(f"SELECT address, name FROM '{out}/addresses.parquet'").fetchall())
+    stacks = [one["backtrace"] for one in pq.read_table(out / "events" / "descend.parquet").to_pylist()]
+    for depth, stack in enumerate(stacks):
+        told = [names[address].split("+")[0] for address in stack]
+        assert told[: depth + 2] == ["descend"] * (depth + 1) + ["main"]
+        assert told[-1] == "_start"
+
+
 def test_a_folder_with_something_in_it_is_left_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "mine").touch()
     done = trace("--function", "add", "--format", "parquet", "-o", tmp_path, "--", calls_program())

@@ -19,6 +19,7 @@ from clew.cli.console import say
 from clew.errors import OutputError, OutputExistsError, UsageError
 from clew.export.file import new_file
 from clew.export.folder import new_folder
+from clew.export.probes.address_names import NameAddress
 from clew.export.probes.collapsed import CollapsedStacks
 from clew.export.probes.ctf import CtfTrace, process_folder
 from clew.export.probes.event_types import EventBatch
@@ -65,9 +66,15 @@ class EventOutput:
         self._form, self._output, self._place = form, output, place
         self._writer: EventWriter | None = None
 
-    def begin(self, process: ProcessIdentity, processes: dict[int, bytes], name_of: Callable[[int, int], str]) -> None:
+    def begin(
+        self,
+        process: ProcessIdentity,
+        processes: dict[int, bytes],
+        name_of: Callable[[int, int], str],
+        place_of: NameAddress,
+    ) -> None:
         """Events of `process` and its descendants are to come. `processes` are names by number, which may be added to;
-        `name_of` names an address of a process. Raises OutputError."""
+        `name_of` names the function at an address of a process, `place_of` the place in it. Raises OutputError."""
         place = self._place
         with _telling(self._output):
             match self._form:
@@ -76,7 +83,7 @@ class EventOutput:
                 case "perfetto":
                     self._writer = PerfettoWriter(place, processes)
                 case "parquet":
-                    self._writer = _Tables(place)
+                    self._writer = _Tables(place, place_of)
                 case "collapsed":
                     self._writer = _Stacks(place, name_of)
                 case "json":
@@ -190,8 +197,8 @@ class _Stacks:
 class _Tables:
     """Tables, and what is not in all of them."""
 
-    def __init__(self, folder: Path) -> None:
-        self._tables = EventTables(folder)
+    def __init__(self, folder: Path, place_of: NameAddress) -> None:
+        self._tables = EventTables(folder, name_of=place_of)
 
     def write(self, batch: EventBatch) -> None:
         self._tables.write(batch)

@@ -76,7 +76,7 @@ def command(
         with open_output(form, output) as events:
             run = ProbeRun(session, line, pid, words)
             identity = ProcessIdentity(int(run.pid), run.processes[int(run.pid)], time.time_ns())
-            events.begin(identity, run.processes, session.name_address)
+            events.begin(identity, run.processes, session.name_address, session.name_place)
             return run.follow(duration, events.write)
     finally:
         session.close()

@@ -83,12 +83,14 @@ class EventCalls:
         self._arguments: list[str] = []
         self._result_text: dict[int, str] = {}
         self._errors: dict[int, str] = {}
+        self._address_names: dict[tuple[int, int], str] = {}
 
     def __len__(self) -> int:
         return len(self._arguments)
 
-    def add(self, rows: Iterable[EventRow]) -> None:
-        """Take events, in their order within each thread."""
+    def add(self, rows: Iterable[EventRow], names: dict[tuple[int, int], str] | None = None) -> None:
+        """Take events, in their order within each thread; `names` are those of addresses of processes, by numbers."""
+        self._address_names = {} if names is None else names
         for row in rows:
             process_id = self._find_process(row)
             self._note_thread(process_id, row)
@@ -102,13 +104,13 @@ class EventCalls:
                     self._leave(calls, row.time_ns, function, values)
                 case "lost":
                     number = self._begin(row, process_id, "lost events", values)
-                    self._arguments[number] = json.dumps(tell_arguments({"events": row.lost}, {}))
+                    self._arguments[number] = self._tell({"events": row.lost}, {}, row.pid)
                     self.n_lost += max(row.lost, 0)
                     self._columns["duration"][number] = 0
                     self._errors[number] = LOST
                 case _:
                     number = self._begin(row, process_id, row.name, values)
-                    self._arguments[number] = json.dumps(tell_arguments(values, {}))
+                    self._arguments[number] = self._tell(values, {}, row.pid)
                     self._columns["duration"][number] = 0
                     self._result(number, values)
 
@@ -117,7 +119,7 @@ class EventCalls:
         `block_id`s of addresses in a process, _NONE for none."""
         for calls in self._open.values():
             for call in calls.calls:
-                self._arguments[call.number] = json.dumps(tell_arguments(call.values, {}))
+                self._arguments[call.number] = self._tell(call.values, {}, self._columns["pid"][call.number])
         columns = {name: np.frombuffer(column, column.typecode) for name, column in self._columns.items()}
         has_result = np.frombuffer(self._has_result, np.uint8) > 0
         names = pa.array(list(self._names), pa.string())
@@ -193,10 +195,15 @@ class EventCalls:
             call = calls.pop()
             is_over = call.function == function
             duration[call.number] = max(time_ns - times[call.number], 0)
-            self._arguments[call.number] = json.dumps(tell_arguments(call.values, returned if is_over else {}))
+            more = returned if is_over else {}
+            self._arguments[call.number] = self._tell(call.values, more, self._columns["pid"][call.number])
             if not is_over:
                 self._errors[call.number] = LEFT
         self._result(call.number, returned)
+
+    def _tell(self, values: dict[str, Any], returned: dict[str, Any], pid: int) -> str:
+        """The arguments as the table has them."""
+        return json.dumps(tell_arguments(values, returned, lambda address: self._address_names.get((pid, address))))
 
     def _result(self, number: int, returned: dict[str, Any]) -> None:
         result, text = tell_result(returned)

@@ -19,6 +19,7 @@ from clew.store.columns import to_numpy
 __all__ = ["EVENTS_FILE", "EventRow", "EventRows", "is_event_folder"]
 
 EVENTS_FILE: Final = "events.parquet"
+ADDRESSES_FILE: Final = "addresses.parquet"
 MOST_EVENTS: Final = 1 << 20
 """So many are read: the first ones."""
 _COLUMNS: Final = {
@@ -34,6 +35,8 @@ _COLUMNS: Final = {
     "lost": pa.int64(),
     "values": pa.string(),
 }
+_ADDRESS_COLUMNS: Final = {"pid": pa.uint32(), "address": pa.uint64(), "name": pa.string()}
+_MOST_NAMES: Final = 1 << 20
 _MAY_BE_NULL: Final = ("process_id", "function", "lost")
 _MOST_NS: Final = 1 << 62
 _PIECE_ROWS: Final = 1 << 16
@@ -70,7 +73,7 @@ class EventRows:
             raise NotATraceError(folder, f"no events of probes: it has no {EVENTS_FILE}; {way_out}")
         try:
             with pq.ParquetFile(folder / EVENTS_FILE) as file:
-                self._check_columns(file.schema_arrow)
+                self._check_columns(file.schema_arrow, _COLUMNS)
                 table = file.read([*_COLUMNS]).select([*_COLUMNS])
             table.validate(full=True)
             order = np.argsort(to_numpy(table["event_id"]), kind="stable")
@@ -88,8 +91,28 @@ class EventRows:
             piece = self._table.slice(start, _PIECE_ROWS)
             yield from map(EventRow._make, zip(*(_to_list(piece[name]) for name in EventRow._fields), strict=True))
 
-    def _check_columns(self, found: pa.Schema) -> None:
-        for name, wanted in _COLUMNS.items():
+    def read_names(self) -> dict[tuple[int, int], str]:
+        """What addresses are called, by process and address: nothing where that was not written. Raises
+        TraceDamagedError."""
+        path = self._folder / ADDRESSES_FILE
+        if not path.is_file():
+            return {}
+        try:
+            with pq.ParquetFile(path) as file:
+                self._check_columns(file.schema_arrow, _ADDRESS_COLUMNS)
+                table = file.read([*_ADDRESS_COLUMNS]).slice(0, _MOST_NAMES)
+            table.validate(full=True)
+        except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+            raise self._damaged(f"{ADDRESSES_FILE}: {error}".splitlines()[0]) from error
+        pids, addresses, names = (table[name].to_pylist() for name in _ADDRESS_COLUMNS)
+        return {
+            (pid, address): name
+            for pid, address, name in zip(pids, addresses, names, strict=True)
+            if pid is not None and address is not None and name
+        }
+
+    def _check_columns(self, found: pa.Schema, columns: dict[str, pa.DataType]) -> None:
+        for name, wanted in columns.items():
             index = found.get_field_index(name)
             kind = None if index < 0 else found.field(index).type
             if kind is not None and pa.types.is_dictionary(kind):

@@ -50,7 +50,7 @@ class TraceWithEvents(Trace):
         n_omitted = 0
         for folder in folders:
             rows = EventRows(folder)
-            calls.add(rows)
+            calls.add(rows, rows.read_names())
             n_omitted += rows.n_omitted
         self._spans = _spans_of(calls.threads.values())
         threads = _with_threads([] if whole is None else whole.threads.to_pylist(), calls.threads.values())

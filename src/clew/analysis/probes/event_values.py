@@ -6,6 +6,7 @@ Pure. Values are JSON that the program had a hand in.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any, Final
 
 from clew.analysis.tables.told_json import read_json
@@ -27,16 +28,37 @@ def read_values(text: str) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def tell_arguments(values: dict[str, Any], returned: dict[str, Any]) -> list[dict[str, Any]]:
-    """What was taken where a call began, or at a place; then what was where it returned."""
+def tell_arguments(
+    values: dict[str, Any], returned: dict[str, Any], name_of: Callable[[int], str | None]
+) -> list[dict[str, Any]]:
+    """What was taken where a call began, or at a place; then what was where it returned. `name_of` names addresses of
+    places, and of callers."""
     asked = [pair for pair in values.items() if pair[0] not in _OF_PLACES]
     asked += [pair for pair in returned.items() if pair[0] not in _OF_RETURNS]
     asked += [(name, values[name]) for name in _OF_PLACES if name in values]
     found: list[dict[str, Any]] = []
     for name, value in asked:
+        if isinstance(value, list) or name in _OF_PLACES:
+            found.append({"name": make_printable(name)} | _tell_places(value, name_of))
+            continue
         members = value.items() if isinstance(value, dict) else [(name, value)]
         found += [{"name": make_printable(inner)} | _tell(one) for inner, one in members]
     return found
+
+
+def _tell_places(value: Any, name_of: Callable[[int], str | None]) -> dict[str, Any]:
+    """An address with its name, or several, from the innermost call on."""
+    if not isinstance(value, list):
+        name = _name(value, name_of)
+        return _tell(value) if name is None else {"value": value, "text": name}
+    return {"text": " < ".join(_name(one, name_of) or make_printable(str(one)) for one in value[:_MOST_LISTED])}
+
+
+def _name(value: Any, name_of: Callable[[int], str | None]) -> str | None:
+    if not isinstance(value, str) or not _ADDRESS.fullmatch(value):
+        return None
+    name = name_of(int(value, 16))
+    return None if name is None else make_printable(name)
 
 
 def tell_result(returned: dict[str, Any]) -> tuple[int | None, str | None]:
@@ -68,6 +90,4 @@ def _tell(value: Any) -> dict[str, Any]:
     if isinstance(value, str):
         quoted = value.replace("\\", "\\\\").replace('"', '\\"')
         return {"text": f'"{make_printable(quoted)}"'}
-    if isinstance(value, list):
-        return {"text": " ".join(make_printable(str(one)) for one in value[:_MOST_LISTED])}
     return {"text": str(value) if isinstance(value, float) else "?"}

@@ -267,6 +267,14 @@ class ProbeSession:
         image, symbol, offset = self.images.name(self._loaded.get(pid, []), address)
         return demangle(symbol) if symbol else f"{image}+{offset:#x}" if image else f"{address:#x}"
 
+    def name_place(self, pid: int, address: int, is_return: bool) -> str:
+        """How far an address of a process is in which function, or in which image; empty where there is none.
+        `is_return`: it is where a call goes on, and the call is in front of it."""
+        image, symbol, offset = self.images.name(self._loaded.get(pid, []), address - is_return)
+        offset += is_return
+        where = demangle(symbol) if symbol else image
+        return f"{where}+{offset:#x}" if where and offset else where
+
     def _look_at_images(self, pid: int) -> list[Image]:
         """What a process has loaded now; what its parent has, if it is a fork's child that is gone."""
         found: list[Image] = []

@@ -21,6 +21,7 @@ from clew.analysis.probes.event_rows import is_event_folder
 from clew.analysis.probes.event_trace import TraceWithEvents
 from clew.errors import TraceDamagedError
 from clew.export.probes.event_types import EventBatch, EventKind, EventType, Field, Loss, Shape
+from clew.export.probes.events_table import EventTables
 from clew.protocol._constants import CaptureType
 from clew.protocol.words import CALL_WORDS
 from clew.store.trace import Trace
@@ -114,12 +115,39 @@ def test_values_are_arguments_and_results(tmp_path: Path) -> None:
         {"name": "missing", "text": "<missing>"},
         {"name": "rax", "value": "0x1"},
         {"name": "rbx", "value": "0x2"},
-        {"name": "stack", "text": "0x11 0x22"},
+        {"name": "stack", "text": "0x11 < 0x22"},
         {"name": "share", "text": "0.5"},
         {"name": "more", "value": 9},
         {"name": "ip", "value": "0x10"},
     ]
     assert (row["result"], row["result_text"]) == (-1, None)
+
+
+def test_places_and_callers_have_their_names(tmp_path: Path) -> None:
+    point = EventType("point", (*PLACE, Field("parent_ip", Shape.POINTER), Field("stack", Shape.BACKTRACE)))
+    rows = [event(1, 0, 0x10, 0x99, [0x10, 0x20, 0x30]), event(2, 1, 0x20, 0x30, [0x20, 0x10])]
+    asked = []
+
+    def name_of(pid: int, address: int, is_return: bool) -> str:
+        asked.append((pid, address, is_return))
+        return {0x10: "leaf+0x4", 0x20: "mid\n", 0x30: "main+0x7"}.get(address, "")
+
+    folder = tmp_path / "events"
+    folder.mkdir()
+    tables = EventTables(folder, name_of=name_of)
+    tables.write(EventBatch([(point, to_table(point, rows))]))
+    tables.write(EventBatch([(point, to_table(point, rows))]))
+    tables.close()
+    # Each once. What is a place and a caller, too, is named as a place.
+    assert sorted(asked) == [(7, 0x10, False), (7, 0x20, False), (7, 0x30, True), (7, 0x99, True)]
+    told = [json.loads(row["arguments"]) for row in calls_of(TraceWithEvents(None, [folder]))]
+    assert told[0] == [
+        {"name": "stack", "text": "leaf+0x4 < mid\\n < main+0x7"},
+        {"name": "ip", "value": "0x10", "text": "leaf+0x4"},
+        {"name": "parent_ip", "value": "0x99"},
+    ]
+    assert told[1][0] == {"name": "stack", "text": "mid\\n < leaf+0x4"}
+    assert told[2:] == told[:2]
 
 
 @settings(max_examples=30, deadline=None)
@@ -249,6 +277,24 @@ def write_rows(folder: Path, **changes: Any) -> Path:
 def test_damage_is_told(changes: dict[str, Any], tmp_path: Path) -> None:
     folder = write_rows(tmp_path / "events", **changes)
     with pytest.raises(TraceDamagedError, match=r"events\.parquet"):
+        TraceWithEvents(None, [folder])
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        {"pid": pa.array([7])},
+        {"pid": pa.array([7], pa.uint32()), "address": pa.array([1], pa.int32()), "name": pa.array(["a"])},
+        None,
+    ],
+)
+def test_damaged_names_are_told(table: dict[str, Any] | None, tmp_path: Path) -> None:
+    folder = write_rows(tmp_path / "events")
+    if table is None:
+        (folder / "addresses.parquet").write_bytes(b"PAR1")
+    else:
+        pq.write_table(pa.table(table), folder / "addresses.parquet")
+    with pytest.raises(TraceDamagedError, match=r"addresses\.parquet|column"):
         TraceWithEvents(None, [folder])
 
 
