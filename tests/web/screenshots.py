@@ -55,6 +55,8 @@ _API: Final = (
 )
 _API_KINDS: Final = ("file", "directory", "network", "memory", "process", "thread")
 
+_PROBED: Final = ("libsqlite3.so*!sqlite3_[ops]*", "libsqlite3.so*!sqlite3_column_*", "malloc")
+
 _OTHER: Final = 3
 """The number of the trace that gzip's is compared with, of those that `_record` makes."""
 
@@ -95,6 +97,7 @@ SHOTS: Final = (
     Shot("pipeline-calls", "pipeline", {"view": "calls", "calls_by": "process"}, selects="sorter"),
     Shot("sqlite3-calls", "sqlite3", {"view": "calls"}),
     Shot("sqlite3-export", "sqlite3", {"view": "calls"}, key="e"),
+    Shot("sqlite3-probes", "sqlite3-probes", {"view": "calls", "calls": "tree"}),
     *(
         Shot(
             f"compare-{name}", "gzip", {"view": "compare", "with": _OTHER, "compare": part, **more}, selects="compared"
@@ -164,7 +167,17 @@ def _record(work: Path) -> dict[str, Path]:
     traces["python3-api"] = work / "python3-api.clew"
     options = (*(f"--filter={kind}" for kind in _API_KINDS), "--function", "libc*:dlopen")
     _record_api(["/usr/bin/python3", "-I", "-c", _API], traces["python3-api"], *options)
+    traces["sqlite3-probes"] = work / "sqlite3-probes"
+    probes = [word for where in _PROBED for word in ("--function", where)]
+    _probe(["sqlite3", ":memory:", _SQL.replace("6000", "60")], traces["sqlite3-probes"], *probes, "-t", "rdi")
     return traces
+
+
+def _probe(command: list[str | Path], folder: Path, *options: str) -> None:
+    """Events of probes."""
+    done = run(clew_command("trace", *options, "--format", "parquet", "-o", folder, "--", *command))
+    if done.status != 0:
+        raise RuntimeError(f"probes could not be placed: {done.stderr.decode(errors='replace')}")
 
 
 def _record_api(command: list[str | Path], trace: Path, *options: str) -> None:

@@ -117,6 +117,11 @@ class Trace(StoredTrace):
 
         return make_graph(self, process_id, function)
 
+    def span_of_probes(self, process_id: int) -> tuple[int, int] | None:
+        """When the first and the last event of a probe came of a process (ns since 1970); None if none did: in a
+        recorded trace there are none, `TraceWithEvents` has them."""
+        return None
+
     @cached_property
     def _codes(self) -> dict[int, ProcessCode]:
         return {}

@@ -6,7 +6,7 @@ Runs in the controller.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,13 +16,13 @@ import click
 from clew.address import Pid
 from clew.cli.console import say
 from clew.cli.options import parse_pid
-from clew.cli.probe_run import ProbeRun, make_specs, what_is_probed
+from clew.cli.probe_run import ProbeRun, what_is_probed
+from clew.cli.probe_tree import diff, tree
 from clew.cli.trace import command as trace_command
 from clew.errors import UsageError
 
 if TYPE_CHECKING:
     from clew.binary.elf import ElfFile
-    from clew.export.probes.event_types import EventBatch
     from clew.probing.locations.image_file import ImageFile
     from clew.probing.locations.place import ImagePlace
     from clew.probing.native import ImageCode
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_MILLISECOND_NS = 1_000_000
 _MAX_KEYS = 1024
 _OF_VALUES = ("count", "sum", "min", "max", "mean", "p50", "p90", "p99")
 
@@ -41,63 +40,8 @@ def command() -> None:
 
 
 command.add_command(trace_command)
-
-
-@command.command(name="tree")
-@click.option(
-    "--function", "functions", multiple=True, required=True, metavar="LOC", help="Calls of these; patterns, too."
-)
-@click.option("--filter", "condition", metavar="EXPR", help="Only calls that begin where this holds.")
-@click.option("--all", "shows_all", is_flag=True, help="Each call for itself, not those of one path together.")
-@click.option("--min-duration", type=click.FloatRange(0), default=0.0, metavar="MS", help="Those that took as long.")
-@click.option("--depth", type=click.IntRange(1), metavar="N", help="No deeper than that.")
-@click.option("--within", metavar="FUNCTION", help="Only calls of it, and what these call.")
-@click.option("--json", "is_json", is_flag=True, help="An object a line.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), metavar="PATH", help="Write there.")
-@what_is_probed
-def tree(
-    functions: tuple[str, ...],
-    condition: str | None,
-    shows_all: bool,
-    min_duration: float,
-    depth: int | None,
-    within: str | None,
-    is_json: bool,
-    output: Path | None,
-    line: str | None,
-    pid: str | None,
-    duration: float | None,
-    words: tuple[str, ...],
-) -> int:
-    """Show which calls functions made within each other, and how long they took, in all and by themselves."""
-    from clew.export.probes.call_tree import CallPaths, CallTrees, TreeChoice
-    from clew.export.probes.call_tree_text import paths_json, paths_text, trees_json, trees_text
-    from clew.sessions.probes.probe_session import ProbeSession
-
-    choice = TreeChoice(int(min_duration * _MILLISECOND_NS), depth, within)
-    trees, paths = CallTrees(choice), CallPaths(choice)
-    follower: CallTrees | CallPaths = trees if shows_all else paths
-    session = ProbeSession(make_specs((), functions, (), (), condition, with_inlined=False))
-    n_lost = 0
-
-    def take(batch: EventBatch) -> None:
-        nonlocal n_lost
-        follower.write(batch)
-        n_lost += sum(one.count for one in batch.losses)
-
-    try:
-        status = ProbeRun(session, line, pid, words).follow(duration, take)
-    finally:
-        session.close()
-    follower.close()
-    if n_lost:
-        say(f"{n_lost} entries and returns were lost: calls around them are not as they were")
-    if shows_all:
-        lines = trees_json(trees) if is_json else trees_text(trees)
-    else:
-        lines = paths_json(paths) if is_json else paths_text(paths)
-    _write_lines(lines, output)
-    return status
+command.add_command(tree)
+command.add_command(diff)
 
 
 def _takes_keys(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -285,11 +229,3 @@ def _technique_at(file: ImageFile, place: ImagePlace, codes: dict[ElfFile, Image
         return f"none: {error.message}"
     reason = f" ({plan.reason})" if plan.reason else ""
     return plan.technique.name.lower().replace("_", " ") + reason
-
-
-def _write_lines(lines: Iterator[str], output: Path | None) -> None:
-    if output is None:
-        for text in lines:
-            click.echo(text)
-        return
-    output.write_text("".join(text + "\n" for text in lines), encoding="utf-8")

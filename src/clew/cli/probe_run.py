@@ -82,7 +82,11 @@ def make_specs(
 
 
 class ProbeRun:
-    """The probes of `session` in a command, or in a process. Raises ClewError if they can't be there."""
+    """The probes of `session` in a command, or in a process. Raises ClewError if they can't be there.
+
+    From here on SIGINT and SIGTERM say that it is to leave, and no longer end what they come in the middle of: code is
+    written whole. `follow` gives them back what they did before.
+    """
 
     def __init__(self, session: ProbeSession, line: str | None, pid: str | None, words: Sequence[str]) -> None:
         program = list(words) or (shlex.split(line) if line is not None else [])
@@ -90,54 +94,60 @@ class ProbeRun:
             raise UsageError("either a command is given (-c, or behind --), or a process (-p)")
         self._session = session
         self._command: ProbedCommand | None = None
-        with _all_kept():
-            if pid is None:
-                from clew.sessions.probes.probe_launch import ProbedCommand
+        self._is_told = self._is_asked = False
+        self._handlers = {number: signal.signal(number, self._hear) for number in (signal.SIGINT, signal.SIGTERM)}
+        if session.is_recorder:
+            self._handlers[signal.SIGUSR1] = signal.signal(signal.SIGUSR1, self._hear)
+        try:
+            with _all_kept():
+                if pid is None:
+                    from clew.sessions.probes.probe_launch import ProbedCommand
 
-                self._command = ProbedCommand(session, program)
-                self.pid = self._command.pid
-            else:
-                self.pid = Pid(parse_pid(pid))
-                session.attach(self.pid)
+                    ignored = [number for number, handler in self._handlers.items() if handler == signal.SIG_IGN]
+                    self._command = ProbedCommand(session, program, ignored)
+                    self.pid = self._command.pid
+                else:
+                    self.pid = Pid(parse_pid(pid))
+                    session.attach(self.pid)
+        except BaseException:
+            self._give_back()
+            raise
         self.processes = {int(self.pid): _name_of(self.pid)}
 
     def follow(self, duration: float | None, take: Callable[[EventBatch], None]) -> int:
         """Have `take` given events until the process has ended, or this is told to leave; the exit status."""
-        is_told = is_asked = False
-
-        def leave(_number: int, _frame: object) -> None:
-            nonlocal is_told
-            is_told = True
-
-        def ask_for_snapshot(_number: int, _frame: object) -> None:
-            nonlocal is_asked
-            is_asked = True
-
-        before = {number: signal.signal(number, leave) for number in (signal.SIGINT, signal.SIGTERM)}
-        if self._session.is_recorder:
-            before[signal.SIGUSR1] = signal.signal(signal.SIGUSR1, ask_for_snapshot)
         deadline = None if duration is None else time.monotonic() + duration
         session = self._session
         try:
             has_ended = False
-            while not has_ended and not is_told and (deadline is None or time.monotonic() < deadline):
+            while not has_ended and not self._is_told and (deadline is None or time.monotonic() < deadline):
                 session.wait(POLL_SECONDS)
                 has_ended = self._has_ended()
-                if is_asked:
-                    is_asked = False
+                if self._is_asked:
+                    self._is_asked = False
                     session.snapshot()
                 take(session.read())
                 for text in session.take_remarks():
                     say(text)
             if session.is_recorder:
                 session.snapshot()
-                take(session.read())
+            # What came since, up to where it is left.
+            take(session.read())
         finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+            self._give_back()
         for text in session.missing():
             say(text)
         return self._exit_status()
+
+    def _hear(self, number: int, _frame: object) -> None:
+        if number == signal.SIGUSR1:
+            self._is_asked = True
+        else:
+            self._is_told = True
+
+    def _give_back(self) -> None:
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
 
     def _has_ended(self) -> bool:
         if self._command is not None:

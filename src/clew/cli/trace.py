@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from clew.cli.console import say
 from clew.cli.probe_consequences import add_consequences, parse_size, what_happens_there
 from clew.cli.probe_run import ProbeRun, make_specs, what_is_probed, where_probes_are
+from clew.cli.probe_tree import TreeWish, show_tree, which_calls
 from clew.errors import UsageError
 
 __all__ = ["command"]
+
+_TREE_FORMATS: Final = ("text", "json")
 
 
 @click.command(name="trace")
@@ -26,8 +29,10 @@ __all__ = ["command"]
 )
 @click.option("-r", "--returned", "returned", multiple=True, metavar="CONTEXT", help="What events of returns have.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="PATH", help="Write there.")
-@click.option("--format", "form", default=None, metavar="FORMAT", help="text (the default), json, ctf, perfetto.")
+@click.option("--format", "form", metavar="FORMAT", help="text (the default), json, ctf, perfetto, collapsed, parquet.")
+@click.option("--tree", "is_tree", is_flag=True, help="Calls within calls, as `clew probe tree` shows them.")
 @what_happens_there
+@which_calls
 @what_is_probed
 def command(
     line: str | None,
@@ -41,26 +46,42 @@ def command(
     form: str | None,
     duration: float | None,
     with_inlined: bool,
+    is_tree: bool,
+    shows_all: bool,
+    min_duration: float,
+    depth: int | None,
+    within: str | None,
     words: tuple[str, ...],
     **consequences: Any,
 ) -> int:
     """Show each time that a program comes to the places LOC, natively but for that."""
-    from clew.cli.probe_output import FORMATS, open_writer
+    wish = TreeWish(shows_all, min_duration, depth, within)
+    if is_tree:
+        if probes or contexts or returned or not functions:
+            raise UsageError("--tree shows calls of functions: --function LOC, without --probe, -t and -r")
+        if form not in (None, *_TREE_FORMATS):
+            raise UsageError(f"--format {form}: a tree is one of {', '.join(_TREE_FORMATS)}")
+        return show_tree(
+            functions, condition, wish, form or "text", output, line, pid, duration, words, with_inlined=with_inlined
+        )
+    if wish != TreeWish():
+        raise UsageError("--all, --min-duration, --depth and --within are of --tree")
+    from clew.cli.probe_output import COLLAPSED, choose_format, open_output
     from clew.export.probes.identity import ProcessIdentity
     from clew.sessions.probes.probe_session import ProbeSession
 
-    if form is None:
-        form = "ctf" if output is not None and not output.suffix else "text"
-    if form not in FORMATS:
-        raise UsageError(f"--format {form}: it is one of {', '.join(FORMATS)}")
+    form = choose_format(form, output)
     specs = make_specs(probes, functions, contexts, returned, condition, with_inlined=with_inlined)
+    if form == COLLAPSED and not any(field.backtrace for one in specs for field in (*one.fields, *one.return_fields)):
+        raise UsageError("--format collapsed counts backtraces: ask for them, -t backtrace")
     specs = add_consequences(specs, **consequences)
     session = ProbeSession(specs, newest_bytes=parse_size(consequences["snapshot"]))
     try:
-        run = ProbeRun(session, line, pid, words)
-        identity = ProcessIdentity(int(run.pid), run.processes[int(run.pid)], time.time_ns())
-        with open_writer(form, output, run.processes, identity) as writer:
-            return run.follow(duration, writer.write)
+        with open_output(form, output) as events:
+            run = ProbeRun(session, line, pid, words)
+            identity = ProcessIdentity(int(run.pid), run.processes[int(run.pid)], time.time_ns())
+            events.begin(identity, run.processes, session.name_address, session.name_place)
+            return run.follow(duration, events.write)
     finally:
         session.close()
         for text in session.left:

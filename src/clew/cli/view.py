@@ -13,16 +13,23 @@ from clew.cli.browser import open_browser
 from clew.cli.console import say
 from clew.cli.light_numpy import prepare_numpy
 from clew.cli.options import where_to_serve
-from clew.errors import TraceUnfinishedError
+from clew.errors import TraceUnfinishedError, UsageError
 
 __all__ = ["command"]
 
 
 @click.command(name="view")
 @where_to_serve
+@click.option(
+    "--events",
+    multiple=True,
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Events of probes (clew trace --format parquet) of the same run, in the timeline of TRACE.",
+)
 @click.argument("trace_paths", metavar="TRACE...", nargs=-1, required=True, type=click.Path(path_type=Path))
-def command(trace_paths: tuple[Path, ...], port: int, host: str, no_browser: bool) -> None:
-    """Look at one or more TRACEs in the browser: as a graph, as code, in time.
+def command(trace_paths: tuple[Path, ...], events: tuple[Path, ...], port: int, host: str, no_browser: bool) -> None:
+    """Look at TRACEs in the browser: as a graph, as code, in time. A folder of events of probes is one, too.
 
     Serves them until Ctrl-C, or until the page stops it, at this machine alone unless --host says otherwise, to those
     who know the address that it prints: a secret is part of it.
@@ -31,6 +38,8 @@ def command(trace_paths: tuple[Path, ...], port: int, host: str, no_browser: boo
     from clew.server.listening import open_socket
     from clew.server.serve import serve
 
+    if events and len(trace_paths) > 1:
+        raise UsageError("--events is for one TRACE: say which by leaving out the others")
     listening = open_socket(host, port)
 
     def tell(url: str) -> None:
@@ -40,7 +49,7 @@ def command(trace_paths: tuple[Path, ...], port: int, host: str, no_browser: boo
 
     with listening:
         try:
-            is_stopped_by_page = serve(trace_paths, listening, host, tell)
+            is_stopped_by_page = serve(trace_paths, listening, host, tell, events=events)
             # A signal that clew was started to ignore ends the server, and nothing else.
             say("stopped by the page" if is_stopped_by_page else "stopped")
         except TraceUnfinishedError as error:

@@ -164,7 +164,9 @@ HoldWord: TypeAlias = Literal["asked", "stepped", "breakpoint", "capture", "bloc
 HOLD_WORDS: Final[tuple[HoldWord, ...]] = ("asked", "stepped", "breakpoint", "capture", "block")
 """Every HoldWord, in the order of the numbers."""
 
-CallWord: TypeAlias = Literal["system_call", "library"]
-"""What was called: kind of calls."""
-CALL_WORDS: Final[tuple[CallWord, ...]] = ("system_call", "library")
+CallWord: TypeAlias = Literal["system_call", "library", "probe"]
+"""What was called: kind of calls. probe: an event of a probe, or the entry and the return of a function; in no trace on
+a disk.
+"""
+CALL_WORDS: Final[tuple[CallWord, ...]] = ("system_call", "library", "probe")
 """Every CallWord, in the order of the numbers."""

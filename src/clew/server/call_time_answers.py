@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from clew.analysis.calls.call_lanes import MAX_DEPTH
 from clew.analysis.calls.call_rows import MAX_BINS, CallFilter
 from clew.errors import UsageError
 from clew.server.call_answers import MAX_TEXT, tell_calls
@@ -38,7 +37,7 @@ def encode_call_lanes(query: Query) -> bytes:
             return encode_container("call_lanes", {"process_id": query.process_id, "deep": 0}, _NO_BARS)
         threads = None if tids is None else {number for number, tid in enumerate(rows.tids) if tid in set(tids)}
         n_threads = len(rows.tids) if threads is None else len(threads)
-        n_bins = max(min(n_bins, MAX_BARS // max(n_threads * MAX_DEPTH, 1)), 1)
+        n_bins = max(min(n_bins, MAX_BARS // max(n_threads * calls.lanes.n_rows, 1)), 1)
         chosen = None if wanted == CallFilter(threads=wanted.threads) else calls.choose(rows, wanted)
         bars = calls.lanes.bars(zero + start, zero + end, n_bins, threads, chosen)
         deep = calls.lanes.n_deep(threads)

@@ -45,6 +45,7 @@ _KEPT_REPLAYS: Final = 32
 _PAUSE_SECONDS: Final = 0.002
 _DONE: Final = object()
 _MODE_REASON: Final = "the order was not recorded in mode {}; record with --mode full or region"
+_NO_CODE: Final = "no code was recorded, only events of probes"
 
 
 class ProcessReplays:
@@ -146,6 +147,9 @@ def encode_timeline(
         timeline = replays.timeline
         first = min([thread.start_ns for thread in timeline.threads], default=zero) - zero
         last = max([thread.end_ns - zero for thread in timeline.threads], default=first)
+        probed = served.trace.span_of_probes(process_id)
+        if probed is not None:
+            first, last = min(first, probed[0] - zero), max(last, probed[1] - zero + 1)
         last = max(last, first + 1)
         start, end = first if start is None else start, last if end is None else end
         # Of many threads fewer bins: their number goes with the answer.
@@ -153,6 +157,7 @@ def encode_timeline(
         threads = timeline.bin(zero + start, zero + end, n_bins, tids)
         replays.prepare_longest()
         new_code = timeline.new_code(find_edges(zero + start, zero + end, n_bins), tids)
+        reason = _MODE_REASON.format(served.trace.mode) if replays.graph.n_blocks else _NO_CODE
     gaps, gap_thread = _join([one.gaps for one in threads])
     ticks, tick_thread = _join([one.ticks for one in threads])
     marks, _ = _join([one.mark for one in threads])
@@ -166,7 +171,7 @@ def encode_timeline(
         "bins": n_bins,
         "mode": served.trace.mode,
         "unit": {"full": "block", "region": "tag"}.get(served.trace.mode),
-        "reason": None if served.trace.mode in ("full", "region") else _MODE_REASON.format(served.trace.mode),
+        "reason": None if served.trace.mode in ("full", "region") else reason,
     }
     arrays = pack_texts("name", [one.thread.name for one in threads]) | {
         "tid": np.array([one.thread.tid for one in threads], np.uint32),

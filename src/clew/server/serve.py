@@ -57,8 +57,11 @@ def serve(
     host: str,
     on_ready: Callable[[str], None],
     token: str | None = None,
+    events: Sequence[Path] = (),
 ) -> bool:
     """Serve the traces in `directories` until SIGINT or SIGTERM, or until the page says so: whether the page did.
+
+    `events` are folders of events of probes, which are shown with the first one.
 
     `on_ready` is given the address once they are open. A signal then does what it does to this process anyway, which
     may be nothing.
@@ -66,7 +69,7 @@ def serve(
     Raises TraceError where one can't be opened, ViewerError where the page was not built into this package.
     """
     _check_page()
-    served = [ServedTrace(directory, index) for index, directory in enumerate(directories)]
+    served = [ServedTrace(one, index, () if index else events) for index, one in enumerate(directories)]
     address = Address(host, listening.getsockname()[1])
     token = token or make_token()
     on_ready(address.url(token))

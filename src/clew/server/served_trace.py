@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from clew.analysis.graph.graph import ProcessGraph
+from clew.analysis.probes.event_rows import is_event_folder
 from clew.analysis.tables.totals import summarize_trace
 from clew.analysis.trace import Trace
 
@@ -24,11 +25,12 @@ _KEPT: Final = 12
 
 
 class ServedTrace:
-    """The trace in `directory`, as number `index` of those that are served. Raises TraceError when it is opened."""
+    """The trace in `directory`, as number `index` of those that are served, with the events of probes in the folders
+    `events`; `directory` may be such a folder, too. Raises TraceError when it is opened."""
 
-    def __init__(self, directory: Path, index: int) -> None:
+    def __init__(self, directory: Path, index: int, events: Sequence[Path] = ()) -> None:
         self.index = index
-        self.trace = Trace(directory)
+        self.trace = _open_trace(directory, events)
         self._lock = threading.RLock()
         self._kept: OrderedDict[object, Any] = OrderedDict()
 
@@ -62,3 +64,12 @@ class ServedTrace:
                     self._kept.popitem(last=False)
             found: T = self._kept[key]
             return found
+
+
+def _open_trace(directory: Path, events: Sequence[Path]) -> Trace:
+    is_alone = is_event_folder(directory)
+    if not is_alone and not events:
+        return Trace(directory)
+    from clew.analysis.probes.event_trace import TraceWithEvents
+
+    return TraceWithEvents(None, [directory, *events]) if is_alone else TraceWithEvents(Trace(directory), events)

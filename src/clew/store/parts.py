@@ -49,14 +49,15 @@ class TableParts:
         self.name = name
         self.n_rows: int = described["rows"]
         self._directory = directory
-        self._parts: list[str] = described["parts"]
-        self._stands_for = stands_for or {}
+        self.paths: list[str] = described["parts"]
+        """Of its files, relative to the trace."""
+        self.stands_for = stands_for or {}
         self._footers: dict[str, pq.FileMetaData] = {}
 
     def read(self, columns: Sequence[str]) -> pa.Table:
         """All rows of `columns`."""
         found = []
-        for part in self._parts:
+        for part in self.paths:
             with self._open(part) as file:
                 found.append(self._select(file, part, columns, None))
         table = self.join(found, columns)
@@ -68,7 +69,7 @@ class TableParts:
         """The row groups of all files, in the order of their rows."""
         groups = []
         first_row = 0
-        for part in self._parts:
+        for part in self.paths:
             with self._open(part) as file:
                 for index in range(file.metadata.num_row_groups):
                     n_rows = file.metadata.row_group(index).num_rows
@@ -184,7 +185,7 @@ class TableParts:
         table = file.read(names) if group is None else file.read_row_group(group, names)
         found = {name: table[other] for name, other in stored.items()}
         for name in later:
-            word, kind = self._stands_for.get(name), SCHEMAS[self.name].field(name).type
+            word, kind = self.stands_for.get(name), SCHEMAS[self.name].field(name).type
             found[name] = pa.nulls(table.num_rows, kind) if word is None else pa.repeat(word, table.num_rows)
         return pa.Table.from_arrays([found[name] for name in columns], list(columns))
 

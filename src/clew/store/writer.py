@@ -26,7 +26,7 @@ try:
 except ImportError:
     from pyarrow.parquet import ParquetWriter
 
-__all__ = ["PART_ROWS", "TraceWriter", "publish", "save_names", "write_part"]
+__all__ = ["PART_ROWS", "TraceWriter", "publish", "save_names", "write_part", "write_rows"]
 
 PART_ROWS: Final = 1 << 18
 
@@ -112,6 +112,12 @@ class TraceWriter:
 
 def write_part(path: Path, name: str, tables: list[pa.Table], *, is_safe: bool = False) -> None:
     """Write a part of the table `name` by rename; `is_safe`: so that it is on the disk before. Raises OSError."""
+    with publish(path, is_safe=is_safe) as file:
+        write_rows(file, name, tables)
+
+
+def write_rows(file: BinaryIO | pa.NativeFile, name: str, tables: list[pa.Table]) -> None:
+    """Write rows of the table `name` as a file of Parquet. Raises OSError."""
     schema = SCHEMAS[name]
     options = {
         "version": "2.6",
@@ -123,7 +129,7 @@ def write_part(path: Path, name: str, tables: list[pa.Table], *, is_safe: bool =
         "column_encoding": dict.fromkeys(_DELTA_COLUMNS.get(name, ()), "DELTA_BINARY_PACKED") or None,
         "write_statistics": [column for column in schema.names if column in _STATISTICS_COLUMNS],
     }
-    with publish(path, is_safe=is_safe) as file, contextlib.closing(ParquetWriter(file, schema, **options)) as writer:
+    with contextlib.closing(ParquetWriter(file, schema, **options)) as writer:
         for group in iter_row_groups(tables):
             writer.write_table(group, row_group_size=group.num_rows)
 

@@ -72,6 +72,7 @@ const LOSSES: Record<string, string> = {
   unfollowed_programs: "programs not followed",
   uncounted_fragments: "pieces of code not counted",
   untagged_fragments: "pieces of code without their place in the order",
+  probe_events: "events of probes",
   uncounted_instructions: "instructions of 32-bit code not counted",
 };
 

@@ -64,7 +64,7 @@ const states: fc.Arbitrary<ViewState> = fc.record({
     text: fc.string(),
     name: fc.option(fc.string()),
     isFailed: fc.boolean(),
-    kind: fc.option(fc.constantFrom("system_call", "library")),
+    kind: fc.option(fc.constantFrom("system_call", "library", "probe")),
     filter: fc.option(fc.constantFrom(...CALL_FILTERS)),
     treeBy: fc.constantFrom(...TREE_GROUPS),
     treeSort: fc.constantFrom(...TREE_SORTS),

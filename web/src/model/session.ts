@@ -9,7 +9,7 @@ import { readElement } from "../base/embedded.ts";
 import { MOST_BLOCKS } from "../protocol/generated.ts";
 import { formatFragment, parseFragment } from "./address-bar.ts";
 import { tell } from "./shell-state.ts";
-import { type Calls, type Compare, threads, update, type ViewState, viewState } from "./view-state.ts";
+import { type Calls, type Compare, INITIAL_STATE, threads, update, type ViewState, viewState } from "./view-state.ts";
 
 const ADDRESS_DELAY_MS = 250;
 
@@ -34,6 +34,9 @@ export const isLive = signal(false);
 
 /** Whether it was counted how often code ran: mode coverage only knows what did. */
 export const isCounted = computed(() => summary.value?.mode !== "coverage");
+
+/** Whether there is code to look at: in events of probes alone there is none. */
+export const hasCode = computed(() => isLive.value || (summary.value?.totals.blocks ?? 1) > 0);
 
 /** The process that is looked at; -1 until the trace is known. */
 export const processId = computed(() => {
@@ -108,7 +111,12 @@ export function openSession(): void {
     run(async () => {
       const found = await fetchSummary(client(), trace);
       if (traceIndex.peek() === trace) {
-        summary.value = found;
+        batch(() => {
+          summary.value = found;
+          if (!hasCode.peek() && viewState.peek().view === INITIAL_STATE.view) {
+            update({ view: "calls" });
+          }
+        });
       }
     });
   });

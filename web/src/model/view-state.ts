@@ -68,7 +68,7 @@ export interface Calls {
   /** A whole name; null for all. */
   name: string | null;
   isFailed: boolean;
-  /** `system_call` or `library`; null for both. */
+  /** `system_call`, `library` or `probe`; null for all. */
   kind: string | null;
   /** What descriptions have them under; null for anything. */
   filter: CallFilter | null;

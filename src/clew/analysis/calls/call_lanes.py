@@ -13,11 +13,15 @@ import numpy as np
 
 from clew.analysis.calls.call_nesting import CallNesting
 from clew.analysis.tables.arrays import Array
+from clew.protocol.words import CALL_WORDS
 
-__all__ = ["MAX_DEPTH", "CallBars", "CallLanes"]
+__all__ = ["CallBars", "CallLanes"]
 
 MAX_DEPTH: Final = 4
 """Calls that are deeper are not drawn: their parents are there."""
+MAX_ROWS: Final = 8
+"""The same where there are events of probes, which are within each other but not within calls: they are below these."""
+_PROBE: Final = CALL_WORDS.index("probe")
 _LONGEST_NS: Final = 1 << 38
 _PLACE_BITS: Final = 24
 
@@ -46,17 +50,34 @@ class CallLanes:
     def _lanes(self) -> dict[tuple[int, int], Array]:
         """By thread and depth their calls (u32), by time."""
         nesting = self._nesting
-        shallow = np.flatnonzero((nesting.depth < MAX_DEPTH) & (nesting.rows.thread < len(nesting.rows.tids)))
-        key = nesting.rows.thread[shallow].astype(np.int64) * MAX_DEPTH + nesting.depth[shallow]
+        depth = self._depth
+        shallow = np.flatnonzero((depth < self.n_rows) & (nesting.rows.thread < len(nesting.rows.tids)))
+        key = nesting.rows.thread[shallow].astype(np.int64) * self.n_rows + depth[shallow]
         order = np.argsort(key, kind="stable")
         borders = np.flatnonzero(np.diff(key[order], prepend=-1, append=-1))
         return {
-            divmod(int(key[order[start]]), MAX_DEPTH): shallow[order[start:end]].astype(np.uint32)
+            divmod(int(key[order[start]]), self.n_rows): shallow[order[start:end]].astype(np.uint32)
             for start, end in zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True)
         }
 
+    @cached_property
+    def n_rows(self) -> int:
+        """How many depths are drawn at most."""
+        return MAX_ROWS if (self._nesting.rows.kind == _PROBE).any() else MAX_DEPTH
+
+    @cached_property
+    def _depth(self) -> Array:
+        """By call the depth at which it is drawn: `n_rows` or more for none."""
+        depth, is_probe = self._nesting.depth, self._nesting.rows.kind == _PROBE
+        if not is_probe.any():
+            return depth
+        others = np.where(depth < MAX_DEPTH, depth, MAX_ROWS)
+        above = min(int(depth[~is_probe].max(initial=-1)) + 1, MAX_DEPTH)
+        found: Array = np.where(is_probe, depth + above, others)
+        return found
+
     def n_deep(self, threads: set[int] | None) -> int:
-        """How many depths the calls of some threads, or of all, have, at most MAX_DEPTH."""
+        """How many depths the calls of some threads, or of all, have, at most `n_rows`."""
         return max((depth + 1 for thread, depth in self._lanes if threads is None or thread in threads), default=0)
 
     def bars(self, start_ns: int, end_ns: int, n_bins: int, threads: set[int] | None, chosen: Array | None) -> CallBars:

@@ -197,7 +197,8 @@ class ProcessTimeline:
     def _find_times(self, thread: TimelineThread) -> ThreadTimes:
         told = self._read_times(thread) if thread.is_ordered else None
         if told is None:
-            gap = np.zeros(1, GAP)
+            # Where no code was recorded there is nothing that could have an order.
+            gap = np.zeros(min(self._graph.n_blocks, 1), GAP)
             gap["start_ns"], gap["end_ns"], gap["reason"] = thread.start_ns, thread.end_ns, GapReason.MODE
             told = make_times(0, thread.start_ns, thread.end_ns, [], gap, np.zeros(0, TICK))
         if (told.ticks["kind"] != TickKind.SYSTEM_CALL).any():

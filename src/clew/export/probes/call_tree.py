@@ -7,6 +7,7 @@ not. A call that was left took as long as until that showed: no longer than the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from clew.dataclass import dataclass, field
 from clew.export.probes.event_types import EventBatch
@@ -69,6 +70,17 @@ class _Frame:
     def __init__(self, start_ns: int, shown: Call | CallPath | None, is_outermost: bool) -> None:
         self.start_ns, self.shown, self.is_outermost = start_ns, shown, is_outermost
         self.inner_ns = 0
+
+
+class _Ended(NamedTuple):
+    """A call that is over, and shown. `parent`: what the call around it is shown as, if it is."""
+
+    thread: Thread
+    shown: Call | CallPath
+    parent: Call | CallPath | None
+    total_ns: int
+    self_ns: int
+    end: CallEnd
 
 
 class _Thread:
@@ -135,20 +147,12 @@ class _Follower:
             outer.inner_ns += total
         if frame.shown is not None:
             parent = None if outer is None or frame.is_outermost else outer.shown
-            self._end(step.thread, frame.shown, parent, total, total - frame.inner_ns, end)
+            self._end(_Ended(step.thread, frame.shown, parent, total, total - frame.inner_ns, end))
 
     def _show(self, step: CallStep, parent: Call | CallPath | None) -> Call | CallPath:
         raise NotImplementedError
 
-    def _end(
-        self,
-        thread: Thread,
-        shown: Call | CallPath,
-        parent: Call | CallPath | None,
-        total_ns: int,
-        self_ns: int,
-        end: CallEnd,
-    ) -> None:
+    def _end(self, over: _Ended) -> None:
         raise NotImplementedError
 
 
@@ -165,21 +169,14 @@ class CallTrees(_Follower):
     def _show(self, step: CallStep, parent: Call | CallPath | None) -> Call:
         return Call(step.function, step.time_ns)
 
-    def _end(
-        self,
-        thread: Thread,
-        shown: Call | CallPath,
-        parent: Call | CallPath | None,
-        total_ns: int,
-        self_ns: int,
-        end: CallEnd,
-    ) -> None:
-        assert isinstance(shown, Call)
-        if total_ns < self._choice.min_duration_ns:
+    def _end(self, over: _Ended) -> None:
+        call = over.shown
+        assert isinstance(call, Call)
+        if over.total_ns < self._choice.min_duration_ns:
             return
-        shown.total_ns, shown.self_ns, shown.end = total_ns, self_ns, end
-        siblings = parent.calls if isinstance(parent, Call) else self.threads.setdefault(thread, [])
-        siblings.append(shown)
+        call.total_ns, call.self_ns, call.end = over.total_ns, over.self_ns, over.end
+        siblings = over.parent.calls if isinstance(over.parent, Call) else self.threads.setdefault(over.thread, [])
+        siblings.append(call)
 
 
 class CallPaths(_Follower):
@@ -212,17 +209,9 @@ class CallPaths(_Follower):
             path = outer.calls[step.function] = CallPath(step.function)
         return path
 
-    def _end(
-        self,
-        thread: Thread,
-        shown: Call | CallPath,
-        parent: Call | CallPath | None,
-        total_ns: int,
-        self_ns: int,
-        end: CallEnd,
-    ) -> None:
-        assert isinstance(shown, CallPath)
-        shown.add(total_ns, self_ns, end)
+    def _end(self, over: _Ended) -> None:
+        assert isinstance(over.shown, CallPath)
+        over.shown.add(over.total_ns, over.self_ns, over.end)
 
 
 def walk(roots: Iterable[Call]) -> Iterator[tuple[int, Call]]:

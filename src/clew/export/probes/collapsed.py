@@ -24,9 +24,10 @@ class CollapsedStacks:
     """
 
     def __init__(self, name_of: Callable[[int, int], str]) -> None:
-        """`name_of` names an address of a process, whose number comes first."""
+        """`name_of` names an address of a process, whose number comes first, while events of it come: what is loaded
+        there may be something else later."""
         self._name_of = name_of
-        self._counts: Counter[tuple[int, bytes, Stack]] = Counter()
+        self._counts: Counter[str] = Counter()
         self.n_missing = 0
         """Events whose backtrace could not be had."""
 
@@ -40,13 +41,7 @@ class CollapsedStacks:
 
     def lines(self) -> list[str]:
         """A line for each stack, the thread's name outermost. Sorted: stacks of one caller stand together."""
-        named: Counter[str] = Counter()
-        for (pid, comm, stack), count in self._counts.items():
-            # From the caller on an address is where it goes on: the call is in front of it.
-            addresses = [*stack[:1], *(address - 1 for address in stack[1:])]
-            frames = [plain_text(comm.split(b"\0")[0]), *(self._name_of(pid, one) for one in reversed(addresses))]
-            named[";".join(map(_frame_text, frames))] += count
-        return [f"{stack} {count}" for stack, count in sorted(named.items())]
+        return [f"{stack} {count}" for stack, count in sorted(self._counts.items())]
 
     def write_lines(self, file: TextIO) -> None:
         """Write the lines. Raises OSError."""
@@ -60,8 +55,12 @@ class CollapsedStacks:
         found: Sequence[tuple[int, bytes, Stack]] = [
             (pid, comm, tuple(stack)) for pid, comm, stack in zip(pids, comms, stacks, strict=True) if stack
         ]
-        self._counts.update(found)
         self.n_missing += len(stacks) - len(found)
+        for (pid, comm, stack), count in Counter(found).items():
+            # From the caller on an address is where it goes on: the call is in front of it.
+            addresses = [*stack[:1], *(address - 1 for address in stack[1:])]
+            frames = [plain_text(comm.split(b"\0")[0]), *(self._name_of(pid, one) for one in reversed(addresses))]
+            self._counts[";".join(map(_frame_text, frames))] += count
 
 
 def _find_backtrace(event_type: EventType) -> int | None:

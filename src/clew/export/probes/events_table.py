@@ -2,6 +2,7 @@
 
 Runs in the controller. `events.parquet` has a row an event: where and when it was, its type, and its values as JSON.
 `events/NAME.parquet` has a row for each event of one type, with a typed column for each value: `event_id` joins both.
+`addresses.parquet` says what addresses of places and of callers are called.
 What is in memory does not grow with events; a row group is written when it is full. Types may be as many as functions:
 MAX_TYPES have a file, all others are in `events.parquet` alone.
 """
@@ -16,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from clew.export.probes.address_names import AddressNames, NameAddress
 from clew.export.probes.event_types import PLACE, EventBatch, EventType
 from clew.export.probes.json_lines import named_values
 from clew.export.probes.names import Names, make_file_name
@@ -54,8 +56,12 @@ class EventTables:
     """Writes into a folder, which is there. `process_ids` are the trace's numbers of processes, by pid, which may be
     added to while events come."""
 
-    def __init__(self, folder: Path, process_ids: dict[int, int] | None = None) -> None:
-        """Raises OSError."""
+    def __init__(
+        self, folder: Path, process_ids: dict[int, int] | None = None, name_of: NameAddress | None = None
+    ) -> None:
+        """`name_of` names addresses; without it none are named. Raises OSError."""
+        self._folder = folder
+        self._addresses = None if name_of is None else AddressNames(name_of)
         self._process_ids = {} if process_ids is None else process_ids
         self._own = folder / "events"
         self._own.mkdir()
@@ -70,6 +76,8 @@ class EventTables:
         """Write events. Raises ValueError if a table is not of its type, OSError."""
         for event_type, table in batch.tables:
             event_type.check(table)
+        if self._addresses is not None:
+            self._addresses.add(batch)
         for (event_type, table), event_id in zip(batch.tables, self._number(batch), strict=True):
             part = self._find_part(event_type)
             if part is None:
@@ -91,6 +99,8 @@ class EventTables:
         """Write what waits, and end the files. Raises OSError."""
         for part in [self._all, *self._parts.values()]:
             part.close()
+        if self._addresses is not None:
+            self._addresses.write(self._folder / "addresses.parquet")
 
     def _number(self, batch: EventBatch) -> list[pa.Array]:
         """The numbers of the events, table by table: rising by thread, in its order."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 from collections.abc import Sequence
 
 from clew.address import Pid
@@ -18,15 +19,16 @@ __all__ = ["ProbedCommand"]
 
 
 class ProbedCommand:
-    """The program `command`, its first instruction behind the arming of the probes of `session`.
+    """The program `command`, its first instruction behind the arming of the probes of `session`. It ignores the signals
+    `ignored`, whatever is done with them here.
 
     Raises ClewError if it can't be started, or probed: it has not run then.
     """
 
-    def __init__(self, session: ProbeSession, command: Sequence[str]) -> None:
+    def __init__(self, session: ProbeSession, command: Sequence[str], ignored: Sequence[signal.Signals] = ()) -> None:
         program = find_program(command[0])
         words = [os.fsencode(word) for word in command]
-        with launch_stopped(program, words, original_environment()) as process:
+        with launch_stopped(program, words, original_environment(), ignored_signals=ignored) as process:
             self.pid: Pid = process.pid
             self._pidfd = os.pidfd_open(process.pid)
             session.enter(process)

@@ -19,13 +19,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from clew.address import Pid
+from clew.binary.demangle import demangle
 from clew.capture.machine import Machine
 from clew.errors import TargetError, TargetGoneError, UsageError
 from clew.export.probes.event_types import EventBatch, EventType, Loss
 from clew.probing.probed_process import ProbedProcess
 from clew.process.identity import read_group
 from clew.process.linux import send_to_thread
-from clew.process.maps import read_maps
+from clew.process.maps import Mapping, read_maps
 from clew.process.processors.chosen import native_processor
 from clew.process.runtime_image import default_runtime_path, load_runtime_image
 from clew.process.stopped_process import StoppedProcess
@@ -89,6 +90,11 @@ class ProbeSession:
         self._sequences: dict[tuple[int, int], int] = {}
         self._comms: dict[int, bytes] = {}
         self._loaded: dict[int, list[Image]] = {}
+        self._mappings: dict[int, list[Mapping]] = {}
+        """Of which the images were looked at."""
+        self._executing: list[Waiting] = []
+        """Threads that wait for the next reading: until then it is known what addresses of their events are called."""
+        self._lost: list[Loss] = []
         indices = self.add(specs)
         if any(isinstance(one, Trigger) and one.action == TriggerAction.START for one in self._consequences()):
             self.remove(index for index in indices if self._specs[index].has_events)
@@ -140,7 +146,6 @@ class ProbeSession:
 
     def _begin(self, process: ProbedProcess, stopped: StoppedProcess | None = None) -> ProbedTarget:
         self._comms[process.pid] = Path(f"/proc/{process.pid}/comm").read_bytes().rstrip(b"\n")
-        self._look_at_images(process.pid)
         self._pulse.add(process.shared)
         machine = self._make_machine(process.pid)
 
@@ -160,6 +165,7 @@ class ProbeSession:
         self.targets.append(target)
         target.arm()
         self._note_forms(target)
+        self._note_images(target)
         return target
 
     def _find_table(self, probe: AskedProbe) -> AggregateTable:
@@ -199,17 +205,20 @@ class ProbeSession:
     def read(self) -> EventBatch:
         """The events that have come since, of all threads."""
         self.sink.clock.note()
+        executing, self._executing = self._executing, []
+        for thread in executing:
+            self._follow(thread)
         for target in list(self.targets):
             waiting = target.answer()
             self._note_forms(target)
+            self._note_images(target)
             if self._newest_bytes:
                 target.make_room()
             elif target.drain(self.sink):
                 target.free_slots()
+            self._executing += [thread for thread in waiting if thread.number == EXECUTION_NUMBER]
             for thread in waiting:
-                if thread.number == EXECUTION_NUMBER:
-                    self._follow(thread)
-                else:
+                if thread.number != EXECUTION_NUMBER:
                     self._act(thread)
         if self._newest_bytes and not self._is_due:
             return EventBatch([], self._losses())
@@ -276,9 +285,12 @@ class ProbeSession:
         if process is None:
             return
         if pid == target.pid:
-            # What was in its rings is read.
+            # Its other threads went on until it became another program.
             if self._newest_bytes:
                 target.drain_newest(self.sink, self._newest_bytes)
+            else:
+                target.drain(self.sink)
+            self._lost += self._losses_of(target)
             self._pulse.remove(target.process.shared)
             self._tabled = {one for one in self._tabled if one[1] != target.pid}
             target.abandon(process)
@@ -292,14 +304,16 @@ class ProbeSession:
 
     def wait(self, seconds: float) -> None:
         """Wait until a thread wants something, or for so long."""
-        if self.targets:
+        if self.targets and not self._executing:
             self.targets[0].wait(seconds)
-        else:
+        elif not self._executing:
             time.sleep(seconds)
 
     def close(self) -> None:
         """Take all probes out."""
         self._pulse.close()
+        for execution in self._executing:
+            execution.target.reply(execution.slot)
         for target in self.targets:
             self.left += target.close()
         self.images.close()
@@ -340,12 +354,14 @@ class ProbeSession:
         return next(filter(None, names), self._comms.get(pid, b""))
 
     def _losses(self) -> list[Loss]:
-        losses = []
+        losses, self._lost = self._lost, []
         for target in self.targets:
-            lost = target.take_lost()
-            if lost:
-                losses.append(Loss(time.time_ns(), int(target.pid), int(target.pid), lost))
+            losses += self._losses_of(target)
         return losses
+
+    def _losses_of(self, target: ProbedTarget) -> list[Loss]:
+        lost = target.take_lost()
+        return [Loss(time.time_ns(), int(target.pid), int(target.pid), lost)] if lost else []
 
     def _unwind(self, pid: int, registers: dict[str, int], stack: bytes) -> list[int]:
         processor = native_processor()
@@ -357,16 +373,38 @@ class ProbeSession:
             return b""
 
         architecture, definition = processor.architecture, processor.definition
-        loaded, pc = self._loaded.get(pid, []), registers[definition.program_counter]
-        if not any(image.start <= pc < image.end for image in loaded):
-            loaded = self._look_at_images(pid)
+        loaded = self._loaded.get(pid) or self._look_at_images(pid)
         return [frame.pc for frame in unwind(self.images, loaded, registers, read, architecture, definition)]
 
+    def name_address(self, pid: int, address: int) -> str:
+        """What an address of a process is called in a stack: its function, or how far it is in its image."""
+        image, symbol, offset = self.images.name(self._loaded.get(pid, []), address)
+        return demangle(symbol) if symbol else f"{image}+{offset:#x}" if image else f"{address:#x}"
+
+    def name_place(self, pid: int, address: int, is_return: bool) -> str:
+        """How far an address of a process is in which function, or in which image; empty where there is none.
+        `is_return`: it is where a call goes on, and the call is in front of it."""
+        image, symbol, offset = self.images.name(self._loaded.get(pid, []), address - is_return)
+        offset += is_return
+        where = demangle(symbol) if symbol else image
+        return f"{where}+{offset:#x}" if where and offset else where
+
     def _look_at_images(self, pid: int) -> list[Image]:
-        """What a process has loaded now, or had when it was looked at last."""
+        """What a process has loaded now; what its parent has, if it is a fork's child that is gone."""
+        found: list[Image] = []
         with contextlib.suppress(TargetError):
-            self._loaded[pid] = self.images.of(Pid(pid))
-        return self._loaded.get(pid, [])
+            found = self.images.of(Pid(pid))
+        if not found:
+            targets = (target for target in self.targets if pid in target.processes)
+            found = next((self._loaded.get(target.pid, []) for target in targets), [])
+        self._loaded[pid] = found
+        return found
+
+    def _note_images(self, target: ProbedTarget) -> None:
+        """What a process has loaded, as it was when something was loaded last: it may be gone before it is asked."""
+        if self._mappings.get(target.pid) is not target.mappings:
+            self._mappings[target.pid] = target.mappings
+            self._loaded[target.pid] = self.images.in_mappings(target.mappings)
 
     def _make_machine(self, pid: Pid) -> Machine:
         processor = native_processor()

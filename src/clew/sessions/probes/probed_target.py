@@ -30,7 +30,7 @@ from clew.process.attachable import has_own_namespace
 from clew.process.capture_table import CaptureRow
 from clew.process.futexes import wait_for_change
 from clew.process.linux import PROT_EXEC
-from clew.process.maps import read_maps
+from clew.process.maps import Mapping, read_maps
 from clew.process.stopped_process import StoppedProcess
 from clew.protocol._constants import (
     MAX_PROBES,
@@ -108,6 +108,10 @@ class ProbedTarget:
         bell = shared.layout.status_offset + field_offset("StatusPage", "doorbell")
         self._bell = ctypes.c_uint32.from_buffer(shared.map, bell)
         self._n_lost = 0
+        self.processes: set[int] = set()
+        """Those whose events came from here: this one, and children of forks."""
+        self.mappings: list[Mapping] = []
+        """What the process had mapped when it was looked at last: when it had loaded or unloaded something."""
 
     @property
     def armed(self) -> list[ArmedProbe]:
@@ -124,7 +128,8 @@ class ProbedTarget:
             self._arm()
 
     def _arm(self) -> None:
-        self._places.renew(read_maps(self.process.task))
+        self.mappings = read_maps(self.process.task)
+        self._places.renew(self.mappings)
         for probe in self.probes.values():
             found = self._places.resolve(parse_location(probe.spec.where), with_inlined=probe.spec.with_inlined)
             self.remarks += [one for one in found.warnings if one not in self.remarks]
@@ -302,7 +307,9 @@ class ProbedTarget:
             self._slots.free_room(slot, head)
             if data:
                 records = np.frombuffer(data, np.uint8).reshape(-1, RECORD_BYTES)
-                sink.keep(int(self._slots.rows["process"][slot]) or int(self.pid), records)
+                pid = int(self._slots.rows["process"][slot]) or int(self.pid)
+                self.processes.add(pid)
+                sink.keep(pid, records)
                 n += len(records)
         return n
 

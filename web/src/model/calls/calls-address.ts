@@ -10,7 +10,7 @@ import {
   TREE_SORTS,
 } from "../view-state.ts";
 
-const KINDS = ["system_call", "library"];
+const KINDS = ["system_call", "library", "probe"];
 
 /** Pairs of a word and what it says. An address that names a process is of its calls, unless it says otherwise. */
 export function formatCalls(calls: Calls, hasProcess: boolean): [string, string][] {

@@ -272,6 +272,7 @@ function CallsBar() {
           <option value="">all kinds</option>
           <option value="system_call">system calls</option>
           <option value="library">functions</option>
+          <option value="probe">events of probes</option>
         </select>
       )}
       <FilterChoice known={known.filters} />

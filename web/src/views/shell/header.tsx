@@ -1,7 +1,16 @@
 // The bar on top: which trace, what of it, which view, and what else there is.
 import { formatBytes, formatInteger, formatShort } from "../../base/format.ts";
 import { highlights } from "../../model/highlights.ts";
-import { currentLink, isFile, isLive, process, showProcess, summary, traceNames } from "../../model/session.ts";
+import {
+  currentLink,
+  hasCode,
+  isFile,
+  isLive,
+  process,
+  showProcess,
+  summary,
+  traceNames,
+} from "../../model/session.ts";
 import { openDialog, openPopover, tell, togglePopover } from "../../model/shell-state.ts";
 import { INITIAL_CALLS, threads, update, VIEWS, view, viewState } from "../../model/view-state.ts";
 import { toggleTheme, VIEW_NAMES } from "./shell-keys.ts";
@@ -215,15 +224,15 @@ function Totals() {
         </button>
       )}
       <span class="chip" title="What the recorder recorded">
-        {mode}
+        {hasCode.value ? mode : "events of probes"}
       </span>
-      {mode !== "coverage" && (
+      {mode !== "coverage" && hasCode.value && (
         <span class="chip" title={`${formatInteger(totals.instructions)} instructions`}>
           {formatShort(totals.instructions)} instructions
         </span>
       )}
-      <span class="chip">{formatInteger(totals.blocks)} blocks</span>
-      <span class="chip">{formatInteger(totals.edges)} edges</span>
+      {hasCode.value && <span class="chip">{formatInteger(totals.blocks)} blocks</span>}
+      {hasCode.value && <span class="chip">{formatInteger(totals.edges)} edges</span>}
       {!isLive.value && <span class="chip">{formatBytes(known.stored_bytes)}</span>}
     </div>
   );

@@ -25,7 +25,8 @@ const MARK_APART = 90;
 export function laneHeight(n: number, height: number, deep: number): number {
   const room = (height - AXIS_HEIGHT - NEW_CODE_HEIGHT) / Math.max(n, 1);
   const least = LEAST_LANE_HEIGHT + deep * LEAST_BAR_HEIGHT;
-  return Math.floor(Math.min(Math.max(room, least), Math.max(MOST_LANE_HEIGHT, least)));
+  const most = Math.max(MOST_LANE_HEIGHT, LEAST_LANE_HEIGHT + deep * MOST_BAR_HEIGHT);
+  return Math.floor(Math.min(Math.max(room, least), most));
 }
 
 /** How high one bar of calls is in a lane of `height` px. */
@@ -64,6 +65,8 @@ export interface Scene {
   scroll: number;
   span: readonly [number, number];
   timeline: Timeline;
+  /** Whether code was recorded, and not only events of probes. */
+  hasCode: boolean;
   range: readonly [number, number] | null;
   cursor: { lane: number; time: number } | null;
   /** Recorded calls; null where there are none. */
@@ -100,7 +103,9 @@ export function drawLanes(context: CanvasRenderingContext2D, scene: Scene, color
   if (scene.calls) {
     drawCalls(context, scene, scene.calls, colors, top);
   }
-  drawNewCode(context, scene, colors, top + timeline.threads.length * scene.laneHeight);
+  if (scene.hasCode) {
+    drawNewCode(context, scene, colors, top + timeline.threads.length * scene.laneHeight);
+  }
   for (const { lane, time } of scene.bookmarks) {
     const deep = scene.calls?.deep ?? 0;
     const stripHeight = scene.laneHeight - STRIP_MARGINS - deep * barHeight(scene.laneHeight, deep);
@@ -244,7 +249,11 @@ function drawCalls(
     }
     const color = ofName[bars.named[i]];
     context.fillStyle = toHex(color);
-    context.fillRect(left, y, Math.max(right - left - (right - left > 3 ? 0.5 : 0), 1), bar - 1);
+    if (bars.calls[i] === 1 && bars.to[i] === bars.from[i]) {
+      drawMoment(context, left, y, bar - 1);
+    } else {
+      context.fillRect(left, y, Math.max(right - left - (right - left > 3 ? 0.5 : 0), 1), bar - 1);
+    }
     if (bars.failed[i] > 0) {
       context.fillStyle = colors.warning;
       context.fillRect(left, y, Math.max(Math.min(right - left, 3), 1.5), bar - 1);
@@ -263,6 +272,19 @@ function drawCalls(
     }
   }
   context.restore();
+}
+
+/** What took no time, as a place that the program came to: a line with a head. */
+function drawMoment(context: CanvasRenderingContext2D, x: number, y: number, height: number): void {
+  const half = Math.min(height / 2, 3);
+  context.fillRect(x - 0.5, y, 1.5, height);
+  context.beginPath();
+  context.moveTo(x + 0.25 - half, y + half);
+  context.lineTo(x + 0.25, y);
+  context.lineTo(x + 0.25 + half, y + half);
+  context.lineTo(x + 0.25, y + 2 * half);
+  context.closePath();
+  context.fill();
 }
 
 /** Hatched as high as its share of time is without order. */

@@ -1,17 +1,19 @@
 // The lanes of threads in one canvas, of which only those in sight are drawn; pointer and wheel on them.
 import { computed, effect } from "@preact/signals";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { wordsOfGap } from "../../api/timeline.ts";
 import { Fingers, type Pinch } from "../../base/fingers.ts";
 import { formatDuration, formatInteger } from "../../base/format.ts";
 import { zoomSpan } from "../../base/time-axis.ts";
 import { bookmarks } from "../../model/bookmarks.ts";
 import { barAt, callLanes } from "../../model/calls/call-lanes.ts";
+import { formatArguments, formatResult } from "../../model/calls/call-text.ts";
 import { goToCall } from "../../model/calls/calls.ts";
 import { hereCall } from "../../model/calls/near-calls.ts";
+import { pointAt, pointedCall } from "../../model/calls/pointed-call.ts";
 import { bindKeys } from "../../model/keys.ts";
 import { currentThread, goToTime } from "../../model/replay.ts";
-import { processId } from "../../model/session.ts";
+import { hasCode, processId } from "../../model/session.ts";
 import { settings } from "../../model/settings.ts";
 import { binsWanted, shownTimeline, showSpan, span, timeOf, wholeSpan, wholeTimeline } from "../../model/timeline.ts";
 import { calls, cursor, range, update } from "../../model/view-state.ts";
@@ -44,7 +46,7 @@ const cursorThread = computed(() => cursor.value?.thread ?? -1);
 export function Lanes() {
   const box = useRef<HTMLDivElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
-  const [hint, setHint] = useState<{ x: number; words: string } | null>(null);
+  const [hint, setHint] = useState<Hint | null>(null);
   const n = wholeTimeline.value?.threads.length ?? 0;
   const deep = lanesDeep.value;
   const lane = laneHeight(n, BOX_HEIGHT, deep);
@@ -68,6 +70,10 @@ export function Lanes() {
     const time = timeAtX({ span: span.peek(), width: bounds.width }, Math.max(x, GUTTER));
     const depth = x > GUTTER ? depthAt(inside - lane * height, height, deep) : -1;
     return { x, y, lane: y > AXIS_HEIGHT ? lane : -1, depth, time, width: bounds.width };
+  };
+  const leave = () => {
+    pointAt(-1);
+    setHint(null);
   };
   const onPointerDown = (event: PointerEvent) => {
     if (event.button !== 0) {
@@ -101,10 +107,12 @@ export function Lanes() {
     }
     if (!held) {
       const bar = barUnder(lane, depth, time, width);
+      const { call, calls: numbers } = callLanes.peek() ?? { call: [], calls: [] };
+      pointAt(bar >= 0 && numbers[bar] === 1 ? call[bar] : -1);
       setHint(bar >= 0 ? { x: Math.min(x + 10, width - 260), words: tellBar(bar) } : describe(lane, time, x, width));
       return;
     }
-    setHint(null);
+    leave();
     if (held.kind === "cursor") {
       const thread = currentThread.peek();
       if (thread) {
@@ -135,12 +143,7 @@ export function Lanes() {
     }
   };
   return (
-    <div
-      ref={box}
-      class="lanes"
-      style={{ height: `${Math.min(content, BOX_HEIGHT)}px` }}
-      onPointerLeave={() => setHint(null)}
-    >
+    <div ref={box} class="lanes" style={{ height: `${Math.min(content, BOX_HEIGHT)}px` }} onPointerLeave={leave}>
       <canvas
         ref={canvas}
         data-timeline-canvas
@@ -154,11 +157,31 @@ export function Lanes() {
         onKeyDown={(event) => pressKey(event, null)}
       />
       <div class="lanes-space" style={{ height: `${Math.max(content - BOX_HEIGHT, 0)}px` }} />
-      {hint && (
-        <div class="lanes-hint" style={{ transform: `translate(${hint.x}px, 0)` }} aria-hidden="true">
-          {hint.words}
-        </div>
-      )}
+      {hint && <HintBox {...hint} />}
+    </div>
+  );
+}
+
+interface Hint {
+  x: number;
+  words: string;
+}
+
+/** What is under the pointer; of a call what it was given and what came of it, once that is known. */
+function HintBox({ x, words }: Hint) {
+  const box = useRef<HTMLDivElement>(null);
+  const call = pointedCall.value;
+  useLayoutEffect(() => {
+    // However long the words are, they stay in sight.
+    const room = box.current!.parentElement!.clientWidth - box.current!.offsetWidth - 4;
+    box.current!.style.transform = `translate(${Math.max(Math.min(x, room), 0)}px, 0)`;
+  });
+  const result = call ? formatResult(call) : "";
+  const told = call && [formatArguments(call.arguments), result && `= ${result}`].filter((part) => part !== "");
+  return (
+    <div ref={box} class="lanes-hint" data-pointed={call?.call} aria-hidden="true">
+      {words}
+      {told && told.length > 0 && <span class="told">{told.join(" ")}</span>}
     </div>
   );
 }
@@ -186,7 +209,9 @@ function barUnder(lane: number, depth: number, time: number, width: number): num
 function tellBar(bar: number): string {
   const { names, named, calls: numbers, failed, from, to } = callLanes.peek()!;
   const [name, n] = [names[named[bar]], numbers[bar]];
-  const told = n === 1 ? [name, formatDuration(to[bar] - from[bar])] : [`${formatInteger(n)} calls, longest ${name}`];
+  // What took no time was not called: a place that the program came to.
+  const took = to[bar] > from[bar] ? [formatDuration(to[bar] - from[bar])] : [];
+  const told = n === 1 ? [name, ...took] : [`${formatInteger(n)} calls, longest ${name}`];
   if (failed[bar] > 0) {
     told.push(n === 1 ? "failed" : `${formatInteger(failed[bar])} failed`);
   }
@@ -293,6 +318,7 @@ function watchCanvas(box: HTMLElement, canvas: HTMLCanvasElement): () => void {
         scroll: box.scrollTop,
         span: span.peek(),
         timeline,
+        hasCode: hasCode.peek(),
         range: range.peek(),
         calls: callLanes.peek()?.deep ? callLanes.peek() : null,
         markedCall: calls.peek().call ?? hereCall.peek(),

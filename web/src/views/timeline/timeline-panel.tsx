@@ -2,6 +2,7 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { recentBlocks } from "../../model/recent.ts";
 import { currentBlock, currentPosition, isPlaying, watchCursor } from "../../model/replay.ts";
+import { hasCode } from "../../model/session.ts";
 import { settings } from "../../model/settings.ts";
 import { binsWanted, showSpan, visibleSpan, watchTimeline, wholeTimeline } from "../../model/timeline.ts";
 import { cursor, view } from "../../model/view-state.ts";
@@ -99,10 +100,12 @@ function Legend() {
           {timeline.unit}s run, from few to many
         </li>
       )}
-      <li>
-        <span class="swatch new" aria-hidden="true" />
-        new code
-      </li>
+      {hasCode.value && (
+        <li>
+          <span class="swatch new" aria-hidden="true" />
+          new code
+        </li>
+      )}
       {timeline.unit && (
         <li>
           <span class="swatch call" aria-hidden="true" />
@@ -112,17 +115,21 @@ function Legend() {
       {isRecorded.value && (
         <li>
           <span class="swatch recorded" aria-hidden="true" />
-          recorded calls, below those around them
+          {hasCode.value ? "recorded calls" : "calls and places of probes"}, below those around them
         </li>
       )}
-      <li>
-        <span class="swatch signal" aria-hidden="true" />
-        signal
-      </li>
-      <li>
-        <span class="swatch hatched" aria-hidden="true" />
-        order not recorded
-      </li>
+      {hasCode.value && (
+        <li>
+          <span class="swatch signal" aria-hidden="true" />
+          signal
+        </li>
+      )}
+      {hasCode.value && (
+        <li>
+          <span class="swatch hatched" aria-hidden="true" />
+          order not recorded
+        </li>
+      )}
       <li>
         <span class="swatch flag" aria-hidden="true" />
         bookmark
