@@ -5,35 +5,26 @@ Runs in the controller.
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from pathlib import Path
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 
 from clew.address import Pid
 from clew.capture.machine import Machine
-from clew.errors import TargetError
-from clew.export.probes.event_types import EventBatch, EventType, Loss
+from clew.export.probes.event_types import EventBatch, Loss
 from clew.probing.probed_process import ProbedProcess
 from clew.process.identity import read_group
 from clew.process.maps import read_maps
 from clew.process.processors.chosen import native_processor
 from clew.process.runtime_image import default_runtime_path, load_runtime_image
 from clew.process.stopped_process import StoppedProcess
-from clew.protocol._generated import CAPTURE_RECORD
 from clew.sessions.aggregate_table import AggregateRoom, AggregateTable
 from clew.sessions.aggregates import Aggregate
-from clew.sessions.backtrace import unwind
-from clew.sessions.capture_sink import Captured, CaptureSink
-from clew.sessions.memory import Image, Images
+from clew.sessions.capture_sink import CaptureSink
+from clew.sessions.memory import Images
 from clew.sessions.probes.asked import N_NUMBERS, AskedProbe, check_spec
 from clew.sessions.probes.event_forms import EventForm
+from clew.sessions.probes.event_reader import EventReader
 from clew.sessions.probes.executions import begin_following, follow_execution
 from clew.sessions.probes.probed_target import Execution, ProbedTarget
 from clew.sessions.probes.pulse import Pulse
@@ -41,8 +32,6 @@ from clew.sessions.probes.specs import ProbeSpec
 from clew.sessions.where import parse_where
 
 __all__ = ["ProbeSession"]
-
-Array = npt.NDArray[Any]
 
 
 class ProbeSession:
@@ -73,9 +62,7 @@ class ProbeSession:
         """Places, as they were asked for."""
         self.left: list[str] = []
         """What stays of probes that were taken out, for people."""
-        self._sequences: dict[tuple[int, int], int] = {}
-        self._comms: dict[int, bytes] = {}
-        self._loaded: dict[int, list[Image]] = {}
+        self._reader = EventReader(self.images, self._first_name)
         self.add(specs)
 
     def add(self, specs: Iterable[ProbeSpec]) -> list[int]:
@@ -121,8 +108,7 @@ class ProbeSession:
         return target
 
     def _begin(self, process: ProbedProcess, stopped: StoppedProcess | None = None) -> ProbedTarget:
-        self._comms[process.pid] = Path(f"/proc/{process.pid}/comm").read_bytes().rstrip(b"\n")
-        self._look_at_images(process.pid)
+        self._reader.meet(process.pid)
         self._pulse.add(process.shared)
         machine = self._make_machine(process.pid)
 
@@ -190,14 +176,12 @@ class ProbeSession:
                 self._follow(execution)
         numbers = sorted(self._forms)
         taken = dict(zip(numbers, self.sink.take_together(numbers), strict=True))
-        captured = [(number, one) for number, some in taken.items() for one in some]
-        sequences = self._number(captured)
-        tables: list[tuple[EventType, pa.Table]] = []
-        for (number, one), own in zip(captured, sequences, strict=True):
-            form = self._forms[number]
-            names = self._place_names.get((number - 1) // N_NUMBERS, {})
-            tables += form.tables(one, self.sink.clock, own, self._names(one), self._unwind, names)
-        return EventBatch(tables, self._losses())
+        captured = [
+            (self._forms[number], one, self._place_names.get((number - 1) // N_NUMBERS, {}))
+            for number, some in taken.items()
+            for one in some
+        ]
+        return EventBatch(self._reader.read(captured, self.sink.clock), self._losses())
 
     def _follow(self, execution: Execution) -> None:
         """Have the program that a thread is about to execute probed from its first instruction on."""
@@ -239,40 +223,9 @@ class ProbeSession:
             self.left += target.close()
         self.images.close()
 
-    def _number(self, captured: Sequence[tuple[int, Captured]]) -> list[Array]:
-        """Of each record which one of its thread it is: by their times, which rise in a thread."""
-        if not captured:
-            return []
-        heads = [one.heads.view(CAPTURE_RECORD)[:, 0] for _, one in captured]
-        sizes = [len(own) for own in heads]
-        pids = np.repeat(np.array([one.pid for _, one in captured], np.uint64), sizes)
-        tids = np.concatenate([own["tid"] for own in heads]).astype(np.uint64)
-        order = np.lexsort((np.concatenate([own["tsc"] for own in heads]), tids, pids))
-        threads = (pids << np.uint64(32) | tids)[order]
-        starts = np.flatnonzero(np.append(True, threads[1:] != threads[:-1]))
-        ranks = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
-        result = np.empty(len(order), np.uint64)
-        for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(order)], strict=True):
-            key = (int(pids[order[start]]), int(tids[order[start]]))
-            before = self._sequences.get(key, 0)
-            result[order[start:end]] = before + ranks[start:end]
-            self._sequences[key] = before + end - start
-        return np.split(result, np.cumsum(sizes)[:-1])
-
-    def _names(self, captured: Captured) -> dict[int, bytes]:
-        """What threads are called now, or were when they were last seen."""
-        for tid in np.unique(captured.heads.view(CAPTURE_RECORD)[:, 0]["tid"]).tolist():
-            try:
-                self._comms[tid] = Path(f"/proc/{captured.pid}/task/{tid}/comm").read_bytes().rstrip(b"\n")
-            except OSError:
-                # It is gone.
-                self._comms.setdefault(tid, self._first_name(captured.pid, tid))
-        return self._comms
-
-    def _first_name(self, pid: int, tid: int) -> bytes:
-        """What a thread was called when it came to a probe first."""
-        names = (target.first_name(tid) for target in self.targets)
-        return next(filter(None, names), self._comms.get(pid, b""))
+    def _first_name(self, tid: int) -> bytes:
+        """What a thread was called when it came to a probe first; empty: nobody knows."""
+        return next(filter(None, (target.first_name(tid) for target in self.targets)), b"")
 
     def _losses(self) -> list[Loss]:
         losses = []
@@ -281,27 +234,6 @@ class ProbeSession:
             if lost:
                 losses.append(Loss(time.time_ns(), int(target.pid), int(target.pid), lost))
         return losses
-
-    def _unwind(self, pid: int, registers: dict[str, int], stack: bytes) -> list[int]:
-        processor = native_processor()
-        start = registers[processor.definition.stack_pointer]
-
-        def read(address: int, size_bytes: int) -> bytes:
-            if start <= address < start + len(stack):
-                return stack[address - start : address - start + size_bytes]
-            return b""
-
-        architecture, definition = processor.architecture, processor.definition
-        loaded, pc = self._loaded.get(pid, []), registers[definition.program_counter]
-        if not any(image.start <= pc < image.end for image in loaded):
-            loaded = self._look_at_images(pid)
-        return [frame.pc for frame in unwind(self.images, loaded, registers, read, architecture, definition)]
-
-    def _look_at_images(self, pid: int) -> list[Image]:
-        """What a process has loaded now, or had when it was looked at last."""
-        with contextlib.suppress(TargetError):
-            self._loaded[pid] = self.images.of(Pid(pid))
-        return self._loaded.get(pid, [])
 
     def _make_machine(self, pid: Pid) -> Machine:
         processor = native_processor()
