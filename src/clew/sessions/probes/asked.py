@@ -22,11 +22,11 @@ from clew.sessions.probes.event_forms import EventForm
 from clew.sessions.probes.specs import ContextField, ProbeSpec
 from clew.sessions.wanted import Wanted
 
-__all__ = ["N_NUMBERS", "AskedForm", "AskedProbe", "check_spec"]
+__all__ = ["DURATION", "N_NUMBERS", "AskedForm", "AskedProbe", "check_spec"]
 
 N_NUMBERS: Final = 3
 """Each probe has so many: of its events, or those of entries; of what is kept of calls; of events of returns."""
-_DURATION: Final = ContextField("duration", "duration")
+DURATION: Final = ContextField("duration", "duration")
 
 
 def check_spec(spec: ProbeSpec) -> None:
@@ -93,7 +93,7 @@ class AskedProbe:
     @cached_property
     def return_form(self) -> AskedForm:
         """Of events where the function returns."""
-        fields = [_DURATION, *self.spec.return_fields]
+        fields = [DURATION, *self.spec.return_fields]
         return self._make(self.spec.name, fields, None, EventKind.RETURN)
 
     @cached_property

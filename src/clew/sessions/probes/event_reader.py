@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -25,9 +25,27 @@ from clew.sessions.live_clock import LiveClock
 from clew.sessions.memory import Image, Images
 from clew.sessions.probes.event_forms import EventForm
 
-__all__ = ["EventReader"]
+__all__ = ["CapturedOf", "EventReader", "ReadEvents"]
 
 Array = npt.NDArray[Any]
+
+
+class CapturedOf(NamedTuple):
+    """Records of probe number `probe`, what was asked for there, and what the places are called, by their addresses,
+    where it is at several."""
+
+    probe: int
+    form: EventForm
+    captured: Captured
+    names: Mapping[int, str]
+
+
+class ReadEvents(NamedTuple):
+    """Events of probe number `probe`."""
+
+    probe: int
+    type: EventType
+    table: pa.Table
 
 
 class EventReader:
@@ -44,17 +62,14 @@ class EventReader:
         self._comms[pid] = Path(f"/proc/{pid}/comm").read_bytes().rstrip(b"\n")
         self._look_at_images(pid)
 
-    def read(
-        self,
-        captured: Sequence[tuple[EventForm, Captured, Mapping[int, str]]],
-        clock: LiveClock,
-    ) -> list[tuple[EventType, pa.Table]]:
-        """The events of records, each with its form and what the places are called, where one probe is at several."""
-        tables: list[tuple[EventType, pa.Table]] = []
-        sequences = self._number([one for _, one, _ in captured])
-        for (form, one, names), own in zip(captured, sequences, strict=True):
-            tables += form.tables(one, clock, own, self._names(one), self._unwind, names)
-        return tables
+    def read(self, captured: Sequence[CapturedOf], clock: LiveClock) -> list[ReadEvents]:
+        """The events of records."""
+        found: list[ReadEvents] = []
+        sequences = self._number([one.captured for one in captured])
+        for (number, form, one, names), own in zip(captured, sequences, strict=True):
+            tables = form.tables(one, clock, own, self._names(one), self._unwind, names)
+            found += [ReadEvents(number, kind, table) for kind, table in tables]
+        return found
 
     def _number(self, captured: Sequence[Captured]) -> list[Array]:
         """Of each record which one of its thread it is: by their times, which rise in a thread."""

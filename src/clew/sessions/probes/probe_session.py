@@ -24,7 +24,7 @@ from clew.sessions.capture_sink import CaptureSink
 from clew.sessions.memory import Images
 from clew.sessions.probes.asked import N_NUMBERS, AskedProbe, check_spec
 from clew.sessions.probes.event_forms import EventForm
-from clew.sessions.probes.event_reader import EventReader
+from clew.sessions.probes.event_reader import CapturedOf, EventReader, ReadEvents
 from clew.sessions.probes.executions import begin_following, follow_execution
 from clew.sessions.probes.probed_target import Execution, ProbedTarget
 from clew.sessions.probes.pulse import Pulse
@@ -166,6 +166,10 @@ class ProbeSession:
 
     def read(self) -> EventBatch:
         """The events that have come since, of all threads."""
+        return EventBatch([(one.type, one.table) for one in self.read_events()], self.take_losses())
+
+    def read_events(self) -> list[ReadEvents]:
+        """The same by probe, without what was lost."""
         self.sink.clock.note()
         for target in list(self.targets):
             executions = target.answer()
@@ -177,11 +181,12 @@ class ProbeSession:
         numbers = sorted(self._forms)
         taken = dict(zip(numbers, self.sink.take_together(numbers), strict=True))
         captured = [
-            (self._forms[number], one, self._place_names.get((number - 1) // N_NUMBERS, {}))
+            CapturedOf(index, self._forms[number], one, self._place_names.get(index, {}))
             for number, some in taken.items()
+            for index in [(number - 1) // N_NUMBERS]
             for one in some
         ]
-        return EventBatch(self._reader.read(captured, self.sink.clock), self._losses())
+        return self._reader.read(captured, self.sink.clock)
 
     def _follow(self, execution: Execution) -> None:
         """Have the program that a thread is about to execute probed from its first instruction on."""
@@ -227,7 +232,8 @@ class ProbeSession:
         """What a thread was called when it came to a probe first; empty: nobody knows."""
         return next(filter(None, (target.first_name(tid) for target in self.targets)), b"")
 
-    def _losses(self) -> list[Loss]:
+    def take_losses(self) -> list[Loss]:
+        """What was lost since this was asked last."""
         losses = []
         for target in self.targets:
             lost = target.take_lost()

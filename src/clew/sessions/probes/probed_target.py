@@ -16,12 +16,11 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from clew.address import Pid, Tid
-from clew.binary.demangle import demangle
 from clew.capture.form import Form
 from clew.errors import CaptureError, RemoteCallError, TargetGoneError, UsageError
 from clew.probing.leaving import leave, wait_for_end
 from clew.probing.locations.in_process import ProcessPlace, open_process
-from clew.probing.locations.syntax import NamePlace, parse_location
+from clew.probing.locations.syntax import parse_location
 from clew.probing.placing import Placing
 from clew.probing.planning import Planning, Site
 from clew.probing.probed_process import ProbedProcess
@@ -47,6 +46,7 @@ from clew.sessions.capture_sink import CaptureSink
 from clew.sessions.probes.asked import AskedProbe
 from clew.sessions.probes.executions import EXECUTING_FUNCTIONS
 from clew.sessions.probes.image_code import ProcessCode
+from clew.sessions.probes.place_names import name_of_place
 from clew.sessions.probes.probe_sites import ArmedProbe, ProbeSites
 
 __all__ = ["Execution", "ProbedTarget"]
@@ -169,12 +169,9 @@ class ProbedTarget:
             made, gone = self._planning.changes()
 
     def _note_name(self, probe: AskedProbe, place: ProcessPlace) -> None:
-        """Events of places that a pattern means are called as these are, unless they have a name of their own."""
-        where = parse_location(probe.spec.where)
-        if probe.spec.name != probe.spec.where or not isinstance(where, NamePlace) or not where.may_be_pattern:
-            return
-        if place.place is not None and place.place.symbol:
-            self.place_names.setdefault(probe.index, {})[place.address] = demangle(place.place.symbol)
+        name = name_of_place(probe.spec, place)
+        if name:
+            self.place_names.setdefault(probe.index, {})[place.address] = name
 
     def _hear_loading(self) -> None:
         """Have threads stop where the dynamic linker tells debuggers that it has loaded something, or is about to
