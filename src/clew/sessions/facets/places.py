@@ -69,7 +69,7 @@ class PlacesFacet:
 
         `where` is an address, `main+0x10`, `parse.c:42`, `libc.so.6!malloc`, a pattern, `usdt:libc:*`
         (docs/probe-locations.md); what is not loaded yet is looked for in what will be. `capture` are expressions, or
-        what `clew trace -t` takes: `regs`, `reg:rdi`, `backtrace:8`, `TYPE:NAME:ADDRESS`, `NAME=EXPRESSION`. Where
+        what `clew trace -t` takes: `regs`, `reg:NAME`, `backtrace:8`, `TYPE:NAME:ADDRESS`, `NAME=EXPRESSION`. Where
         `filter` is 0 or can't be had there is no event. With `function` there are events where the function is entered
         and where it has returned, with `returned` instead, `retval` unless given. With `inline` it is also where a
         function was inlined. Events are called `name`, or as the place. No thread stops, and nothing is lost.

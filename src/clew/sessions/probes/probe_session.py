@@ -5,12 +5,14 @@ Runs in the controller.
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 
 from clew.address import Pid
 from clew.capture.machine import Machine
+from clew.errors import TargetError, UsageError
 from clew.export.probes.event_types import EventBatch, Loss
 from clew.probing.probed_process import ProbedProcess
 from clew.process.identity import read_group
@@ -65,6 +67,11 @@ class ProbeSession:
         self._reader = EventReader(self.images, self._first_name)
         self.add(specs)
 
+    @property
+    def next_index(self) -> int:
+        """What the next probe's index will be."""
+        return len(self._specs)
+
     def add(self, specs: Iterable[ProbeSpec]) -> list[int]:
         """Have these probes, too, in all processes from now on; their indices. Raises CaptureError, TargetError,
         UsageError."""
@@ -97,15 +104,27 @@ class ProbeSession:
         for target in self.targets:
             target.remove(gone)
 
+    def remove_all(self) -> None:
+        """Have no probe anywhere any more, as far as processes are there still, and are what they were."""
+        gone, self._wanted = set(self._wanted), []
+        for target in self.targets:
+            with contextlib.suppress(TargetError, UsageError):
+                target.remove(gone)
+
     def attach(self, pid: Pid) -> ProbedTarget:
         """Probe a process that runs. Raises AttachError, InjectionError, TargetError, UsageError, CaptureError."""
         return self._begin(ProbedProcess.attach(pid, self._image))
 
     def enter(self, process: StoppedProcess) -> ProbedTarget:
-        """Probe a process that is stopped before its first instruction; it stays so. Raises the same."""
-        target = self._begin(ProbedProcess.enter(process, self._image), process)
+        """Probe a process that is stopped before its first instruction; it stays so, and is about to run. Raises the
+        same."""
+        target = self.enter_stopped(process)
         target.let_go()
         return target
+
+    def enter_stopped(self, process: StoppedProcess) -> ProbedTarget:
+        """The same of one that is not to run before it is let go."""
+        return self._begin(ProbedProcess.enter(process, self._image), process)
 
     def _begin(self, process: ProbedProcess, stopped: StoppedProcess | None = None) -> ProbedTarget:
         self._reader.meet(process.pid)
@@ -142,6 +161,11 @@ class ProbeSession:
     def sums(self) -> list[tuple[ProbeSpec, Aggregate]]:
         """What is added up, as far as there was a place for it. It can be read when all is over, too."""
         return [(self._specs[index], found) for index, (_, found) in sorted(self._sums.items())]
+
+    def find_sum(self, index: int) -> Aggregate | None:
+        """What a probe adds up; None: there was no place for it yet."""
+        found = self._sums.get(index)
+        return None if found is None else found[1]
 
     def _note_forms(self, target: ProbedTarget) -> None:
         """What is taken, as far as there are places for it by now. It is of the same types in all processes."""

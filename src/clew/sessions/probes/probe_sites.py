@@ -36,8 +36,9 @@ _TECHNIQUES: Final = {
 @dataclass(frozen=True)
 class ArmedProbe:
     """A probe at a place of a process: by which technique, and why no better one; `role` is `point`, `entry` or
-    `return`."""
+    `return`. `index` is the probe's in its session."""
 
+    index: int
     name: str
     place: ProcessPlace
     address: int

@@ -108,7 +108,15 @@ class ProbedTarget:
     def armed(self) -> list[ArmedProbe]:
         """What is probed now."""
         return [
-            ArmedProbe(probe.spec.name, place, site.address, role, site.group.plan.technique, site.group.plan.reason)
+            ArmedProbe(
+                probe.index,
+                probe.spec.name,
+                place,
+                site.address,
+                role,
+                site.group.plan.technique,
+                site.group.plan.reason,
+            )
             for probe, place, role, site in self._sites
             if site.group is not None
         ]
