@@ -260,24 +260,30 @@ def probe_session(
     stdout: Stream = None,
     stderr: Stream = None,
     cwd: Text | None = None,
+    backend: str = "auto",
+    require: str | None = None,
 ) -> NativeSession:
     """Have probes in a program that is not followed: it runs its own code, at its own speed.
 
     `target` is the number of a process that runs, which runs on; or a command, a program and its arguments, which is
-    started, and stopped in front of its first instruction until `resume`. The rest is as for `spawn`, and of a command
-    only. Children, and programs that are executed, have the probes, too. Raises ClewError.
+    started, and stopped in front of its first instruction until `resume`. Standard streams, `environment` and `cwd` are
+    as for `spawn`, and of a command only. `backend` is `auto`, `jump`, which has a warning where a place traps, or
+    `trap`; what can't have a jump is refused if `jump` is what they `require`. Children, and programs that are
+    executed, have the probes, too. Raises ClewError.
     """
     from clew.address import Pid
     from clew.errors import UsageError
     from clew.recording.options.arguments import parse_command, parse_directory, parse_environment
+    from clew.sessions.probes.backends import parse_native_backend
     from clew.sessions.probes.native_launch import attach_to, start
     from clew.sessions.probes.native_session import NativeSession
     from clew.sessions.streams import Streams
 
+    choice = parse_native_backend(backend, require)
     if isinstance(target, int):
         if any(one is not None for one in (environment, stdin, stdout, stderr, cwd)):
             raise UsageError(f"process {target} runs already: what it is started with can't be chosen")
-        return NativeSession(attach_to(Pid(target)))
+        return NativeSession(attach_to(Pid(target)), choice)
     words = parse_command(target)
     variables = None if environment is None else parse_environment(environment)
     directory = None if cwd is None else parse_directory(cwd)
@@ -287,7 +293,7 @@ def probe_session(
     except BaseException:
         streams.close()
         raise
-    return NativeSession(begin, streams)
+    return NativeSession(begin, choice, streams)
 
 
 def follow_me(

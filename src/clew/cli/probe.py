@@ -16,6 +16,7 @@ import click
 from clew.address import Pid
 from clew.cli.console import say
 from clew.cli.options import parse_pid
+from clew.cli.probe_backend import open_session, takes_backend
 from clew.cli.probe_run import ProbeRun, make_specs, what_is_probed
 from clew.cli.trace import command as trace_command
 from clew.errors import UsageError
@@ -54,6 +55,7 @@ command.add_command(trace_command)
 @click.option("--within", metavar="FUNCTION", help="Only calls of it, and what these call.")
 @click.option("--json", "is_json", is_flag=True, help="An object a line.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="PATH", help="Write there.")
+@takes_backend
 @what_is_probed
 def tree(
     functions: tuple[str, ...],
@@ -67,17 +69,18 @@ def tree(
     line: str | None,
     pid: str | None,
     duration: float | None,
+    backend: str,
+    required: str | None,
     words: tuple[str, ...],
 ) -> int:
     """Show which calls functions made within each other, and how long they took, in all and by themselves."""
     from clew.export.probes.call_tree import CallPaths, CallTrees, TreeChoice
     from clew.export.probes.call_tree_text import paths_json, paths_text, trees_json, trees_text
-    from clew.sessions.probes.probe_session import ProbeSession
 
     choice = TreeChoice(int(min_duration * _MILLISECOND_NS), depth, within)
     trees, paths = CallTrees(choice), CallPaths(choice)
     follower: CallTrees | CallPaths = trees if shows_all else paths
-    session = ProbeSession(make_specs((), functions, (), (), condition, with_inlined=False))
+    session = open_session(make_specs((), functions, (), (), condition, with_inlined=False), backend, required)
     n_lost = 0
 
     def take(batch: EventBatch) -> None:
@@ -103,6 +106,7 @@ def tree(
 def _takes_keys(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options of what is added up: `by`, `condition`, `is_json`."""
     for option in (
+        takes_backend,
         click.option("--json", "is_json", is_flag=True, help="An object a line."),
         click.option("--filter", "condition", metavar="EXPR", help="Only where this holds."),
         click.option("--by", "by", multiple=True, metavar="EXPR", help="For each value of this."),
@@ -163,12 +167,12 @@ def _add_up(
     line: str | None,
     pid: str | None,
     duration: float | None,
+    backend: str,
+    required: str | None,
     words: tuple[str, ...],
 ) -> int:
     """Have probes add up, and show what came of it at the end."""
-    from clew.sessions.probes.probe_session import ProbeSession
-
-    session = ProbeSession(specs)
+    session = open_session(specs, backend, required)
     try:
         status = ProbeRun(session, line, pid, words).follow(duration, lambda batch: None)
     finally:

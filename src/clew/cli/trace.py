@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from clew.cli.console import say
+from clew.cli.probe_backend import open_session, takes_backend
 from clew.cli.probe_run import ProbeRun, make_specs, what_is_probed, where_probes_are
 from clew.errors import UsageError
 
@@ -25,6 +26,7 @@ __all__ = ["command"]
 @click.option("-r", "--return", "returned", multiple=True, metavar="CONTEXT", help="What events of returns have.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="PATH", help="Write there.")
 @click.option("--format", "form", default=None, metavar="FORMAT", help="text (the default), json, ctf, perfetto.")
+@takes_backend
 @what_is_probed
 def command(
     line: str | None,
@@ -38,18 +40,20 @@ def command(
     form: str | None,
     duration: float | None,
     with_inlined: bool,
+    backend: str,
+    required: str | None,
     words: tuple[str, ...],
 ) -> int:
     """Show each time that a program comes to the places LOC, natively but for that."""
     from clew.cli.probe_output import FORMATS, open_writer
     from clew.export.probes.identity import ProcessIdentity
-    from clew.sessions.probes.probe_session import ProbeSession
 
     if form is None:
         form = "ctf" if output is not None and not output.suffix else "text"
     if form not in FORMATS:
         raise UsageError(f"--format {form}: it is one of {', '.join(FORMATS)}")
-    session = ProbeSession(make_specs(probes, functions, contexts, returned, condition, with_inlined=with_inlined))
+    specs = make_specs(probes, functions, contexts, returned, condition, with_inlined=with_inlined)
+    session = open_session(specs, backend, required)
     try:
         run = ProbeRun(session, line, pid, words)
         identity = ProcessIdentity(int(run.pid), run.processes[int(run.pid)], time.time_ns())

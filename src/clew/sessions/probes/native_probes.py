@@ -42,7 +42,12 @@ class NativeProbes:
                 # Before any thread comes there.
                 self._events.call(index, callback)
             before = set(_remarks(session))
-            session.add([spec])
+            try:
+                session.add([spec])
+            except UsageError:
+                # Nothing of it is anywhere.
+                session.remove([index])
+                raise
             refused = [text for text in _remarks(session) if text not in before and text.startswith(_refusal(spec))]
             if refused and not any(_armed(session, index)):
                 session.remove([index])

@@ -23,6 +23,7 @@ from clew.sessions.probes.specs import ProbeSpec
 from clew.sessions.streams import Streams
 
 if TYPE_CHECKING:
+    from clew.sessions.probes.backends import BackendChoice
     from clew.sessions.probes.probe_session import ProbeSession
 
 __all__ = ["NativeSession"]
@@ -42,7 +43,9 @@ class NativeSession:
     stdout: IO[bytes] | None = None
     stderr: IO[bytes] | None = None
 
-    def __init__(self, begin: Callable[[ProbeSession], Begun], streams: Streams | None = None) -> None:
+    def __init__(
+        self, begin: Callable[[ProbeSession], Begun], choice: BackendChoice, streams: Streams | None = None
+    ) -> None:
         """Meant for `clew.probe_session`. Raises ClewError."""
         self._streams = streams or Streams(None, None, None)
         for name, pipe in self._streams.pipes.items():
@@ -50,7 +53,7 @@ class NativeSession:
         self._events = NativeEvents()
         self._is_closed = False
         try:
-            self._worker = NativeWorker(begin, self._events.take, self._events.flush)
+            self._worker = NativeWorker(begin, choice, self._events.take, self._events.flush)
         except BaseException:
             self._streams.close()
             raise

@@ -24,6 +24,7 @@ from clew.sessions.probes.probe_session import ProbeSession
 if TYPE_CHECKING:
     from clew.export.probes.event_types import Loss
     from clew.process.stopped_process import StoppedProcess
+    from clew.sessions.probes.backends import BackendChoice
     from clew.sessions.probes.event_reader import ReadEvents
     from clew.sessions.probes.probed_target import ProbedTarget
 
@@ -49,7 +50,13 @@ class NativeWorker:
     """Has probes in the process that `begin` makes; what comes of them `take` is given, in this thread, and `flush` is
     called behind the last of it before the process has ended, and before nothing more comes. Raises ClewError."""
 
-    def __init__(self, begin: Callable[[ProbeSession], Begun], take: Take, flush: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        begin: Callable[[ProbeSession], Begun],
+        choice: BackendChoice,
+        take: Take,
+        flush: Callable[[], None],
+    ) -> None:
         self._take, self._flush = take, flush
         self._queue: SimpleQueue[tuple[Callable[[ProbeSession], Any], Future[Any]]] = SimpleQueue()
         self._lock = threading.Lock()
@@ -62,7 +69,7 @@ class NativeWorker:
         """How the process ended, as `subprocess` has it; None: it is not known, since it is no child."""
         self.over: Future[list[str]] = Future()
         """Nothing is probed any more; what stays, for people."""
-        self._thread = threading.Thread(target=self._run, args=(begin,), name="clew-probes", daemon=True)
+        self._thread = threading.Thread(target=self._run, args=(begin, choice), name="clew-probes", daemon=True)
         self._thread.start()
         self.begun = self._started.result()
 
@@ -120,9 +127,9 @@ class NativeWorker:
         self.over.result()
         self._thread.join()
 
-    def _run(self, begin: Callable[[ProbeSession], Begun]) -> None:
+    def _run(self, begin: Callable[[ProbeSession], Begun], choice: BackendChoice) -> None:
         try:
-            session = self._session = ProbeSession([])
+            session = self._session = ProbeSession([], choice)
         except BaseException as error:
             self._started.set_exception(error)
             return

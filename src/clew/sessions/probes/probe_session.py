@@ -25,6 +25,7 @@ from clew.sessions.aggregates import Aggregate
 from clew.sessions.capture_sink import CaptureSink
 from clew.sessions.memory import Images
 from clew.sessions.probes.asked import N_NUMBERS, AskedProbe, check_spec
+from clew.sessions.probes.backends import AUTO, BackendChoice
 from clew.sessions.probes.event_forms import EventForm
 from clew.sessions.probes.event_reader import CapturedOf, EventReader, ReadEvents
 from clew.sessions.probes.executions import begin_following, follow_execution
@@ -37,9 +38,11 @@ __all__ = ["ProbeSession"]
 
 
 class ProbeSession:
-    """The probes `specs` in the processes that are added. Raises CaptureError where one can't be."""
+    """The probes `specs` in the processes that are added, by techniques as `choice` has them. Raises CaptureError where
+    one can't be."""
 
-    def __init__(self, specs: Sequence[ProbeSpec]) -> None:
+    def __init__(self, specs: Sequence[ProbeSpec], choice: BackendChoice = AUTO) -> None:
+        self._choice = choice
         self._image = load_runtime_image(default_runtime_path())
         self.images = Images()
         self._specs: dict[int, ProbeSpec] = {}
@@ -96,6 +99,7 @@ class ProbeSession:
             ask = self._asking[target]
             target.add(ask(index) for index in indices)
             self._note_forms(target)
+            _raise_refused(target)
 
     def remove(self, indices: Iterable[int]) -> None:
         """Have these probes nowhere any more, until they are enabled. Raises TargetError, UsageError."""
@@ -142,11 +146,12 @@ class ProbeSession:
         def ask(index: int) -> AskedProbe:
             return AskedProbe(self._specs[index], index, machine, self.images, find_table)
 
-        target = ProbedTarget(process, map(ask, self._wanted), stopped)
+        target = ProbedTarget(process, map(ask, self._wanted), stopped, self._choice)
         self._asking[target] = ask
         self.targets.append(target)
         target.arm()
         self._note_forms(target)
+        _raise_refused(target)
         return target
 
     def _find_table(self, probe: AskedProbe) -> AggregateTable:
@@ -284,3 +289,11 @@ class ProbeSession:
             stack_arguments=architecture.stack_arguments,
             find_symbol=find_symbol,
         )
+
+
+def _raise_refused(target: ProbedTarget) -> None:
+    """Raises UsageError where places can't be as they have to be."""
+    refused, target.refused = target.refused, []
+    if refused:
+        others = f" (and {len(refused) - 1} others)" if len(refused) > 1 else ""
+        raise UsageError(f"{refused[0]}{others}")

@@ -44,6 +44,7 @@ from clew.protocol.layout import field_offset
 from clew.recording.drain.slots import ImpossibleHeadError, Slots
 from clew.sessions.capture_sink import CaptureSink
 from clew.sessions.probes.asked import AskedProbe
+from clew.sessions.probes.backends import AUTO, Backend, BackendChoice
 from clew.sessions.probes.executions import EXECUTING_FUNCTIONS
 from clew.sessions.probes.image_code import ProcessCode
 from clew.sessions.probes.place_names import name_of_place
@@ -71,10 +72,15 @@ class ProbedTarget:
     """The probes in one process."""
 
     def __init__(
-        self, process: ProbedProcess, probes: Iterable[AskedProbe], stopped: StoppedProcess | None = None
+        self,
+        process: ProbedProcess,
+        probes: Iterable[AskedProbe],
+        stopped: StoppedProcess | None = None,
+        choice: BackendChoice = AUTO,
     ) -> None:
-        """`probes` are wanted there. `stopped`: the process, if it is stopped before its first instruction."""
-        self.process = process
+        """`probes` are wanted there. `stopped`: the process, if it is stopped before its first instruction. `choice`
+        says by which techniques."""
+        self.process, self._choice = process, choice
         self.probes = {probe.index: probe for probe in probes}
         """Those that are to be there, by their indices."""
         self.found: list[AskedProbe] = []
@@ -93,6 +99,8 @@ class ProbedTarget:
         """What the places are called that a pattern means: by the probe's index, and address."""
         self.remarks: list[str] = []
         """What is to be told people: what places are doubtful, and where no probe can be."""
+        self.refused: list[str] = []
+        """What of that is a place that can't be as it has to be."""
         self._known: set[tuple[int, int]] = set()
         """Numbers of probes, and the addresses where they are."""
         self._n_rows = 0
@@ -141,6 +149,8 @@ class ProbedTarget:
             self._hear_loading()
         self._hear_executions()
         self._place()
+        if self._choice.tells_traps:
+            self._tell_traps()
 
     @property
     def missing(self) -> dict[str, str]:
@@ -173,7 +183,9 @@ class ProbedTarget:
                 self._planning.confirm()
                 return
             for site, reason in self._planning.plan_again(failed):
-                self.remarks += [_refusal(probe, place, reason) for probe, place, _, own in self._sites if own is site]
+                for probe, place, _, own in self._sites:
+                    if own is site:
+                        self._refuse(probe, place, reason)
             made, gone = self._planning.changes()
 
     def _note_name(self, probe: AskedProbe, place: ProcessPlace) -> None:
@@ -227,6 +239,8 @@ class ProbedTarget:
         finally:
             for slot in loading:
                 self.reply(slot)
+        # It runs already: what can't be as it has to be is nowhere, and told.
+        self.refused.clear()
         return executions
 
     def reply(self, slot: int) -> None:
@@ -252,6 +266,7 @@ class ProbedTarget:
         planned: list[Site] = []
         try:
             for site, role in self._plans.iter_sites(probe, place):
+                site.without = self._choice.without
                 if self._n_rows + len(site.rows) > _MAX_ROWS:
                     raise UsageError(f"there are {self._n_rows} captures already: there is no room for more")
                 self._planning.add(site)
@@ -262,11 +277,22 @@ class ProbedTarget:
             self._planning.remove(planned)
             self._n_rows -= sum(len(site.rows) for site in planned)
             self._sites = self._sites[: len(self._sites) - len(planned)]
-            self.remarks.append(_refusal(probe, place, error.message))
+            self._refuse(probe, place, error.message)
             return
         self._note_name(probe, place)
         if probe not in self.found:
             self.found.append(probe)
+
+    def _refuse(self, probe: AskedProbe, place: ProcessPlace, reason: str) -> None:
+        self.remarks.append(f"{probe.spec.name}: no probe at {place.name}: {reason}")
+        if self._choice.requires_jump:
+            self.refused.append(self.remarks[-1])
+
+    def _tell_traps(self) -> None:
+        for one in self.armed:
+            text = f"{one.name}: {one.place.name}: {one.address:#x} traps: {one.reason}"
+            if one.backend == Backend.TRAP.value and text not in self.remarks:
+                self.remarks.append(text)
 
     @property
     def n_held(self) -> int:
@@ -345,10 +371,6 @@ class ProbedTarget:
         del self._bell
         self.process.close()
         self._open.close()
-
-
-def _refusal(probe: AskedProbe, place: ProcessPlace, reason: str) -> str:
-    return f"{probe.spec.name}: no probe at {place.name}: {reason}"
 
 
 @contextlib.contextmanager

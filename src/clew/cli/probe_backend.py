@@ -1,0 +1,42 @@
+"""`--backend` and `--require`: by which means threads come to probes.
+
+Runs in the controller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+if TYPE_CHECKING:
+    from clew.sessions.probes.probe_session import ProbeSession
+    from clew.sessions.probes.specs import ProbeSpec
+
+__all__ = ["open_session", "takes_backend"]
+
+_OPTIONS: Final = (
+    click.option("--require", "required", metavar="jump", help="Refuse what would trap."),
+    click.option(
+        "--backend",
+        default="auto",
+        metavar="BACKEND",
+        help="How threads come to probes: auto (the default), jump, trap, engine, uprobe.",
+    ),
+)
+
+
+def takes_backend(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options `backend` and `required`."""
+    for option in _OPTIONS:
+        command = option(command)
+    return command
+
+
+def open_session(specs: Sequence[ProbeSpec], backend: str, required: str | None) -> ProbeSession:
+    """A session with these probes. Raises UsageError, CaptureError."""
+    from clew.sessions.probes.backends import parse_backend
+    from clew.sessions.probes.probe_session import ProbeSession
+
+    return ProbeSession(specs, parse_backend(backend, required))
