@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -86,7 +87,7 @@ def usual(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     return events_by("auto", tmp_path_factory.mktemp("auto"), *OPTIONS)
 
 
-@pytest.mark.parametrize("backend", ["jump", "trap"])
+@pytest.mark.parametrize("backend", ["jump", "trap", "engine"])
 def test_the_same_events_come_by_every_technique(backend: str, usual: list[dict[str, Any]], tmp_path: Path) -> None:
     events = events_by(backend, tmp_path, *OPTIONS)
     assert told(events) == told(usual) and len(events) == 5 * 3 + 7 * 2
@@ -101,6 +102,42 @@ def test_all_places_trap_that_are_told_to() -> None:
         session.resume()
         assert session.wait(60) == 3
         assert [probe.n_events for probe in probes] == [10, 5]
+
+
+def test_sums_and_trees_are_those_of_the_engine_too() -> None:
+    words = ["--backend", "engine", "--json", "--"]
+    counted = run_probe("count", "--probe", "add", "--by", "rdi % 2", "--filter", "rdi < 4", *words, calls_program())
+    rows = [json.loads(line) for line in counted.stdout.splitlines() if line.startswith("{")]
+    assert sorted((row["rdi % 2"], row["count"]) for row in rows) == [(0, 2), (1, 2)]
+    took = run_probe("latency", "--function", "descend", "--filter", "rdi % 2 == 1", *words, calls_program())
+    [row] = [json.loads(line) for line in took.stdout.splitlines() if line.startswith("{")]
+    assert row["count"] == 3 and 0 < row["min"] <= row["max"]
+    tree = run_probe("tree", "--function", "descend", *words, calls_program())
+    paths = [json.loads(line) for line in tree.stdout.splitlines() if line.startswith("{")]
+    assert [one["depth"] for one in paths] == [*range(7)]
+
+
+def test_the_engine_refuses_before_anything_runs() -> None:
+    refused = run_probe("trace", "--backend", "engine", "--probe", "main+1", "--", calls_program(), status=2)
+    assert "it is inside of the instruction" in refused.stderr and refused.stdout == ""
+    nowhere = run_probe("trace", "--backend", "engine", "--probe", "no_such_function", "--", calls_program())
+    assert "no_such_function" in nowhere.stderr
+
+
+def test_the_engine_leaves_a_running_process(tmp_path: Path) -> None:
+    program = build_plain(SOURCES / "probes/probed_threads.c", "-O2", "-pthread")
+    with subprocess.Popen([program, "2"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin is not None and process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        words = ["--probe", "leaf", "--by", "tid", "-p", str(process.pid), "--duration", "0.3", "--json"]
+        done = run_probe("count", "--backend", "engine", *words, status=0)
+        rows = [json.loads(line) for line in done.stdout.splitlines()]
+        assert {row["tid"] for row in rows} == {int(tid) for tid in os.listdir(f"/proc/{process.pid}/task")} - {
+            process.pid
+        }
+        assert "clew" not in Path(f"/proc/{process.pid}/maps").read_text()
+        out, _ = process.communicate(b"\n", timeout=60)
+        assert (out, process.returncode) == (b"0\n", 0)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 if TYPE_CHECKING:
-    from clew.sessions.probes.probe_session import ProbeSession
+    from clew.sessions.probes.probing_session import ProbingSession
     from clew.sessions.probes.specs import ProbeSpec
 
 __all__ = ["open_session", "takes_backend"]
@@ -34,9 +34,15 @@ def takes_backend(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-def open_session(specs: Sequence[ProbeSpec], backend: str, required: str | None) -> ProbeSession:
+def open_session(specs: Sequence[ProbeSpec], backend: str, required: str | None) -> ProbingSession:
     """A session with these probes. Raises UsageError, CaptureError."""
-    from clew.sessions.probes.backends import parse_backend
+    from clew.sessions.probes.backends import Backend, parse_backend
+
+    choice = parse_backend(backend, required)
+    if choice.backend == Backend.ENGINE:
+        from clew.sessions.probes.engine_session import EngineSession
+
+        return EngineSession(specs)
     from clew.sessions.probes.probe_session import ProbeSession
 
-    return ProbeSession(specs, parse_backend(backend, required))
+    return ProbeSession(specs, choice)

@@ -22,8 +22,7 @@ from clew.errors import UsageError
 
 if TYPE_CHECKING:
     from clew.export.probes.event_types import EventBatch
-    from clew.sessions.probes.probe_launch import ProbedCommand
-    from clew.sessions.probes.probe_session import ProbeSession
+    from clew.sessions.probes.probing_session import ProbingCommand, ProbingSession
     from clew.sessions.probes.specs import ProbeSpec
 
 __all__ = ["ProbeRun", "make_specs", "what_is_probed", "where_probes_are"]
@@ -82,16 +81,14 @@ def make_specs(
 class ProbeRun:
     """The probes of `session` in a command, or in a process. Raises ClewError if they can't be there."""
 
-    def __init__(self, session: ProbeSession, line: str | None, pid: str | None, words: Sequence[str]) -> None:
+    def __init__(self, session: ProbingSession, line: str | None, pid: str | None, words: Sequence[str]) -> None:
         program = list(words) or (shlex.split(line) if line is not None else [])
         if bool(program) == (pid is not None):
             raise UsageError("either a command is given (-c, or behind --), or a process (-p)")
         self._session = session
-        self._command: ProbedCommand | None = None
+        self._command: ProbingCommand | None = None
         if pid is None:
-            from clew.sessions.probes.probe_launch import ProbedCommand
-
-            self._command = ProbedCommand(session, program)
+            self._command = session.start(program)
             self.pid = self._command.pid
         else:
             self.pid = Pid(parse_pid(pid))
@@ -122,18 +119,12 @@ class ProbeRun:
                 signal.signal(number, handler)
         for text in session.missing():
             say(text)
-        return self._exit_status()
+        return (self._command and self._command.exit_status) or 0
 
     def _has_ended(self) -> bool:
         if self._command is not None:
             return self._command.wait(0)
         return not os.path.exists(f"/proc/{self.pid}")
-
-    def _exit_status(self) -> int:
-        status = None if self._command is None else self._command.status
-        if status is None:
-            return 0
-        return os.waitstatus_to_exitcode(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
 
 
 def _name_of(pid: Pid) -> bytes:

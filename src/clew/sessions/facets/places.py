@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, overload
 from clew.errors import UsageError
 
 if TYPE_CHECKING:
+    from clew.sessions.aggregate_table import AggregateRoom
     from clew.sessions.call_probes import Callback, CallProbe, CallProbes
     from clew.sessions.capture_sink import CaptureSink
     from clew.sessions.probes.followed_probes import FollowedProbes
@@ -25,6 +26,7 @@ class PlacesFacet:
 
     _probes: CallProbes
     _captures: CaptureSink
+    _aggregate_room: AggregateRoom
     _target: SessionTarget
     _placed: FollowedProbes | None = None
 
@@ -82,7 +84,7 @@ class PlacesFacet:
         spec = read_spec(
             where, capture, filter, is_function=function, returned=returned, with_inlined=inline, name=name
         )
-        probes = self._open_placed()
+        probes = self.placed
         if callback is None:
             return Probe(probes, probes.add([spec])[0], spec.where)
         if function or name is not None:
@@ -90,11 +92,15 @@ class PlacesFacet:
         texts = [capture] if isinstance(capture, str) else list(capture)
         return probes.call_at(spec.where, callback, texts, filter, with_inlined=inline)
 
-    def _open_placed(self) -> FollowedProbes:
+    @property
+    def placed(self) -> FollowedProbes:
+        """All probes of the session, for who has many: they come and are read together."""
         if self._placed is None:
             from clew.sessions.probes.followed_probes import FollowedProbes
 
-            self._placed = FollowedProbes(self._target, self._probes, self._captures, self.wait_for_all)
+            self._placed = FollowedProbes(
+                self._target, self._probes, self._captures, self._aggregate_room, self.wait_for_all
+            )
         return self._placed
 
     def wait_for_all(self, timeout: float | None = None) -> bool:

@@ -22,7 +22,7 @@ from clew.sessions.probes.event_forms import EventForm
 from clew.sessions.probes.specs import ContextField, ProbeSpec
 from clew.sessions.wanted import Wanted
 
-__all__ = ["DURATION", "N_NUMBERS", "AskedForm", "AskedProbe", "check_spec"]
+__all__ = ["DURATION", "N_NUMBERS", "AskedForm", "AskedProbe", "check_spec", "wished"]
 
 N_NUMBERS: Final = 3
 """Each probe has so many: of its events, or those of entries; of what is kept of calls; of events of returns."""
@@ -34,12 +34,12 @@ def check_spec(spec: ProbeSpec) -> None:
     for one in (*spec.fields, *spec.return_fields):
         if one.text:
             asks_program(one.text)
-    for text in (spec.condition, *_wished(spec.wish)):
+    for text in (spec.condition, *wished(spec.wish)):
         if text is not None:
             asks_program(text)
 
 
-def _wished(wish: AggregateWish | None) -> list[str]:
+def wished(wish: AggregateWish | None) -> list[str]:
     """What is taken to be added up: keys, then a value."""
     if wish is None:
         return []
@@ -102,7 +102,7 @@ class AskedProbe:
         spec = self.spec
         condition = None if spec.is_function else spec.condition
         return Wanted(
-            _wished(spec.wish),
+            wished(spec.wish),
             condition,
             self._machine,
             self._images,

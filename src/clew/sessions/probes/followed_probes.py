@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 from clew.errors import CaptureError, UsageError
 from clew.export.probes.event_types import EventKind
+from clew.sessions.aggregates import Aggregate
 from clew.sessions.place_probe import Wish
-from clew.sessions.probes.asked import DURATION, check_spec
+from clew.sessions.probes.asked import DURATION, check_spec, wished
 from clew.sessions.probes.event_forms import EventForm
 from clew.sessions.probes.event_reader import CapturedOf, EventReader
 from clew.sessions.probes.event_store import EventStore
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from clew.export.probes.event_types import EventType
     from clew.probing.locations.in_process import ProcessPlace
     from clew.recording.following.followed import FollowedProcess
+    from clew.sessions.aggregate_table import AggregateRoom, AggregateTable
     from clew.sessions.call_probes import Callback, CallProbe, CallProbes
     from clew.sessions.capture_sink import CaptureSink
     from clew.sessions.probes.specs import ProbeSpec
@@ -41,16 +43,18 @@ _ENGINE: Final = "engine"
 
 
 class FollowedProbes:
-    """Of one session, whose captures `sink` takes. `wait` waits for its end, so many seconds at most."""
+    """Of one session, whose captures `sink` takes, and whose tables have `room`. `wait` waits for its end, so many
+    seconds at most."""
 
     def __init__(
         self,
         target: SessionTarget,
         probes: CallProbes,
         sink: CaptureSink,
+        room: AggregateRoom,
         wait: Callable[[float], bool],
     ) -> None:
-        self._target, self._probes, self._sink, self._wait = target, probes, sink, wait
+        self._target, self._probes, self._sink, self._room, self._wait = target, probes, sink, room, wait
         self._located = LocatedProbes(target, probes, self._meet, self._note_place)
         self._reader = EventReader(target.images, lambda tid: b"")
         self._reading = threading.Lock()
@@ -62,18 +66,18 @@ class FollowedProbes:
         self._by_number: dict[int, tuple[int, EventForm]] = {}
         """By what captures are known by: the index, and what is captured."""
         self._names: dict[int, dict[int, str]] = {}
+        self._sums: dict[int, tuple[AggregateTable, Aggregate]] = {}
 
     def add(self, specs: Sequence[ProbeSpec]) -> list[int]:
         """Have these probes, too, from now on; their indices. Raises CaptureError, UsageError, ControlError."""
-        made = []
+        made: list[tuple[ProbeSpec, list[EventForm], Located]] = []
+        first = len(self._specs)
         for spec in specs:
             check_spec(spec)
-            forms = self._make_forms(spec)
-            roles = ["entry", "return"] if spec.is_function else ["point"]
-            parts = [Part(form.wanted, Wish.LOG, role) for form, role in zip(forms, roles, strict=True)]
+            forms = self._make_forms(spec) if spec.wish is None else []
+            parts = self._make_parts(spec, forms, first + len(made))
             located = Located(spec.where, parts, is_function=spec.is_function, with_inlined=spec.with_inlined)
             made.append((spec, forms, located))
-        first = len(self._specs)
         for spec, forms, located in made:
             self._specs.append(spec)
             self._forms.append(forms)
@@ -106,8 +110,31 @@ class FollowedProbes:
         leaving = [DURATION, *spec.return_fields]
         return [entry, EventForm(spec.name, leaving, chosen, machine, images, kind=EventKind.RETURN)]
 
+    def _make_parts(self, spec: ProbeSpec, forms: Sequence[EventForm], index: int) -> list[Part]:
+        if spec.wish is None:
+            roles = ["entry", "return"] if spec.is_function else ["point"]
+            return [Part(form.wanted, Wish.LOG, role) for form, role in zip(forms, roles, strict=True)]
+        chosen = f"entry({spec.condition})" if spec.is_function and spec.condition is not None else spec.condition
+        machine, images, wish = self._target.machine(), self._target.images, spec.wish
+        taken = wished(wish)
+        wanted = Wanted(taken, chosen, machine, images, has_returned=spec.is_function, keeps_types=True)
+
+        def make_table() -> AggregateTable:
+            if index not in self._sums:
+                table = self._room.make(wish, wanted.kinds())
+                self._sums[index] = table, Aggregate(table, spec.where, wish, lambda: self.remove(index))
+            return self._sums[index][0]
+
+        return [Part(wanted, Wish.AGGREGATE, "return" if spec.is_function else "point", make_table)]
+
+    def sums(self) -> list[tuple[ProbeSpec, Aggregate]]:
+        """What is added up. It can be read when all is over, too."""
+        return [(self._specs[index], found) for index, (_, found) in sorted(self._sums.items())]
+
     def _watch(self, located: Located) -> None:
         index = self._of_spec.index(located)
+        if self._specs[index].wish is not None:
+            return
         for number, form in zip(located.numbers, self._forms[index], strict=True):
             self._sink.watch(number)
             self._by_number[number] = index, form

@@ -41,7 +41,8 @@ class Part(NamedTuple):
     wanted: Wanted
     wish: Wish
     role: str
-    table: AggregateTable | None = None
+    make_table: Callable[[], AggregateTable] | None = None
+    """Where it is added up: what is of which type may be known only where there is a place."""
 
 
 class Located:
@@ -157,7 +158,9 @@ class LocatedProbes:
 
     def _begin(self, places: Places, one: Located) -> None:
         pid, nowhere = self._target.pid, NOWHERE._replace(text=one.where)
-        one.numbers = [places.add(nowhere, part.wanted, [], pid, part.wish, part.table) for part in one.parts]
+        tables = [None if part.make_table is None else part.make_table() for part in one.parts]
+        parts = zip(one.parts, tables, strict=True)
+        one.numbers = [places.add(nowhere, part.wanted, [], pid, part.wish, table) for part, table in parts]
         self._armed = [*self._armed, one]
 
     def _look(self, followed: FollowedProcess, mappings: list[Mapping]) -> None:

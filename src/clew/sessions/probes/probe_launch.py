@@ -33,6 +33,13 @@ class ProbedCommand:
             process.detach()
         self.status: int | None = None
 
+    @property
+    def exit_status(self) -> int | None:
+        """As a shell says how it ended: 128 and the number of a signal; None: it has not."""
+        if self.status is None:
+            return None
+        return os.waitstatus_to_exitcode(self.status) if os.WIFEXITED(self.status) else 128 + os.WTERMSIG(self.status)
+
     def wait(self, seconds: float) -> bool:
         """Whether it has ended, after so many seconds at most; its wait status is `status` then."""
         if self.status is None and select.select([self._pidfd], [], [], seconds)[0]:

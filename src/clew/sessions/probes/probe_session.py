@@ -9,6 +9,7 @@ import contextlib
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from typing import TYPE_CHECKING
 
 from clew.address import Pid
 from clew.capture.machine import Machine
@@ -33,6 +34,9 @@ from clew.sessions.probes.probed_target import Execution, ProbedTarget
 from clew.sessions.probes.pulse import Pulse
 from clew.sessions.probes.specs import ProbeSpec
 from clew.sessions.where import parse_where
+
+if TYPE_CHECKING:
+    from clew.sessions.probes.probe_launch import ProbedCommand
 
 __all__ = ["ProbeSession"]
 
@@ -118,6 +122,12 @@ class ProbeSession:
     def attach(self, pid: Pid) -> ProbedTarget:
         """Probe a process that runs. Raises AttachError, InjectionError, TargetError, UsageError, CaptureError."""
         return self._begin(ProbedProcess.attach(pid, self._image))
+
+    def start(self, command: Sequence[str]) -> ProbedCommand:
+        """Start a program, with the probes from its first instruction on. Raises ClewError: it has not run then."""
+        from clew.sessions.probes.probe_launch import ProbedCommand
+
+        return ProbedCommand(self, command)
 
     def enter(self, process: StoppedProcess) -> ProbedTarget:
         """Probe a process that is stopped before its first instruction; it stays so, and is about to run. Raises the
