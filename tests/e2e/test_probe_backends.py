@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import clew
+from clew.sessions.probes.hit_costs import find_costs
 from tests.e2e import runs
 from tests.programs.build import SOURCES, build_plain
 
@@ -181,6 +182,32 @@ def test_a_process_is_as_it_was_where_a_required_jump_is_refused(tight: Path) ->
             process.stdin.close()
             session.wait(60)
             assert probe.read()["rdi"].to_pylist() == [1, 2, 3]
+
+
+def test_what_hits_cost_is_measured_and_known_from_then_on(
+    tight: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # What commands have of the environment in tests.
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+
+    def listed(*options: str) -> list[str]:
+        return run_probe("list", *options, "tight", tight, status=0).stdout.split()
+
+    assert "ns" not in listed()
+    before = listed("--measure")
+    assert before[-1] == "ns" and listed() == before
+    costs = find_costs()
+    assert costs is not None and 0 < costs.jump < costs.trap
+    assert float(before[-2].replace(",", "")) == costs.jump
+    with clew.probe_session([tight], stdout=subprocess.DEVNULL) as session:
+        places = session.probe("tight", function=True).places
+        assert {place.backend: place.cost_ns for place in places} == {"jump": costs.jump, "trap": costs.trap}
+    [kept] = tmp_path.rglob("*.json")
+    kept.write_text(kept.read_text().replace('"boot": "', '"boot": "another'))
+    assert find_costs() is None
+    kept.write_text("[1]")
+    assert find_costs() is None
 
 
 @pytest.mark.parametrize(

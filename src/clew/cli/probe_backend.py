@@ -40,7 +40,7 @@ def open_session(specs: Sequence[ProbeSpec], backend: str, required: str | None)
 
     choice = parse_backend(backend, required)
     if choice.backend == Backend.ENGINE:
-        from clew.sessions.probes.engine_session import EngineSession
+        from clew.sessions.engine_probes import EngineSession
 
         return EngineSession(specs)
     from clew.sessions.probes.probe_session import ProbeSession

@@ -12,7 +12,7 @@ from clew.dataclass import dataclass
 from clew.errors import UsageError
 from clew.probing.native import Technique
 
-__all__ = ["AUTO", "BACKENDS", "Backend", "BackendChoice", "parse_backend", "parse_native_backend"]
+__all__ = ["AUTO", "BACKENDS", "Backend", "BackendChoice", "backend_of", "parse_backend", "parse_native_backend"]
 
 
 class Backend(Enum):
@@ -27,6 +27,11 @@ class Backend(Enum):
 
 
 BACKENDS: Final = tuple(one.value for one in Backend)
+
+
+def backend_of(technique: Technique) -> Backend:
+    """How threads come to a probe, where a program runs its own code."""
+    return Backend.TRAP if technique == Technique.TRAP else Backend.JUMP
 
 
 @dataclass(frozen=True)

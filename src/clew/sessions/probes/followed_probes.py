@@ -185,7 +185,7 @@ class FollowedProbes:
     def places(self, index: int) -> list[ProbePlace]:
         """Where it is."""
         return [
-            ProbePlace(int(followed.pid), int(place.address), place.name, part.role, _ENGINE, _ENGINE, "")
+            ProbePlace(int(followed.pid), int(place.address), place.name, part.role, _ENGINE, _ENGINE, "", None)
             for followed, place in self._of_spec[index].places
             for part in self._of_spec[index].parts
         ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from clew.errors import CaptureError, UsageError
+from clew.sessions.probes.hit_costs import HitCosts, find_costs
 from clew.sessions.probes.probe import ProbePlace
 
 if TYPE_CHECKING:
@@ -72,7 +73,8 @@ class NativeProbes:
 
     def places(self, index: int) -> list[ProbePlace]:
         """Where it is."""
-        return self._worker.ask(lambda session: list(_armed(session, index)))
+        costs = find_costs()
+        return [_place(pid, one, costs) for pid, one in self._worker.ask(lambda session: list(_armed(session, index)))]
 
     def count(self, index: int) -> int:
         """How many events came of it."""
@@ -86,7 +88,8 @@ class NativeProbes:
             reasons = [one.probes[index].missing for one in session.targets if index in one.probes]
             return next(filter(None, reasons), "")
 
-        return "" if self.places(index) else self._worker.ask(find)
+        is_somewhere = self._worker.ask(lambda session: any(_armed(session, index)))
+        return "" if is_somewhere else self._worker.ask(find)
 
     def find_sum(self, index: int) -> Aggregate | None:
         """What is added up; None: there was no place for it yet."""
@@ -123,16 +126,15 @@ def _remarks(session: ProbeSession) -> Iterator[str]:
     return (text for target in session.targets for text in target.remarks)
 
 
-def _armed(session: ProbeSession, index: int) -> Iterator[ProbePlace]:
-    for target in session.targets:
-        for one in target.armed:
-            if one.index == index:
-                yield _place(int(target.pid), one)
+def _armed(session: ProbeSession, index: int) -> Iterator[tuple[int, ArmedProbe]]:
+    """Where a probe is, each with the process."""
+    return ((int(target.pid), one) for target in session.targets for one in target.armed if one.index == index)
 
 
-def _place(pid: int, one: ArmedProbe) -> ProbePlace:
+def _place(pid: int, one: ArmedProbe, costs: HitCosts | None) -> ProbePlace:
     technique = one.technique.name.lower().replace("_", " ")
-    return ProbePlace(pid, one.address, one.place.name, one.role, one.backend, technique, one.reason)
+    cost_ns = None if costs is None else costs.of(one.backend)
+    return ProbePlace(pid, one.address, one.place.name, one.role, one.backend, technique, one.reason, cost_ns)
 
 
 def _types(session: ProbeSession, index: int) -> list[EventType]:

@@ -25,7 +25,8 @@ WAIT_SECONDS: Final = 0.05
 class ProbePlace(NamedTuple):
     """Where a probe is, in process `pid`. `role` is `point`, `entry` or `return`. `backend` is how threads come from
     there to the probe: `jump`, `trap`, or `engine` in translated code; `technique` says it closer, `reason` why no
-    better one was taken, empty: there is none."""
+    better one was taken, empty: there is none. `cost_ns` is what an event with nothing but its time takes a thread that
+    comes there so, as it was measured (`clew probe list --measure`); None: it was not since the machine was started."""
 
     pid: int
     address: int
@@ -34,6 +35,7 @@ class ProbePlace(NamedTuple):
     backend: str
     technique: str
     reason: str
+    cost_ns: float | None
 
 
 class ProbeOwner(Protocol):

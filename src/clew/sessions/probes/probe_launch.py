@@ -8,11 +8,14 @@ from __future__ import annotations
 import os
 import select
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from clew.address import Pid
 from clew.process.launch import launch_stopped, original_environment
 from clew.process.program import find_program
-from clew.sessions.probes.probe_session import ProbeSession
+
+if TYPE_CHECKING:
+    from clew.sessions.probes.probe_session import ProbeSession
 
 __all__ = ["ProbedCommand"]
 

@@ -9,7 +9,6 @@ import contextlib
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING
 
 from clew.address import Pid
 from clew.capture.machine import Machine
@@ -30,13 +29,11 @@ from clew.sessions.probes.backends import AUTO, BackendChoice
 from clew.sessions.probes.event_forms import EventForm
 from clew.sessions.probes.event_reader import CapturedOf, EventReader, ReadEvents
 from clew.sessions.probes.executions import begin_following, follow_execution
+from clew.sessions.probes.probe_launch import ProbedCommand
 from clew.sessions.probes.probed_target import Execution, ProbedTarget
 from clew.sessions.probes.pulse import Pulse
 from clew.sessions.probes.specs import ProbeSpec
 from clew.sessions.where import parse_where
-
-if TYPE_CHECKING:
-    from clew.sessions.probes.probe_launch import ProbedCommand
 
 __all__ = ["ProbeSession"]
 
@@ -125,8 +122,6 @@ class ProbeSession:
 
     def start(self, command: Sequence[str]) -> ProbedCommand:
         """Start a program, with the probes from its first instruction on. Raises ClewError: it has not run then."""
-        from clew.sessions.probes.probe_launch import ProbedCommand
-
         return ProbedCommand(self, command)
 
     def enter(self, process: StoppedProcess) -> ProbedTarget:
