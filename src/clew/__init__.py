@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from clew.sessions.events.event_stream import EventStream
     from clew.sessions.events.parsing import parse
     from clew.sessions.inside.own_events import OwnEvents
+    from clew.sessions.probes.event_tables import ProbeEvent
+    from clew.sessions.probes.native_session import NativeSession
+    from clew.sessions.probes.probe import Probe
+    from clew.sessions.probes.probe_sum import ProbeSum
     from clew.sessions.session import Session
     from clew.sessions.streams import Stream
     from clew.sessions.transforms.blocks import CodeBlock, CodeInstruction
@@ -44,7 +48,11 @@ __all__ = [
     "FlowKind",
     "FollowedThread",
     "NativeCode",
+    "NativeSession",
     "OwnEvents",
+    "Probe",
+    "ProbeEvent",
+    "ProbeSum",
     "Session",
     "Trace",
     "TraceDiff",
@@ -55,6 +63,7 @@ __all__ = [
     "diff",
     "follow_me",
     "parse",
+    "probe_session",
     "record",
     "spawn",
 ]
@@ -243,6 +252,50 @@ def attach_session(
     return Session(lambda: Attach(Pid(pid), None), options, is_spawned=False, guard=guard)
 
 
+def probe_session(
+    target: int | Sequence[Text],
+    *,
+    environment: Mapping[str, Text] | Mapping[bytes, Text] | None = None,
+    stdin: Stream = None,
+    stdout: Stream = None,
+    stderr: Stream = None,
+    cwd: Text | None = None,
+    backend: str = "auto",
+    require: str | None = None,
+) -> NativeSession:
+    """Have probes in a program that is not followed: it runs its own code, at its own speed.
+
+    `target` is the number of a process that runs, which runs on; or a command, a program and its arguments, which is
+    started, and stopped in front of its first instruction until `resume`. Standard streams, `environment` and `cwd` are
+    as for `spawn`, and of a command only. `backend` is `auto`, `jump`, which has a warning where a place traps, or
+    `trap`; what can't have a jump is refused if `jump` is what they `require`. Children, and programs that are
+    executed, have the probes, too. Raises ClewError.
+    """
+    from clew.address import Pid
+    from clew.errors import UsageError
+    from clew.recording.options.arguments import parse_command, parse_directory, parse_environment
+    from clew.sessions.probes.backends import parse_native_backend
+    from clew.sessions.probes.native_launch import attach_to, start
+    from clew.sessions.probes.native_session import NativeSession
+    from clew.sessions.streams import Streams
+
+    choice = parse_native_backend(backend, require)
+    if isinstance(target, int):
+        if any(one is not None for one in (environment, stdin, stdout, stderr, cwd)):
+            raise UsageError(f"process {target} runs already: what it is started with can't be chosen")
+        return NativeSession(attach_to(Pid(target)), choice)
+    words = parse_command(target)
+    variables = None if environment is None else parse_environment(environment)
+    directory = None if cwd is None else parse_directory(cwd)
+    streams = Streams(stdin, stdout, stderr)
+    try:
+        begin = start(words, variables, streams, directory)
+    except BaseException:
+        streams.close()
+        raise
+    return NativeSession(begin, choice, streams)
+
+
 def follow_me(
     *,
     events: str | Iterable[str] = ("call", "ret"),
@@ -339,7 +392,11 @@ _LATE = {
     "FlowKind": "clew.protocol.codec",
     "FollowedThread": "clew.sessions.choice",
     "NativeCode": "clew.sessions.transforms.native",
+    "NativeSession": "clew.sessions.probes.native_session",
     "OwnEvents": "clew.sessions.inside.own_events",
+    "Probe": "clew.sessions.probes.probe",
+    "ProbeEvent": "clew.sessions.probes.event_tables",
+    "ProbeSum": "clew.sessions.probes.probe_sum",
     "Session": "clew.sessions.session",
     "Trace": "clew.trace",
     "TraceDiff": "clew.analysis.comparison.trace_diff",

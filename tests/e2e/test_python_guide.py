@@ -23,7 +23,20 @@ EXAMPLES = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"),
 PUBLIC = [getattr(clew, name) for name in clew.__all__ if name != "__version__"]
 METHODS = [
     (kind, name)
-    for kind in (clew.Session, clew.OwnEvents, clew.Trace, clew.TraceDiff, Call, CallProbe, AsyncSession, AsyncEvents)
+    for kind in (
+        clew.Session,
+        clew.NativeSession,
+        clew.Probe,
+        clew.ProbeEvent,
+        clew.ProbeSum,
+        clew.OwnEvents,
+        clew.Trace,
+        clew.TraceDiff,
+        Call,
+        CallProbe,
+        AsyncSession,
+        AsyncEvents,
+    )
     for name, _ in inspect.getmembers(kind)
     if not name.startswith("_")
 ]

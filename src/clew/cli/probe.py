@@ -16,6 +16,7 @@ import click
 from clew.address import Pid
 from clew.cli.console import say
 from clew.cli.options import parse_pid
+from clew.cli.probe_backend import open_session, takes_backend
 from clew.cli.probe_run import ProbeRun, what_is_probed
 from clew.cli.probe_tree import diff, tree
 from clew.cli.trace import command as trace_command
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from clew.probing.locations.image_file import ImageFile
     from clew.probing.locations.place import ImagePlace
     from clew.probing.native import ImageCode
+    from clew.sessions.probes.hit_costs import HitCosts
     from clew.sessions.probes.specs import ProbeSpec
 
 __all__ = ["command"]
@@ -47,6 +49,7 @@ command.add_command(diff)
 def _takes_keys(command: Callable[..., Any]) -> Callable[..., Any]:
     """The options of what is added up: `by`, `condition`, `is_json`."""
     for option in (
+        takes_backend,
         click.option("--json", "is_json", is_flag=True, help="An object a line."),
         click.option("--filter", "condition", metavar="EXPR", help="Only where this holds."),
         click.option("--by", "by", multiple=True, metavar="EXPR", help="For each value of this."),
@@ -107,12 +110,12 @@ def _add_up(
     line: str | None,
     pid: str | None,
     duration: float | None,
+    backend: str,
+    required: str | None,
     words: tuple[str, ...],
 ) -> int:
     """Have probes add up, and show what came of it at the end."""
-    from clew.sessions.probes.probe_session import ProbeSession
-
-    session = ProbeSession(specs)
+    session = open_session(specs, backend, required)
     try:
         status = ProbeRun(session, line, pid, words).follow(duration, lambda batch: None)
     finally:
@@ -163,17 +166,22 @@ def _cell(value: Any) -> str:
 @click.option("-p", "--pid", metavar="PID", help="In a process, not in a file.")
 @click.option("--vars", "shows_variables", is_flag=True, help="What can be taken there.")
 @click.option("--inline", "with_inlined", is_flag=True, help="Also where a function was inlined.")
-def list_places(where: str, file: Path | None, pid: str | None, shows_variables: bool, with_inlined: bool) -> int:
+@click.option("--measure", "is_measured", is_flag=True, help="Measure what hits cost here; that is known until reboot.")
+def list_places(
+    where: str, file: Path | None, pid: str | None, shows_variables: bool, with_inlined: bool, is_measured: bool
+) -> int:
     """Show which places LOC means in a program or library, how they can be probed, and what can be taken there."""
     from clew.probing.locations.image_file import open_image
     from clew.probing.locations.in_process import open_process
     from clew.probing.locations.resolve import resolve_in_image
     from clew.probing.locations.syntax import parse_location
+    from clew.sessions.probes.hit_costs import find_costs, measure_costs
 
     if (file is None) == (pid is None):
         raise UsageError("a FILE is given, or a process (-p)")
     location = parse_location(where)
     codes: dict[ElfFile, ImageCode] = {}
+    costs = measure_costs() if is_measured else find_costs()
     if pid is not None:
         with open_process(Pid(parse_pid(pid))) as places:
             found = places.resolve(location, with_inlined=with_inlined)
@@ -184,14 +192,14 @@ def list_places(where: str, file: Path | None, pid: str | None, shows_variables:
                 if image is None or place.place is None:
                     click.echo(f"{place.address:#x}  no file's code")
                     continue
-                _tell_place(image.file, place.place, image.bias, codes, shows_variables=shows_variables)
+                _tell_place(image.file, place.place, image.bias, codes, costs, shows_variables=shows_variables)
         return 0 if found.places else 1
     assert file is not None
     with open_image(file) as image_file:
         resolution = resolve_in_image(image_file, location, with_inlined=with_inlined)
         _tell_remarks(resolution.warnings, "" if resolution.places else resolution.missing)
         for one in resolution.places:
-            _tell_place(image_file, one, 0, codes, shows_variables=shows_variables)
+            _tell_place(image_file, one, 0, codes, costs, shows_variables=shows_variables)
     return 0 if resolution.places else 1
 
 
@@ -202,22 +210,30 @@ def _tell_remarks(warnings: tuple[str, ...], missing: str) -> None:
 
 
 def _tell_place(
-    file: ImageFile, place: ImagePlace, bias: int, codes: dict[ElfFile, ImageCode], *, shows_variables: bool
+    file: ImageFile,
+    place: ImagePlace,
+    bias: int,
+    codes: dict[ElfFile, ImageCode],
+    costs: HitCosts | None,
+    *,
+    shows_variables: bool,
 ) -> None:
-    """A place on a line, with how it can be probed; and what can be taken there. `codes` keeps what was decoded."""
+    """A place on a line, with how it can be probed, and what a hit costs then; and what can be taken there. `codes`
+    keeps what was decoded."""
     from clew.probing.locations.variables import format_variables, list_variables
 
     source = f"  {place.source}" if place.source else ""
-    technique = _technique_at(file, place, codes)
+    technique = _technique_at(file, place, codes, costs)
     click.echo(f"{place.address + bias:#x}  {place.name}  {place.kind.value}{source}  {technique}")
     if shows_variables:
         for text in format_variables(list_variables(file, place, bias=bias)).splitlines():
             click.echo(f"    {text}")
 
 
-def _technique_at(file: ImageFile, place: ImagePlace, codes: dict[ElfFile, ImageCode]) -> str:
+def _technique_at(file: ImageFile, place: ImagePlace, codes: dict[ElfFile, ImageCode], costs: HitCosts | None) -> str:
     """By which technique a probe can be there, alone, and why by no better one."""
     from clew.probing.native import plan_site
+    from clew.sessions.probes.backends import backend_of
     from clew.sessions.probes.image_code import find_function, read_code
 
     try:
@@ -228,4 +244,6 @@ def _technique_at(file: ImageFile, place: ImagePlace, codes: dict[ElfFile, Image
     except UsageError as error:
         return f"none: {error.message}"
     reason = f" ({plan.reason})" if plan.reason else ""
-    return plan.technique.name.lower().replace("_", " ") + reason
+    cost_ns = None if costs is None else costs.of(backend_of(plan.technique).value)
+    cost = "" if cost_ns is None else f"  {cost_ns:,} ns"
+    return plan.technique.name.lower().replace("_", " ") + reason + cost

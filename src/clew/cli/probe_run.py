@@ -24,8 +24,7 @@ from clew.errors import UsageError
 
 if TYPE_CHECKING:
     from clew.export.probes.event_types import EventBatch
-    from clew.sessions.probes.probe_launch import ProbedCommand
-    from clew.sessions.probes.probe_session import ProbeSession
+    from clew.sessions.probes.probing_session import ProbingCommand, ProbingSession
     from clew.sessions.probes.specs import ProbeSpec
 
 __all__ = ["ProbeRun", "make_specs", "what_is_probed", "where_probes_are"]
@@ -88,12 +87,12 @@ class ProbeRun:
     written whole. `follow` gives them back what they did before.
     """
 
-    def __init__(self, session: ProbeSession, line: str | None, pid: str | None, words: Sequence[str]) -> None:
+    def __init__(self, session: ProbingSession, line: str | None, pid: str | None, words: Sequence[str]) -> None:
         program = list(words) or (shlex.split(line) if line is not None else [])
         if bool(program) == (pid is not None):
             raise UsageError("either a command is given (-c, or behind --), or a process (-p)")
         self._session = session
-        self._command: ProbedCommand | None = None
+        self._command: ProbingCommand | None = None
         self._is_told = self._is_asked = False
         self._handlers = {number: signal.signal(number, self._hear) for number in (signal.SIGINT, signal.SIGTERM)}
         if session.is_recorder:
@@ -101,10 +100,8 @@ class ProbeRun:
         try:
             with _all_kept():
                 if pid is None:
-                    from clew.sessions.probes.probe_launch import ProbedCommand
-
                     ignored = [number for number, handler in self._handlers.items() if handler == signal.SIG_IGN]
-                    self._command = ProbedCommand(session, program, ignored)
+                    self._command = session.start(program, ignored)
                     self.pid = self._command.pid
                 else:
                     self.pid = Pid(parse_pid(pid))
@@ -137,7 +134,7 @@ class ProbeRun:
             self._give_back()
         for text in session.missing():
             say(text)
-        return self._exit_status()
+        return (self._command and self._command.exit_status) or 0
 
     def _hear(self, number: int, _frame: object) -> None:
         if number == signal.SIGUSR1:
@@ -153,12 +150,6 @@ class ProbeRun:
         if self._command is not None:
             return self._command.wait(0)
         return not os.path.exists(f"/proc/{self.pid}")
-
-    def _exit_status(self) -> int:
-        status = None if self._command is None else self._command.status
-        if status is None:
-            return 0
-        return os.waitstatus_to_exitcode(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
 
 
 @contextmanager

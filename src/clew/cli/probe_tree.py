@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from clew.cli.console import say
+from clew.cli.probe_backend import open_session, takes_backend
 from clew.cli.probe_run import ProbeRun, make_specs, what_is_probed
 from clew.dataclass import dataclass
 from clew.errors import UsageError
@@ -58,6 +59,7 @@ def which_calls(command: Callable[..., Any]) -> Callable[..., Any]:
 @which_calls
 @click.option("--json", "is_json", is_flag=True, help="An object a line.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="PATH", help="Write there.")
+@takes_backend
 @what_is_probed
 def tree(
     functions: tuple[str, ...],
@@ -71,11 +73,14 @@ def tree(
     line: str | None,
     pid: str | None,
     duration: float | None,
+    backend: str,
+    required: str | None,
     words: tuple[str, ...],
 ) -> int:
     """Show which calls functions made within each other, and how long they took, in all and by themselves."""
     wish = TreeWish(shows_all, min_duration, depth, within)
-    return show_tree(functions, condition, wish, "json" if is_json else "text", output, line, pid, duration, words)
+    form = "json" if is_json else "text"
+    return show_tree(functions, condition, wish, form, output, line, pid, duration, words, (backend, required))
 
 
 def show_tree(
@@ -88,14 +93,15 @@ def show_tree(
     pid: str | None,
     duration: float | None,
     words: tuple[str, ...],
+    backend: tuple[str, str | None],
     *,
     with_inlined: bool = False,
 ) -> int:
-    """Follow calls of functions, and show their tree, as `text` or `json`, to `output` or to standard output."""
+    """Follow calls of functions, and show their tree, as `text` or `json`, to `output` or to standard output.
+    `backend`: which one, and what is required of it."""
     from clew.cli.probe_output import open_text
     from clew.export.probes.call_tree import CallPaths, CallTrees, TreeChoice
     from clew.export.probes.call_tree_text import paths_json, paths_text, trees_json, trees_text
-    from clew.sessions.probes.probe_session import ProbeSession
 
     choice = TreeChoice(int(wish.min_duration * _MILLISECOND_NS), wish.depth, wish.within)
     trees, paths = CallTrees(choice), CallPaths(choice)
@@ -108,7 +114,7 @@ def show_tree(
         n_lost += sum(one.count for one in batch.losses)
 
     with open_text(output) as write:
-        session = ProbeSession(make_specs((), functions, (), (), condition, with_inlined=with_inlined))
+        session = open_session(make_specs((), functions, (), (), condition, with_inlined=with_inlined), *backend)
         try:
             status = ProbeRun(session, line, pid, words).follow(duration, take)
         finally:

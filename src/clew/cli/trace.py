@@ -12,6 +12,7 @@ from typing import Any, Final
 import click
 
 from clew.cli.console import say
+from clew.cli.probe_backend import open_session, takes_backend
 from clew.cli.probe_consequences import add_consequences, parse_size, what_happens_there
 from clew.cli.probe_run import ProbeRun, make_specs, what_is_probed, where_probes_are
 from clew.cli.probe_tree import TreeWish, show_tree, which_calls
@@ -33,6 +34,7 @@ _TREE_FORMATS: Final = ("text", "json")
 @click.option("--tree", "is_tree", is_flag=True, help="Calls within calls, as `clew probe tree` shows them.")
 @what_happens_there
 @which_calls
+@takes_backend
 @what_is_probed
 def command(
     line: str | None,
@@ -51,6 +53,8 @@ def command(
     min_duration: float,
     depth: int | None,
     within: str | None,
+    backend: str,
+    required: str | None,
     words: tuple[str, ...],
     **consequences: Any,
 ) -> int:
@@ -61,26 +65,26 @@ def command(
             raise UsageError("--tree shows calls of functions: --function LOC, without --probe, -t and -r")
         if form not in (None, *_TREE_FORMATS):
             raise UsageError(f"--format {form}: a tree is one of {', '.join(_TREE_FORMATS)}")
+        form, chosen = form or "text", (backend, required)
         return show_tree(
-            functions, condition, wish, form or "text", output, line, pid, duration, words, with_inlined=with_inlined
+            functions, condition, wish, form, output, line, pid, duration, words, chosen, with_inlined=with_inlined
         )
     if wish != TreeWish():
         raise UsageError("--all, --min-duration, --depth and --within are of --tree")
     from clew.cli.probe_output import COLLAPSED, choose_format, open_output
     from clew.export.probes.identity import ProcessIdentity
-    from clew.sessions.probes.probe_session import ProbeSession
 
     form = choose_format(form, output)
     specs = make_specs(probes, functions, contexts, returned, condition, with_inlined=with_inlined)
     if form == COLLAPSED and not any(field.backtrace for one in specs for field in (*one.fields, *one.return_fields)):
         raise UsageError("--format collapsed counts backtraces: ask for them, -t backtrace")
     specs = add_consequences(specs, **consequences)
-    session = ProbeSession(specs, newest_bytes=parse_size(consequences["snapshot"]))
+    session = open_session(specs, backend, required, newest_bytes=parse_size(consequences["snapshot"]))
     try:
         with open_output(form, output) as events:
             run = ProbeRun(session, line, pid, words)
             identity = ProcessIdentity(int(run.pid), run.processes[int(run.pid)], time.time_ns())
-            events.begin(identity, run.processes, session.name_address, session.name_place)
+            events.begin(identity, run.processes, session.reader.name_address, session.reader.name_place)
             return run.follow(duration, events.write)
     finally:
         session.close()

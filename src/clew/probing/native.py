@@ -10,6 +10,7 @@ from clew.probing.x86_64.function_code import FunctionCode
 from clew.probing.x86_64.image_code import ImageCode, read_image_code
 from clew.probing.x86_64.jump_bytes import JUMP_SIZE, TRAPS, JumpBytes
 from clew.probing.x86_64.made_code import read_made_code
+from clew.probing.x86_64.measured_program import MEASURED
 from clew.probing.x86_64.plans import TRAP_BYTE, Displaced, SitePlan, Technique
 from clew.probing.x86_64.relocation import Inserted, Origin, Relocated, relocate
 from clew.probing.x86_64.sites import ALL_TECHNIQUES, find_probed, iter_plans, plan_site
@@ -19,6 +20,7 @@ from clew.probing.x86_64.windows import Forbidden, Surroundings, displaced_of, g
 __all__ = [
     "ALL_TECHNIQUES",
     "JUMP_SIZE",
+    "MEASURED",
     "TRAPS",
     "TRAP_BYTE",
     "Displaced",

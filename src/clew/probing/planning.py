@@ -151,7 +151,8 @@ class Planning:
     def add(self, site: Site) -> None:
         """Plan one more. Raises UsageError where there can be none; nothing is changed then."""
         known = self._groups.get(site.at)
-        if known is not None and known.plan.find_index(site.at) is not None:
+        is_allowed = known is not None and known.plan.technique not in site.without
+        if known is not None and is_allowed and known.plan.find_index(site.at) is not None:
             self._replace([known], known.plan, site)
             return
         techniques = [one for one in self._techniques if one not in site.without]
@@ -168,6 +169,8 @@ class Planning:
                 return
         if plan is not None:
             self._replace([], plan, site)
+        elif Technique.TRAP in site.without:
+            raise UsageError(self._why_trap(site, near, why))
         elif Technique.TRAP not in techniques or not self._make_room(site):
             raise UsageError(why)
 
@@ -219,6 +222,14 @@ class Planning:
                 except UsageError as error:
                     refused.append((site, error.message))
         return refused
+
+    def _why_trap(self, site: Site, near: Sequence[Group], why: str) -> str:
+        """Why there is no plan for a site that may not trap."""
+        try:
+            plan = next(self._iter_plans(site, [Technique.TRAP], near), None)
+        except UsageError:
+            plan = None
+        return why if plan is None else f"{site.address:#x}: it would trap: {plan.reason}"
 
     def _iter_plans(self, site: Site, techniques: Sequence[Technique], near: Sequence[Group]) -> Iterator[SitePlan]:
         jump = next((one for one in site.foreign if one.jump is not None and one.start == site.at), None)

@@ -101,13 +101,17 @@ class CallProbes:
         wish = Wish.RETURN if is_return else Wish.CALL
 
         def make(callback: Callback) -> CallProbe:
-            def note(number: int) -> CallProbe:
-                self._by_number[number] = CallProbe(self, number, place.text, callback, wanted.texts)
-                return self._by_number[number]
+            def note(_: int, number: int) -> CallProbe:
+                return self.note(number, place.text, callback, wanted.texts)
 
-            return self._arm_all([_Asked(place, wanted, wish)], lambda _, number: note(number))[0]
+            return self._arm_all([_Asked(place, wanted, wish)], note)[0]
 
         return make
+
+    def note(self, number: int, text: str, callback: Callback, texts: list[str]) -> CallProbe:
+        """Have a callback called for a number, before any thread comes there."""
+        self._by_number[number] = CallProbe(self, number, text, callback, texts)
+        return self._by_number[number]
 
     def add_here(
         self,
@@ -125,7 +129,7 @@ class CallProbes:
         assert self._places is not None
         number = self._places.add_here(followed, address, wanted, Wish.CALL, text, mark)
         # Before the thread goes on that waits for this.
-        self._by_number[number] = CallProbe(self, number, text, callback, wanted.texts)
+        self.note(number, text, callback, wanted.texts)
         return number
 
     def record_here(self, followed: FollowedProcess, address: int, log: CallLog, mark: int = 0) -> None:
@@ -298,7 +302,7 @@ class CallProbes:
         all_of_them = Choosers(places, images, machine.result)
         for one in choosers:
             number = places.add(one.where, Wanted((), None, machine, images), mappings, followed.pid, Wish.RETURN)
-            self._by_number[number] = CallProbe(self, number, one.where.text, partial(all_of_them.meet_call, one), [])
+            self.note(number, one.where.text, partial(all_of_them.meet_call, one), [])
         all_of_them.meet_chosen(followed, mappings, choosers)
 
     def add_up(

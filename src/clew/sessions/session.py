@@ -33,6 +33,7 @@ from clew.sessions.facets.breakpoints import BreakpointsFacet
 from clew.sessions.facets.calling import CallingFacet
 from clew.sessions.facets.following import FollowingFacet
 from clew.sessions.facets.memory import MemoryFacet
+from clew.sessions.facets.places import PlacesFacet
 from clew.sessions.facets.probes import ProbesFacet
 from clew.sessions.facets.transforms import TransformsFacet
 from clew.sessions.facets.translation import TranslationFacet
@@ -52,7 +53,14 @@ END_SECONDS: Final = 60.0
 
 
 class Session(
-    FollowingFacet, ProbesFacet, TransformsFacet, TranslationFacet, BreakpointsFacet, CallingFacet, MemoryFacet
+    FollowingFacet,
+    ProbesFacet,
+    PlacesFacet,
+    TransformsFacet,
+    TranslationFacet,
+    BreakpointsFacet,
+    CallingFacet,
+    MemoryFacet,
 ):
     """A program that clew follows. Leaving its `with` block ends it: a program that it spawned is killed if it runs
     still, a process that it attached to goes on natively, as after `detach`.
@@ -257,6 +265,8 @@ class Session(
                 self._translated.close()
             self._warn_of_blocks()
             self._probes.close()
+            if self._placed is not None:
+                self._placed.close()
             self._target.close()
             self._streams.close()
             self._remove_folder()

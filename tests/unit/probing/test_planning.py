@@ -29,7 +29,9 @@ def image(request: pytest.FixtureRequest) -> ImageCode:
         return read_image_code(elf, BASE)
 
 
-def add_all(planning: Planning, image: ImageCode) -> tuple[list[Site], int]:
+def add_all(
+    planning: Planning, image: ImageCode, without: frozenset[Technique] = frozenset()
+) -> tuple[list[Site], int]:
     """Plan where all functions begin, and where they are left; the sites, and how many were refused."""
     sites, n_refused = [], 0
     pieces = {piece.start for parts in image.parts.values() for piece in parts}
@@ -42,6 +44,7 @@ def add_all(planning: Planning, image: ImageCode) -> tuple[list[Site], int]:
         for piece, address, is_exit, is_taken in places:
             try:
                 site = Site(address, piece, image, is_exit=is_exit, is_taken=is_taken)
+                site.without = without
                 planning.add(site)
             except UsageError:
                 n_refused += 1
@@ -96,6 +99,31 @@ def test_all_instructions_of_functions_are_planned_together(image: ImageCode, or
                 sites.append(site)
     check(planning, sites)
     assert n_refused <= MAX_REFUSED * len(sites)
+
+
+@pytest.mark.long
+def test_techniques_are_left_out(image: ImageCode) -> None:
+    """Where all may trap all can; where none may, as many are refused as trap otherwise, and some for those beside."""
+    planning = Planning()
+    usual, n_refused = add_all(planning, image)
+    n_traps = sum(site.group is not None and site.group.plan.technique == Technique.TRAP for site in usual)
+    for without in (frozenset(Technique) - {Technique.TRAP}, frozenset((Technique.TRAP,))):
+        planning = Planning()
+        sites, n = add_all(planning, image, without)
+        check(planning, sites)
+        techniques = {site.group.plan.technique for site in sites if site.group is not None}
+        assert not techniques & without
+        assert n <= n_refused if Technique.TRAP in techniques else n_refused <= n <= n_refused + 2 * n_traps
+
+
+@pytest.mark.long
+def test_what_traps_makes_room_for_itself(image: ImageCode) -> None:
+    """Sites that may be anything give way to those that have to trap, and the other way round."""
+    planning = Planning()
+    usual, _ = add_all(planning, image)
+    traps, _ = add_all(planning, image, frozenset(Technique) - {Technique.TRAP})
+    check(planning, [*usual, *traps])
+    assert all(site.group is not None and site.group.plan.technique == Technique.TRAP for site in traps)
 
 
 def test_some_are_taken_out_and_put_back(image: ImageCode) -> None:

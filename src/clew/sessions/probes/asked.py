@@ -22,13 +22,13 @@ from clew.sessions.probes.event_forms import EventForm
 from clew.sessions.probes.specs import ContextField, PlaceChange, ProbeSpec, Trigger
 from clew.sessions.wanted import Wanted
 
-__all__ = ["N_CHANGED", "N_NUMBERS", "AskedForm", "AskedProbe", "check_spec"]
+__all__ = ["DURATION", "N_CHANGED", "N_NUMBERS", "AskedForm", "AskedProbe", "check_spec", "wished"]
 
 N_NUMBERS: Final = 3
 """Each probe has so many: of its events, or those of entries; of what is kept of calls; of events of returns."""
 N_CHANGED: Final = 16
 """So many of the registers are general ones, the first."""
-_DURATION: Final = ContextField("duration", "duration")
+DURATION: Final = ContextField("duration", "duration")
 
 
 def check_spec(spec: ProbeSpec) -> None:
@@ -36,12 +36,12 @@ def check_spec(spec: ProbeSpec) -> None:
     for one in (*spec.fields, *spec.return_fields):
         if one.text:
             asks_program(one.text)
-    for text in (spec.condition, *_wished(spec.wish), *_changed(spec.consequence)):
+    for text in (spec.condition, *wished(spec.wish), *_changed(spec.consequence)):
         if text is not None:
             asks_program(text)
 
 
-def _wished(wish: AggregateWish | None) -> list[str]:
+def wished(wish: AggregateWish | None) -> list[str]:
     """What is taken to be added up: keys, then a value."""
     if wish is None:
         return []
@@ -102,7 +102,7 @@ class AskedProbe:
     @cached_property
     def return_form(self) -> AskedForm:
         """Of events where the function returns."""
-        fields = [_DURATION, *self.spec.return_fields]
+        fields = [DURATION, *self.spec.return_fields]
         return self._make(self.spec.name, fields, None, EventKind.RETURN)
 
     @cached_property
@@ -111,7 +111,7 @@ class AskedProbe:
         spec = self.spec
         condition = None if spec.is_function else spec.condition
         return Wanted(
-            _wished(spec.wish),
+            wished(spec.wish),
             condition,
             self._machine,
             self._images,

@@ -9,11 +9,14 @@ import os
 import select
 import signal
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from clew.address import Pid
 from clew.process.launch import launch_stopped, original_environment
 from clew.process.program import find_program
-from clew.sessions.probes.probe_session import ProbeSession
+
+if TYPE_CHECKING:
+    from clew.sessions.probes.probe_session import ProbeSession
 
 __all__ = ["ProbedCommand"]
 
@@ -34,6 +37,13 @@ class ProbedCommand:
             session.enter(process)
             process.detach()
         self.status: int | None = None
+
+    @property
+    def exit_status(self) -> int | None:
+        """As a shell says how it ended: 128 and the number of a signal; None: it has not."""
+        if self.status is None:
+            return None
+        return os.waitstatus_to_exitcode(self.status) if os.WIFEXITED(self.status) else 128 + os.WTERMSIG(self.status)
 
     def wait(self, seconds: float) -> bool:
         """Whether it has ended, after so many seconds at most; its wait status is `status` then."""

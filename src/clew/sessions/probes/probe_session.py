@@ -11,58 +11,49 @@ import signal
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from pathlib import Path
-from typing import Any, Final
-
-import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
+from typing import Final
 
 from clew.address import Pid
-from clew.binary.demangle import demangle
-from clew.capture.machine import Machine
 from clew.errors import TargetError, TargetGoneError, UsageError
-from clew.export.probes.event_types import EventBatch, EventType, Loss
+from clew.export.probes.event_types import EventBatch, Loss
 from clew.probing.probed_process import ProbedProcess
 from clew.process.identity import read_group
 from clew.process.linux import send_to_thread
-from clew.process.maps import Mapping, read_maps
-from clew.process.processors.chosen import native_processor
 from clew.process.runtime_image import default_runtime_path, load_runtime_image
 from clew.process.stopped_process import StoppedProcess
-from clew.protocol._generated import CAPTURE_RECORD
 from clew.sessions.aggregate_table import AggregateRoom, AggregateTable
 from clew.sessions.aggregates import Aggregate
-from clew.sessions.backtrace import unwind
-from clew.sessions.capture_sink import Captured, CaptureSink
-from clew.sessions.memory import Image, Images
+from clew.sessions.capture_sink import CaptureSink
+from clew.sessions.memory import Images
 from clew.sessions.probes.asked import N_NUMBERS, AskedProbe, check_spec
+from clew.sessions.probes.backends import AUTO, BackendChoice
 from clew.sessions.probes.event_forms import EventForm
+from clew.sessions.probes.event_reader import CapturedOf, EventReader, ReadEvents
 from clew.sessions.probes.executions import begin_following, follow_execution
+from clew.sessions.probes.probe_launch import ProbedCommand
 from clew.sessions.probes.probed_target import EXECUTION_NUMBER, ProbedTarget, Waiting
+from clew.sessions.probes.process_machine import make_machine
 from clew.sessions.probes.pulse import Pulse
-from clew.sessions.probes.specs import PlaceChange, ProbeSpec, Trigger, TriggerAction
-from clew.sessions.where import parse_where
+from clew.sessions.probes.specs import ProbeSpec, Trigger, TriggerAction
 
 __all__ = ["ProbeSession"]
-
-Array = npt.NDArray[Any]
 
 MIN_NEWEST_BYTES: Final = 1 << 12
 MAX_NEWEST_BYTES: Final = 1 << 26
 
 
 class ProbeSession:
-    """The probes `specs` in the processes that are added. Raises CaptureError where one can't be.
+    """The probes `specs` in the processes that are added, by techniques as `choice` has them. Raises CaptureError where
+    one can't be.
 
     With `newest_bytes` it is a flight recorder: of each thread the newest events, so many bytes, are kept, and read
     gives none but those of a `snapshot`. Where a trigger starts events there are none before it does.
     """
 
-    def __init__(self, specs: Sequence[ProbeSpec], *, newest_bytes: int = 0) -> None:
+    def __init__(self, specs: Sequence[ProbeSpec], choice: BackendChoice = AUTO, *, newest_bytes: int = 0) -> None:
         if newest_bytes and not MIN_NEWEST_BYTES <= newest_bytes <= MAX_NEWEST_BYTES:
             raise UsageError(f"{newest_bytes} bytes are not between {MIN_NEWEST_BYTES} and {MAX_NEWEST_BYTES}")
-        self._newest_bytes, self._is_due = newest_bytes, False
+        self._choice, self._newest_bytes, self._is_due = choice, newest_bytes, False
         self._image = load_runtime_image(default_runtime_path())
         self.images = Images()
         self._specs: dict[int, ProbeSpec] = {}
@@ -87,20 +78,19 @@ class ProbeSession:
         """Places, as they were asked for."""
         self.left: list[str] = []
         """What stays of probes that were taken out, for people."""
-        self._sequences: dict[tuple[int, int], int] = {}
-        self._comms: dict[int, bytes] = {}
-        self._loaded: dict[int, list[Image]] = {}
-        self._mappings: dict[int, list[Mapping]] = {}
-        """Of which the images were looked at."""
+        self.reader = EventReader(self.images, lambda: self.targets)
         self._executing: list[Waiting] = []
         """Threads that wait for the next reading: until then it is known what addresses of their events are called."""
         self._lost: list[Loss] = []
         indices = self.add(specs)
-        if any(isinstance(one, Trigger) and one.action == TriggerAction.START for one in self._consequences()):
+        consequences = [spec.consequence for spec in self._specs.values()]
+        if any(isinstance(one, Trigger) and one.action == TriggerAction.START for one in consequences):
             self.remove(index for index in indices if self._specs[index].has_events)
 
-    def _consequences(self) -> list[Trigger | PlaceChange | None]:
-        return [spec.consequence for spec in self._specs.values()]
+    @property
+    def next_index(self) -> int:
+        """What the next probe's index will be."""
+        return len(self._specs)
 
     def add(self, specs: Iterable[ProbeSpec]) -> list[int]:
         """Have these probes, too, in all processes from now on; their indices. Raises CaptureError, TargetError,
@@ -126,6 +116,7 @@ class ProbeSession:
             ask = self._asking[target]
             target.add(ask(index) for index in indices)
             self._note_forms(target)
+            _raise_refused(target)
 
     def remove(self, indices: Iterable[int]) -> None:
         """Have these probes nowhere any more, until they are enabled. Raises TargetError, UsageError."""
@@ -134,20 +125,37 @@ class ProbeSession:
         for target in self.targets:
             target.remove(gone)
 
+    def remove_all(self) -> None:
+        """Have no probe anywhere any more, as far as processes are there still, and are what they were."""
+        gone, self._wanted = set(self._wanted), []
+        for target in self.targets:
+            with contextlib.suppress(TargetError, UsageError):
+                target.remove(gone)
+
     def attach(self, pid: Pid) -> ProbedTarget:
         """Probe a process that runs. Raises AttachError, InjectionError, TargetError, UsageError, CaptureError."""
         return self._begin(ProbedProcess.attach(pid, self._image, self._newest_bytes))
 
+    def start(self, command: Sequence[str], ignored: Sequence[signal.Signals] = ()) -> ProbedCommand:
+        """Start a program, with the probes from its first instruction on; it ignores the signals `ignored`. Raises
+        ClewError: it has not run then."""
+        return ProbedCommand(self, command, ignored)
+
     def enter(self, process: StoppedProcess) -> ProbedTarget:
-        """Probe a process that is stopped before its first instruction; it stays so. Raises the same."""
-        target = self._begin(ProbedProcess.enter(process, self._image, self._newest_bytes), process)
+        """Probe a process that is stopped before its first instruction; it stays so, and is about to run. Raises the
+        same."""
+        target = self.enter_stopped(process)
         target.let_go()
         return target
 
+    def enter_stopped(self, process: StoppedProcess) -> ProbedTarget:
+        """The same of one that is not to run before it is let go."""
+        return self._begin(ProbedProcess.enter(process, self._image, self._newest_bytes), process)
+
     def _begin(self, process: ProbedProcess, stopped: StoppedProcess | None = None) -> ProbedTarget:
-        self._comms[process.pid] = Path(f"/proc/{process.pid}/comm").read_bytes().rstrip(b"\n")
+        self.reader.meet(process.pid)
         self._pulse.add(process.shared)
-        machine = self._make_machine(process.pid)
+        machine = make_machine(process.pid, self.images)
 
         def find_table(probe: AskedProbe) -> AggregateTable:
             table = self._find_table(probe)
@@ -160,12 +168,13 @@ class ProbeSession:
         def ask(index: int) -> AskedProbe:
             return AskedProbe(self._specs[index], index, machine, self.images, find_table)
 
-        target = ProbedTarget(process, map(ask, self._wanted), stopped)
+        target = ProbedTarget(process, map(ask, self._wanted), stopped, self._choice)
         self._asking[target] = ask
         self.targets.append(target)
         target.arm()
         self._note_forms(target)
-        self._note_images(target)
+        self.reader.note_images(target)
+        _raise_refused(target)
         return target
 
     def _find_table(self, probe: AskedProbe) -> AggregateTable:
@@ -180,6 +189,11 @@ class ProbeSession:
     def sums(self) -> list[tuple[ProbeSpec, Aggregate]]:
         """What is added up, as far as there was a place for it. It can be read when all is over, too."""
         return [(self._specs[index], found) for index, (_, found) in sorted(self._sums.items())]
+
+    def find_sum(self, index: int) -> Aggregate | None:
+        """What a probe adds up; None: there was no place for it yet."""
+        found = self._sums.get(index)
+        return None if found is None else found[1]
 
     def _note_forms(self, target: ProbedTarget) -> None:
         """What is taken, as far as there are places for it by now. It is of the same types in all processes."""
@@ -204,6 +218,10 @@ class ProbeSession:
 
     def read(self) -> EventBatch:
         """The events that have come since, of all threads."""
+        return EventBatch([(one.type, one.table) for one in self.read_events()], self.take_losses())
+
+    def read_events(self) -> list[ReadEvents]:
+        """The same by probe, without what was lost."""
         self.sink.clock.note()
         executing, self._executing = self._executing, []
         for thread in executing:
@@ -211,7 +229,7 @@ class ProbeSession:
         for target in list(self.targets):
             waiting = target.answer()
             self._note_forms(target)
-            self._note_images(target)
+            self.reader.note_images(target)
             if self._newest_bytes:
                 target.make_room()
             elif target.drain(self.sink):
@@ -221,18 +239,17 @@ class ProbeSession:
                 if thread.number != EXECUTION_NUMBER:
                     self._act(thread)
         if self._newest_bytes and not self._is_due:
-            return EventBatch([], self._losses())
+            return []
         self._is_due = False
         numbers = sorted(self._forms)
         taken = dict(zip(numbers, self.sink.take_together(numbers), strict=True))
-        captured = [(number, one) for number, some in taken.items() for one in some]
-        sequences = self._number(captured)
-        tables: list[tuple[EventType, pa.Table]] = []
-        for (number, one), own in zip(captured, sequences, strict=True):
-            form = self._forms[number]
-            names = self._place_names.get((number - 1) // N_NUMBERS, {})
-            tables += form.tables(one, self.sink.clock, own, self._names(one), self._unwind, names)
-        return EventBatch(tables, self._losses())
+        captured = [
+            CapturedOf(index, self._forms[number], one, self._place_names.get(index, {}))
+            for number, some in taken.items()
+            for index in [(number - 1) // N_NUMBERS]
+            for one in some
+        ]
+        return self.reader.read(captured, self.sink.clock)
 
     @property
     def is_recorder(self) -> bool:
@@ -312,48 +329,14 @@ class ProbeSession:
     def close(self) -> None:
         """Take all probes out."""
         self._pulse.close()
-        for execution in self._executing:
-            execution.target.reply(execution.slot)
+        for thread in self._executing:
+            thread.target.reply(thread.slot)
         for target in self.targets:
             self.left += target.close()
         self.images.close()
 
-    def _number(self, captured: Sequence[tuple[int, Captured]]) -> list[Array]:
-        """Of each record which one of its thread it is: by their times, which rise in a thread."""
-        if not captured:
-            return []
-        heads = [one.heads.view(CAPTURE_RECORD)[:, 0] for _, one in captured]
-        sizes = [len(own) for own in heads]
-        pids = np.repeat(np.array([one.pid for _, one in captured], np.uint64), sizes)
-        tids = np.concatenate([own["tid"] for own in heads]).astype(np.uint64)
-        order = np.lexsort((np.concatenate([own["tsc"] for own in heads]), tids, pids))
-        threads = (pids << np.uint64(32) | tids)[order]
-        starts = np.flatnonzero(np.append(True, threads[1:] != threads[:-1]))
-        ranks = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
-        result = np.empty(len(order), np.uint64)
-        for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(order)], strict=True):
-            key = (int(pids[order[start]]), int(tids[order[start]]))
-            before = self._sequences.get(key, 0)
-            result[order[start:end]] = before + ranks[start:end]
-            self._sequences[key] = before + end - start
-        return np.split(result, np.cumsum(sizes)[:-1])
-
-    def _names(self, captured: Captured) -> dict[int, bytes]:
-        """What threads are called now, or were when they were last seen."""
-        for tid in np.unique(captured.heads.view(CAPTURE_RECORD)[:, 0]["tid"]).tolist():
-            try:
-                self._comms[tid] = Path(f"/proc/{captured.pid}/task/{tid}/comm").read_bytes().rstrip(b"\n")
-            except OSError:
-                # It is gone.
-                self._comms.setdefault(tid, self._first_name(captured.pid, tid))
-        return self._comms
-
-    def _first_name(self, pid: int, tid: int) -> bytes:
-        """What a thread was called when it came to a probe first."""
-        names = (target.first_name(tid) for target in self.targets)
-        return next(filter(None, names), self._comms.get(pid, b""))
-
-    def _losses(self) -> list[Loss]:
+    def take_losses(self) -> list[Loss]:
+        """What was lost since this was asked last."""
         losses, self._lost = self._lost, []
         for target in self.targets:
             losses += self._losses_of(target)
@@ -363,65 +346,10 @@ class ProbeSession:
         lost = target.take_lost()
         return [Loss(time.time_ns(), int(target.pid), int(target.pid), lost)] if lost else []
 
-    def _unwind(self, pid: int, registers: dict[str, int], stack: bytes) -> list[int]:
-        processor = native_processor()
-        start = registers[processor.definition.stack_pointer]
 
-        def read(address: int, size_bytes: int) -> bytes:
-            if start <= address < start + len(stack):
-                return stack[address - start : address - start + size_bytes]
-            return b""
-
-        architecture, definition = processor.architecture, processor.definition
-        loaded = self._loaded.get(pid) or self._look_at_images(pid)
-        return [frame.pc for frame in unwind(self.images, loaded, registers, read, architecture, definition)]
-
-    def name_address(self, pid: int, address: int) -> str:
-        """What an address of a process is called in a stack: its function, or how far it is in its image."""
-        image, symbol, offset = self.images.name(self._loaded.get(pid, []), address)
-        return demangle(symbol) if symbol else f"{image}+{offset:#x}" if image else f"{address:#x}"
-
-    def name_place(self, pid: int, address: int, is_return: bool) -> str:
-        """How far an address of a process is in which function, or in which image; empty where there is none.
-        `is_return`: it is where a call goes on, and the call is in front of it."""
-        image, symbol, offset = self.images.name(self._loaded.get(pid, []), address - is_return)
-        offset += is_return
-        where = demangle(symbol) if symbol else image
-        return f"{where}+{offset:#x}" if where and offset else where
-
-    def _look_at_images(self, pid: int) -> list[Image]:
-        """What a process has loaded now; what its parent has, if it is a fork's child that is gone."""
-        found: list[Image] = []
-        with contextlib.suppress(TargetError):
-            found = self.images.of(Pid(pid))
-        if not found:
-            targets = (target for target in self.targets if pid in target.processes)
-            found = next((self._loaded.get(target.pid, []) for target in targets), [])
-        self._loaded[pid] = found
-        return found
-
-    def _note_images(self, target: ProbedTarget) -> None:
-        """What a process has loaded, as it was when something was loaded last: it may be gone before it is asked."""
-        if self._mappings.get(target.pid) is not target.mappings:
-            self._mappings[target.pid] = target.mappings
-            self._loaded[target.pid] = self.images.in_mappings(target.mappings)
-
-    def _make_machine(self, pid: Pid) -> Machine:
-        processor = native_processor()
-        architecture, definition = processor.architecture, processor.definition
-
-        def find_symbol(name: str) -> int | None:
-            where, mappings = parse_where(name), read_maps(pid)
-            found = sorted(where.find_in(self.images, mappings) or where.find_data_in(self.images, mappings))
-            return found[0] if len(found) == 1 else None
-
-        return Machine(
-            registers=definition.held_registers,
-            vectors=architecture.vector_registers,
-            n_vectors=architecture.n_vector_registers,
-            arguments=architecture.argument_registers,
-            result=architecture.result_register,
-            stack_pointer=definition.stack_pointer,
-            stack_arguments=architecture.stack_arguments,
-            find_symbol=find_symbol,
-        )
+def _raise_refused(target: ProbedTarget) -> None:
+    """Raises UsageError where places can't be as they have to be."""
+    refused, target.refused = target.refused, []
+    if refused:
+        others = f" (and {len(refused) - 1} others)" if len(refused) > 1 else ""
+        raise UsageError(f"{refused[0]}{others}")

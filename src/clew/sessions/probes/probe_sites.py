@@ -6,7 +6,6 @@ Runs in the controller.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Final
 
 from clew.dataclass import dataclass
 from clew.errors import UsageError
@@ -19,25 +18,18 @@ from clew.probing.probed_process import ProbedProcess
 from clew.process.capture_table import CaptureRow
 from clew.protocol._constants import CaptureAction
 from clew.sessions.probes.asked import AskedForm, AskedProbe
+from clew.sessions.probes.backends import backend_of
 from clew.sessions.probes.image_code import ProcessCode
 
 __all__ = ["ArmedProbe", "ProbeSites"]
-
-_TECHNIQUES: Final = {
-    Technique.JUMP: "jump",
-    Technique.JUMP_GUARDED: "jump",
-    Technique.JUMP_PADDING: "jump",
-    Technique.JUMP_PUNNED: "jump",
-    Technique.BRANCHES: "jump",
-    Technique.TRAP: "trap",
-}
 
 
 @dataclass(frozen=True)
 class ArmedProbe:
     """A probe at a place of a process: by which technique, and why no better one; `role` is `point`, `entry` or
-    `return`."""
+    `return`. `index` is the probe's in its session."""
 
+    index: int
     name: str
     place: ProcessPlace
     address: int
@@ -48,7 +40,7 @@ class ArmedProbe:
     @property
     def backend(self) -> str:
         """`jump` or `trap`."""
-        return _TECHNIQUES[self.technique]
+        return backend_of(self.technique).value
 
 
 class ProbeSites:

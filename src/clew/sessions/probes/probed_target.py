@@ -16,12 +16,11 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from clew.address import Pid, Tid
-from clew.binary.demangle import demangle
 from clew.capture.form import Form
 from clew.errors import CaptureError, RemoteCallError, TargetGoneError, UsageError
 from clew.probing.leaving import leave, wait_for_end
 from clew.probing.locations.in_process import ProcessPlace, open_process
-from clew.probing.locations.syntax import NamePlace, parse_location
+from clew.probing.locations.syntax import parse_location
 from clew.probing.placing import Placing
 from clew.probing.planning import Planning, Site
 from clew.probing.probed_process import ProbedProcess
@@ -44,8 +43,10 @@ from clew.protocol.layout import field_offset
 from clew.recording.drain.slots import ImpossibleHeadError, Slots
 from clew.sessions.capture_sink import CaptureSink
 from clew.sessions.probes.asked import AskedProbe
+from clew.sessions.probes.backends import AUTO, Backend, BackendChoice
 from clew.sessions.probes.executions import EXECUTING_FUNCTIONS
 from clew.sessions.probes.image_code import ProcessCode
+from clew.sessions.probes.place_names import name_of_place
 from clew.sessions.probes.probe_sites import ArmedProbe, ProbeSites
 
 __all__ = ["EXECUTION_NUMBER", "ProbedTarget", "Waiting"]
@@ -77,10 +78,15 @@ class ProbedTarget:
     """The probes in one process."""
 
     def __init__(
-        self, process: ProbedProcess, probes: Iterable[AskedProbe], stopped: StoppedProcess | None = None
+        self,
+        process: ProbedProcess,
+        probes: Iterable[AskedProbe],
+        stopped: StoppedProcess | None = None,
+        choice: BackendChoice = AUTO,
     ) -> None:
-        """`probes` are wanted there. `stopped`: the process, if it is stopped before its first instruction."""
-        self.process = process
+        """`probes` are wanted there. `stopped`: the process, if it is stopped before its first instruction. `choice`
+        says by which techniques."""
+        self.process, self._choice = process, choice
         self.probes = {probe.index: probe for probe in probes}
         """Those that are to be there, by their indices."""
         self.found: list[AskedProbe] = []
@@ -99,6 +105,8 @@ class ProbedTarget:
         """What the places are called that a pattern means: by the probe's index, and address."""
         self.remarks: list[str] = []
         """What is to be told people: what places are doubtful, and where no probe can be."""
+        self.refused: list[str] = []
+        """What of that is a place that can't be as it has to be."""
         self._known: set[tuple[int, int]] = set()
         """Numbers of probes, and the addresses where they are."""
         self._hears_loading = False
@@ -117,7 +125,15 @@ class ProbedTarget:
     def armed(self) -> list[ArmedProbe]:
         """What is probed now."""
         return [
-            ArmedProbe(probe.spec.name, place, site.address, role, site.group.plan.technique, site.group.plan.reason)
+            ArmedProbe(
+                probe.index,
+                probe.spec.name,
+                place,
+                site.address,
+                role,
+                site.group.plan.technique,
+                site.group.plan.reason,
+            )
             for probe, place, role, site in self._sites
             if site.group is not None
         ]
@@ -143,6 +159,8 @@ class ProbedTarget:
             self._hear_loading()
         self._hear_executions()
         self._place()
+        if self._choice.tells_traps:
+            self._tell_traps()
 
     @property
     def missing(self) -> dict[str, str]:
@@ -174,16 +192,15 @@ class ProbedTarget:
                 self._planning.confirm()
                 return
             for site, reason in self._planning.plan_again(failed):
-                self.remarks += [_refusal(probe, place, reason) for probe, place, _, own in self._sites if own is site]
+                for probe, place, _, own in self._sites:
+                    if own is site:
+                        self._refuse(probe, place, reason)
             made, gone = self._planning.changes()
 
     def _note_name(self, probe: AskedProbe, place: ProcessPlace) -> None:
-        """Events of places that a pattern means are called as these are, unless they have a name of their own."""
-        where = parse_location(probe.spec.where)
-        if probe.spec.name != probe.spec.where or not isinstance(where, NamePlace) or not where.may_be_pattern:
-            return
-        if place.place is not None and place.place.symbol:
-            self.place_names.setdefault(probe.index, {})[place.address] = demangle(place.place.symbol)
+        name = name_of_place(probe.spec, place)
+        if name:
+            self.place_names.setdefault(probe.index, {})[place.address] = name
 
     def _hear_loading(self) -> None:
         """Have threads stop where the dynamic linker tells debuggers that it has loaded something, or is about to
@@ -234,6 +251,8 @@ class ProbedTarget:
         finally:
             for slot in loading:
                 self.reply(slot)
+        # It runs already: what can't be as it has to be is nowhere, and told.
+        self.refused.clear()
         return waiting
 
     def reply(self, slot: int) -> None:
@@ -258,6 +277,7 @@ class ProbedTarget:
         planned: list[Site] = []
         try:
             for site, role in self._plans.iter_sites(probe, place):
+                site.without = self._choice.without
                 if len(self._sites) >= _MAX_SITES:
                     raise UsageError(f"there are {len(self._sites)} probes already: there is no room for more")
                 self._planning.add(site)
@@ -266,11 +286,22 @@ class ProbedTarget:
         except (UsageError, CaptureError) as error:
             self._planning.remove(planned)
             self._sites = self._sites[: len(self._sites) - len(planned)]
-            self.remarks.append(_refusal(probe, place, error.message))
+            self._refuse(probe, place, error.message)
             return
         self._note_name(probe, place)
         if probe not in self.found:
             self.found.append(probe)
+
+    def _refuse(self, probe: AskedProbe, place: ProcessPlace, reason: str) -> None:
+        self.remarks.append(f"{probe.spec.name}: no probe at {place.name}: {reason}")
+        if self._choice.requires_jump:
+            self.refused.append(self.remarks[-1])
+
+    def _tell_traps(self) -> None:
+        for one in self.armed:
+            text = f"{one.name}: {one.place.name}: {one.address:#x} traps: {one.reason}"
+            if one.backend == Backend.TRAP.value and text not in self.remarks:
+                self.remarks.append(text)
 
     @property
     def n_held(self) -> int:
@@ -291,7 +322,9 @@ class ProbedTarget:
             data = self._slots.take_newest(slot, most_bytes)
             if data:
                 records = np.frombuffer(data, np.uint8).reshape(-1, RECORD_BYTES)
-                sink.keep(int(self._slots.rows["process"][slot]) or int(self.pid), records)
+                pid = int(self._slots.rows["process"][slot]) or int(self.pid)
+                self.processes.add(pid)
+                sink.keep(pid, records)
 
     def drain(self, sink: CaptureSink) -> int:
         """Hand over what is in the rings; how many records."""
@@ -368,10 +401,6 @@ class ProbedTarget:
         del self._bell
         self.process.close()
         self._open.close()
-
-
-def _refusal(probe: AskedProbe, place: ProcessPlace, reason: str) -> str:
-    return f"{probe.spec.name}: no probe at {place.name}: {reason}"
 
 
 @contextlib.contextmanager

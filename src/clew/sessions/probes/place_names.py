@@ -1,0 +1,25 @@
+"""What events are called of places that a pattern means.
+
+Runs in the controller. Pure.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from clew.binary.demangle import demangle
+from clew.probing.locations.syntax import NamePlace, parse_location
+
+if TYPE_CHECKING:
+    from clew.probing.locations.in_process import ProcessPlace
+    from clew.sessions.probes.specs import ProbeSpec
+
+__all__ = ["name_of_place"]
+
+
+def name_of_place(spec: ProbeSpec, place: ProcessPlace) -> str:
+    """The name of the function there, if it was found by a pattern that was not given a name of its own; else empty."""
+    where = parse_location(spec.where)
+    if spec.name != spec.where or not isinstance(where, NamePlace) or not where.may_be_pattern:
+        return ""
+    return demangle(place.place.symbol) if place.place is not None and place.place.symbol else ""
