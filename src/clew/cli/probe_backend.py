@@ -43,6 +43,10 @@ def open_session(specs: Sequence[ProbeSpec], backend: str, required: str | None)
         from clew.sessions.engine_probes import EngineSession
 
         return EngineSession(specs)
+    if choice.backend == Backend.UPROBE:
+        from clew.sessions.probes.uprobe_session import UprobeSession
+
+        return UprobeSession(specs)
     from clew.sessions.probes.probe_session import ProbeSession
 
     return ProbeSession(specs, choice)

@@ -11,13 +11,10 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 
 from clew.address import Pid
-from clew.capture.machine import Machine
 from clew.errors import TargetError, UsageError
 from clew.export.probes.event_types import EventBatch, Loss
 from clew.probing.probed_process import ProbedProcess
 from clew.process.identity import read_group
-from clew.process.maps import read_maps
-from clew.process.processors.chosen import native_processor
 from clew.process.runtime_image import default_runtime_path, load_runtime_image
 from clew.process.stopped_process import StoppedProcess
 from clew.sessions.aggregate_table import AggregateRoom, AggregateTable
@@ -31,9 +28,9 @@ from clew.sessions.probes.event_reader import CapturedOf, EventReader, ReadEvent
 from clew.sessions.probes.executions import begin_following, follow_execution
 from clew.sessions.probes.probe_launch import ProbedCommand
 from clew.sessions.probes.probed_target import Execution, ProbedTarget
+from clew.sessions.probes.process_machine import make_machine
 from clew.sessions.probes.pulse import Pulse
 from clew.sessions.probes.specs import ProbeSpec
-from clew.sessions.where import parse_where
 
 __all__ = ["ProbeSession"]
 
@@ -138,7 +135,7 @@ class ProbeSession:
     def _begin(self, process: ProbedProcess, stopped: StoppedProcess | None = None) -> ProbedTarget:
         self._reader.meet(process.pid)
         self._pulse.add(process.shared)
-        machine = self._make_machine(process.pid)
+        machine = make_machine(process.pid, self.images)
 
         def find_table(probe: AskedProbe) -> AggregateTable:
             table = self._find_table(probe)
@@ -274,26 +271,6 @@ class ProbeSession:
             if lost:
                 losses.append(Loss(time.time_ns(), int(target.pid), int(target.pid), lost))
         return losses
-
-    def _make_machine(self, pid: Pid) -> Machine:
-        processor = native_processor()
-        architecture, definition = processor.architecture, processor.definition
-
-        def find_symbol(name: str) -> int | None:
-            where, mappings = parse_where(name), read_maps(pid)
-            found = sorted(where.find_in(self.images, mappings) or where.find_data_in(self.images, mappings))
-            return found[0] if len(found) == 1 else None
-
-        return Machine(
-            registers=definition.held_registers,
-            vectors=architecture.vector_registers,
-            n_vectors=architecture.n_vector_registers,
-            arguments=architecture.argument_registers,
-            result=architecture.result_register,
-            stack_pointer=definition.stack_pointer,
-            stack_arguments=architecture.stack_arguments,
-            find_symbol=find_symbol,
-        )
 
 
 def _raise_refused(target: ProbedTarget) -> None:
