@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import clew
+from clew.sessions.probes.probe_session import ProbeSession
 from tests.programs.build import SOURCES, build_plain
 
 PROBES = SOURCES / "probes"
@@ -173,3 +174,25 @@ def test_mistakes_are_told() -> None:
             session.aggregate("add", at="never")  # type: ignore[arg-type]
         session.resume()
         assert session.wait(60) == 3
+
+
+def test_what_goes_wrong_in_the_session_s_own_thread_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(session: ProbeSession) -> None:
+        raise MemoryError("of clew's own")
+
+    with (
+        subprocess.Popen([calls_program(), "wait"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process,
+        clew.probe_session(process.pid) as session,
+    ):
+        assert process.stdout is not None and process.stdout.readline() == b"ready\n"
+        session.probe("add")
+        monkeypatch.setattr(ProbeSession, "read_events", fail)
+        with pytest.raises(MemoryError):
+            session.wait(60)
+        with pytest.raises(clew.ClewError, match="ended"):
+            session.probe("descend")
+        # Whatever it was: nothing is left.
+        session.close()
+        assert session.state == "detached" and not is_probed(process.pid)
+        process.communicate(b"\n", timeout=60)
+        assert process.returncode == 3

@@ -43,12 +43,17 @@ def open_session(
     from clew.sessions.probes.backends import Backend, parse_backend
 
     choice = parse_backend(backend, required)
+    does_more = newest_bytes or any(one.consequence is not None for one in specs)
+    if does_more and choice.backend in (Backend.ENGINE, Backend.UPROBE):
+        raise UsageError(f"--snapshot, --on and changes are nothing that --backend {choice.backend.value} can do")
     if choice.backend == Backend.ENGINE:
         from clew.sessions.engine_probes import EngineSession
 
-        if newest_bytes or any(one.consequence is not None for one in specs):
-            raise UsageError("--snapshot, --on and changes need a program that runs its own code: no --backend engine")
         return EngineSession(specs)
+    if choice.backend == Backend.UPROBE:
+        from clew.sessions.probes.uprobe_session import UprobeSession
+
+        return UprobeSession(specs)
     from clew.sessions.probes.probe_session import ProbeSession
 
     return ProbeSession(specs, choice, newest_bytes=newest_bytes)

@@ -172,6 +172,9 @@ class Processor(ABC):
     trap_code: int
     """si_code of the trap by which the runtime parks a thread."""
 
+    perf_registers: tuple[int, ...]
+    """What perf events call the registers of `definition.held_registers`."""
+
     bases: tuple[int, ...]
     """Where to map the runtime, in order of preference: none is near a heap, a stack, a library or a sanitizer's shadow
     memory."""

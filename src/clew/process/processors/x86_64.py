@@ -193,6 +193,8 @@ class _X86_64(Processor):  # noqa: N801
     call_instruction = SYSCALL_INSTRUCTION
     # SI_KERNEL, of an int3.
     trap_code = 0x80
+    # include/uapi/asm/perf_regs.h has another order.
+    perf_registers = (0, 2, 3, 1, 7, 6, 4, 5, *range(16, 24), 8, 9)
     bases = (0x2A0000000000, 0x3A0000000000, 0x1A0000000000, 0x4A0000000000)
 
     def get_registers(self, task: TaskId) -> X8664Registers:

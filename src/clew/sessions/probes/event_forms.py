@@ -112,7 +112,6 @@ class EventForm:
         self, captured: Captured, clock: LiveClock, sequences: Array, comms: dict[int, bytes], unwind: UnwindRow
     ) -> pa.Table:
         heads = captured.heads.view(CAPTURE_RECORD)[:, 0]
-        columns = read_fields(captured, self.wanted.kinds())
         tids = heads["tid"].tolist()
         place = [
             clock.to_time(heads["tsc"]),
@@ -120,14 +119,21 @@ class EventForm:
             pa.array(np.full(len(heads), captured.pid, np.uint32)),
             pa.array(heads["tid"]),
             pa.array([comms.get(tid, b"") for tid in tids], pa.binary()),
-            columns[0].cast(pa.int32()),
-            pa.array(heads["pc"]),
         ]
+        columns = read_fields(captured, self.wanted.kinds())
+        return self.make_table(place, pa.array(heads["pc"]), columns, captured.pid, unwind)
+
+    def make_table(
+        self, place: Sequence[pa.Array], pcs: pa.Array, columns: Sequence[pa.Array], pid: int, unwind: UnwindRow
+    ) -> pa.Table:
+        """Events of process `pid`: `place` are the first columns of PLACE, up to the name, and `columns` the values of
+        `wanted`, of which the first is the processor."""
         own = [
-            self._column(one, [columns[index] for index in indices], captured.pid, unwind)
+            self._column(one, [columns[index] for index in indices], pid, unwind)
             for one, indices in zip(self._fields, self._columns, strict=True)
         ]
-        return pa.Table.from_arrays([*place, *own], schema=self.type_of(self.name).schema)
+        arrays = [*place, columns[0].cast(pa.int32()), pcs, *own]
+        return pa.Table.from_arrays(arrays, schema=self.type_of(self.name).schema)
 
     def _column(self, one: ContextField, columns: list[pa.Array], pid: int, unwind: UnwindRow) -> pa.Array:
         if one.is_registers:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from clew.sessions.places import Places
     from clew.sessions.target import SessionTarget
 
-__all__ = ["Located", "LocatedProbes", "Part"]
+__all__ = ["Located", "LocatedProbes", "Part", "check_place"]
 
 MAX_WARNINGS: Final = 64
 
@@ -193,7 +193,7 @@ class LocatedProbes:
                 if one.is_function:
                     one.leave(followed, place)
                     return
-            _check(one, place, images)
+            check_place(place, images, is_function=one.is_function)
             for number in one.numbers:
                 places.extend(number, followed, place.address)
             self._note_place(one, place)
@@ -251,10 +251,10 @@ class LocatedProbes:
             del self._images[followed]
 
 
-def _check(one: Located, place: ProcessPlace, images: ProcessPlaces) -> None:
+def check_place(place: ProcessPlace, images: ProcessPlaces, *, is_function: bool) -> None:
     """Raises UsageError where threads can't come to a place, or it is not where a function begins that is asked for."""
     at = place.place
-    if one.is_function and (at is None or at.distance):
+    if is_function and (at is None or at.distance):
         raise UsageError(f"{place.address:#x} is not where a function begins")
     image = next((one for one in images.images if one.has(place.address)), None)
     if at is None or image is None or not at.symbol:

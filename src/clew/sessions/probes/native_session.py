@@ -188,13 +188,11 @@ class NativeSession:
 
     def kill(self) -> None:
         """End the process by SIGKILL, unless it has ended."""
-        if not self._worker.over.done():
-            self._worker.kill()
+        self._worker.kill()
 
     def detach(self) -> None:
         """Take all probes out; the process goes on, and nothing is left in it. What has come can still be read."""
-        if not self._worker.over.done():
-            self._worker.leave()
+        self._worker.leave()
 
     def close(self) -> None:
         """End the session, as leaving its `with` block does."""

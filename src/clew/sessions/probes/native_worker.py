@@ -18,7 +18,7 @@ from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from clew.dataclass import dataclass
-from clew.errors import ClewError, ControlError, TargetError
+from clew.errors import ControlError, TargetError
 from clew.sessions.probes.probe_session import ProbeSession
 
 if TYPE_CHECKING:
@@ -63,6 +63,8 @@ class NativeWorker:
         self._is_over = False
         self._is_leaving = False
         self._is_running = False
+        self._is_told = False
+        """Somebody was told what went wrong."""
         self._session: ProbeSession | None = None
         self._started: Future[Begun] = Future()
         self.ended: Future[int | None] = Future()
@@ -72,6 +74,7 @@ class NativeWorker:
         self._thread = threading.Thread(target=self._run, args=(begin, choice), name="clew-probes", daemon=True)
         self._thread.start()
         self.begun = self._started.result()
+        self._pidfd = self.begun.pidfd
 
     def do(self, what: Callable[[ProbeSession], T]) -> T:
         """Have something done, and wait for it. Raises ControlError once nothing is probed any more, and ClewError."""
@@ -112,20 +115,28 @@ class NativeWorker:
         with contextlib.suppress(TimeoutError):
             self.ended.result(0 if self.over.done() else seconds)
         if self.over.done():
+            self._is_told = True
             self.over.result()
             return True
         return self.ended.done()
 
     def kill(self) -> None:
-        """End the process, unless it has ended."""
-        with contextlib.suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self.begun.pidfd, signal.SIGKILL)
+        """End the process, unless it has ended, or the session is over."""
+        if self._pidfd >= 0:
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
 
     def leave(self) -> None:
-        """Take all probes out, and wait for that. Raises ClewError, which may be what made it end earlier."""
+        """Take all probes out, and wait for that. Raises what went wrong meanwhile, if nobody was told yet."""
         self._is_leaving = True
-        self.over.result()
         self._thread.join()
+        if self._pidfd >= 0:
+            pidfd, self._pidfd = self._pidfd, -1
+            os.close(pidfd)
+        failure = self.over.exception()
+        if failure is not None and not self._is_told:
+            self._is_told = True
+            raise failure
 
     def _run(self, begin: Callable[[ProbeSession], Begun], choice: BackendChoice) -> None:
         try:
@@ -181,17 +192,19 @@ class NativeWorker:
         """Take the probes out, then what they have told, so that nothing is lost in between."""
         with self._lock:
             self._is_over = True
-        self._answer(session)
         try:
+            self._answer(session)
             if failure is None:
                 self.resume(session)
                 session.remove_all()
                 self._round(session, begun)
-        except ClewError as error:
+        except BaseException as error:
             failure = error
-        session.close()
-        self._flush()
-        os.close(begun.pidfd)
+        try:
+            session.close()
+            self._flush()
+        except BaseException as error:
+            failure = failure or error
         if failure is not None:
             self.over.set_exception(failure)
         else:

@@ -9,16 +9,23 @@ import os
 import select
 import signal
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from clew.address import Pid
 from clew.process.launch import launch_stopped, original_environment
 from clew.process.program import find_program
 
 if TYPE_CHECKING:
-    from clew.sessions.probes.probe_session import ProbeSession
+    from clew.process.stopped_process import StoppedProcess
 
 __all__ = ["ProbedCommand"]
+
+
+class Entering(Protocol):
+    """What puts probes into a program that is stopped before its first instruction."""
+
+    def enter(self, process: StoppedProcess) -> object:
+        """Have them there; the process stays stopped. Raises ClewError."""
 
 
 class ProbedCommand:
@@ -28,7 +35,7 @@ class ProbedCommand:
     Raises ClewError if it can't be started, or probed: it has not run then.
     """
 
-    def __init__(self, session: ProbeSession, command: Sequence[str], ignored: Sequence[signal.Signals] = ()) -> None:
+    def __init__(self, session: Entering, command: Sequence[str], ignored: Sequence[signal.Signals] = ()) -> None:
         program = find_program(command[0])
         words = [os.fsencode(word) for word in command]
         with launch_stopped(program, words, original_environment(), ignored_signals=ignored) as process:
