@@ -127,9 +127,10 @@ class Placing:
 
     def begin_leaving(self) -> None:
         """From now on nothing is placed any more."""
-        self._left = list(self.patches)
+        found = list(self.patches)
+        self._left += found
         self._table.set(self._process.pid, ())
-        for patch in self._left:
+        for patch in found:
             self.patches.remove(patch)
         self._placed.clear()
 

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,10 @@ import pyarrow as pa
 
 from clew.address import Pid
 from clew.capture.machine import Machine
-from clew.errors import TargetError
+from clew.errors import ClewError, TargetError
 from clew.export.probes.event_types import EventBatch, EventType, Loss
 from clew.probing.probed_process import ProbedProcess
+from clew.process.futexes import MAX_WORDS, wait_for_change
 from clew.process.identity import read_group
 from clew.process.maps import read_maps
 from clew.process.processors.chosen import native_processor
@@ -65,6 +67,8 @@ class ProbeSession:
         self._sums: dict[int, tuple[AggregateTable, Aggregate]] = {}
         self._tabled: set[tuple[int, Pid]] = set()
         """Which processes have which of the tables."""
+        self._remarks: list[str] = []
+        """Of processes that were left, or could not be probed."""
         self._told: set[str] = set()
         self._place_names: dict[int, dict[int, str]] = {}
         """By index and address, of places that a pattern means."""
@@ -76,11 +80,16 @@ class ProbeSession:
         self._sequences: dict[tuple[int, int], int] = {}
         self._comms: dict[int, bytes] = {}
         self._loaded: dict[int, list[Image]] = {}
+        self.n_events: Counter[int] = Counter()
+        """How many came of each probe, by its index."""
+        self.n_lost = 0
+        self._late_losses: list[Loss] = []
+        """Of processes that were left."""
         self.add(specs)
 
     def add(self, specs: Iterable[ProbeSpec]) -> list[int]:
         """Have these probes, too, in all processes from now on; their indices. Raises CaptureError, TargetError,
-        UsageError."""
+        UsageError: they are in none then."""
         specs = list(specs)
         for spec in specs:
             check_spec(spec)
@@ -89,7 +98,12 @@ class ProbeSession:
             self._specs[index] = spec
             for number in range(index * N_NUMBERS + 1, (index + 1) * N_NUMBERS + 1):
                 self.sink.watch(number)
-        self._enable(indices)
+        try:
+            self._enable(indices)
+        except ClewError:
+            with contextlib.suppress(ClewError):
+                self.remove(indices)
+            raise
         return indices
 
     def enable(self, indices: Iterable[int]) -> None:
@@ -100,27 +114,46 @@ class ProbeSession:
         self._wanted += indices
         for target in self.targets:
             ask = self._asking[target]
-            target.add(ask(index) for index in indices)
+            wanted = [ask(index) for index in indices if self._is_for(index, target.origins)]
+            target.change(partial(target.add, wanted))
             self._note_forms(target)
+
+    def _is_for(self, index: int, origins: frozenset[Pid]) -> bool:
+        """Whether a probe is wanted in a process that is, or descends from, those processes."""
+        pid = self._specs[index].pid
+        return pid is None or pid in origins
 
     def remove(self, indices: Iterable[int]) -> None:
         """Have these probes nowhere any more, until they are enabled. Raises TargetError, UsageError."""
         gone = set(indices)
         self._wanted = [index for index in self._wanted if index not in gone]
         for target in self.targets:
-            target.remove(gone)
+            target.change(partial(target.remove, gone))
 
-    def attach(self, pid: Pid) -> ProbedTarget:
-        """Probe a process that runs. Raises AttachError, InjectionError, TargetError, UsageError, CaptureError."""
-        return self._begin(ProbedProcess.attach(pid, self._image))
+    def attach(self, pid: Pid, origins: frozenset[Pid] = frozenset()) -> ProbedTarget:
+        """Probe a process that runs, which descends from `origins`. Raises AttachError, InjectionError, TargetError,
+        UsageError, CaptureError."""
+        return self._begin(ProbedProcess.attach(pid, self._image), origins | {pid})
 
-    def enter(self, process: StoppedProcess) -> ProbedTarget:
+    def enter(self, process: StoppedProcess, origins: frozenset[Pid] = frozenset()) -> ProbedTarget:
         """Probe a process that is stopped before its first instruction; it stays so. Raises the same."""
-        target = self._begin(ProbedProcess.enter(process, self._image), process)
+        target = self._begin(ProbedProcess.enter(process, self._image), origins | {process.pid}, process)
         target.let_go()
         return target
 
-    def _begin(self, process: ProbedProcess, stopped: StoppedProcess | None = None) -> ProbedTarget:
+    def detach(self, target: ProbedTarget) -> list[Pid]:
+        """Leave a process, and forks' children of it that have its probes: those, by their numbers. What they came to
+        until then is to be read still. Raises TargetError: it is as before then, and this may be tried again."""
+        children = target.find_children()
+        self.left += target.leave()
+        target.drain(self.sink)
+        self._forget(target)
+        target.release()
+        return children
+
+    def _begin(
+        self, process: ProbedProcess, origins: frozenset[Pid], stopped: StoppedProcess | None = None
+    ) -> ProbedTarget:
         self._comms[process.pid] = Path(f"/proc/{process.pid}/comm").read_bytes().rstrip(b"\n")
         self._look_at_images(process.pid)
         self._pulse.add(process.shared)
@@ -137,7 +170,8 @@ class ProbeSession:
         def ask(index: int) -> AskedProbe:
             return AskedProbe(self._specs[index], index, machine, self.images, find_table)
 
-        target = ProbedTarget(process, map(ask, self._wanted), stopped)
+        wanted = [ask(index) for index in self._wanted if self._is_for(index, origins)]
+        target = ProbedTarget(process, wanted, stopped, origins)
         self._asking[target] = ask
         self.targets.append(target)
         target.arm()
@@ -169,7 +203,8 @@ class ProbeSession:
 
     def take_remarks(self) -> list[str]:
         """What there is to tell people that was not told yet."""
-        found = [text for target in self.targets for text in target.remarks]
+        found = [*self._remarks, *(text for target in self.targets for text in target.remarks)]
+        self._remarks.clear()
         new = [text for text in dict.fromkeys(found) if text not in self._told]
         self._told.update(new)
         return new
@@ -194,6 +229,7 @@ class ProbeSession:
         sequences = self._number(captured)
         tables: list[tuple[EventType, pa.Table]] = []
         for (number, one), own in zip(captured, sequences, strict=True):
+            self.n_events[(number - 1) // N_NUMBERS] += len(own)
             form = self._forms[number]
             names = self._place_names.get((number - 1) // N_NUMBERS, {})
             tables += form.tables(one, self.sink.clock, own, self._names(one), self._unwind, names)
@@ -214,22 +250,28 @@ class ProbeSession:
             return
         if pid == target.pid:
             # What was in its rings is read.
-            self._pulse.remove(target.process.shared)
-            self._tabled = {one for one in self._tabled if one[1] != target.pid}
-            target.abandon(process)
             self._forget(target)
-        self.enter(process)
-        process.detach()
+            target.abandon(process)
+        try:
+            self.enter(process, target.origins)
+        except ClewError as error:
+            self._remarks.append(f"process {pid}: executes its program without probes: {error.message}")
+        finally:
+            process.detach()
 
     def _forget(self, target: ProbedTarget) -> None:
+        """It is about to be let go of: keep what is to be told of it."""
+        self._late_losses += self._losses_of(target)
+        self._remarks += target.remarks
+        self._pulse.remove(target.process.shared)
+        self._tabled = {one for one in self._tabled if one[1] != target.pid}
         self.targets.remove(target)
         del self._asking[target]
 
     def wait(self, seconds: float) -> None:
         """Wait until a thread wants something, or for so long."""
-        if self.targets:
-            self.targets[0].wait(seconds)
-        else:
+        bells = [(target.bell, target.bell.value) for target in self.targets[:MAX_WORDS]]
+        if not bells or not wait_for_change(bells, time.monotonic() + seconds):
             time.sleep(seconds)
 
     def close(self) -> None:
@@ -275,12 +317,15 @@ class ProbeSession:
         return next(filter(None, names), self._comms.get(pid, b""))
 
     def _losses(self) -> list[Loss]:
-        losses = []
+        losses, self._late_losses = self._late_losses, []
         for target in self.targets:
-            lost = target.take_lost()
-            if lost:
-                losses.append(Loss(time.time_ns(), int(target.pid), int(target.pid), lost))
+            losses += self._losses_of(target)
+        self.n_lost += sum(one.count for one in losses)
         return losses
+
+    def _losses_of(self, target: ProbedTarget) -> list[Loss]:
+        lost = target.take_lost()
+        return [Loss(time.time_ns(), int(target.pid), int(target.pid), lost)] if lost else []
 
     def _unwind(self, pid: int, registers: dict[str, int], stack: bytes) -> list[int]:
         processor = native_processor()

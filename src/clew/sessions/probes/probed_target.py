@@ -9,8 +9,8 @@ import contextlib
 import ctypes
 import gc
 import os
-import time
-from collections.abc import Iterable, Iterator
+import select
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -18,8 +18,8 @@ import numpy as np
 from clew.address import Pid, Tid
 from clew.binary.demangle import demangle
 from clew.capture.form import Form
-from clew.errors import CaptureError, RemoteCallError, TargetGoneError, UsageError
-from clew.probing.leaving import leave, wait_for_end
+from clew.errors import CaptureError, RemoteCallError, TargetError, TargetGoneError, UsageError
+from clew.probing.leaving import find_children, has_probes_of, leave, wait_for_end
 from clew.probing.locations.in_process import ProcessPlace, open_process
 from clew.probing.locations.syntax import NamePlace, parse_location
 from clew.probing.placing import Placing
@@ -28,7 +28,6 @@ from clew.probing.probed_process import ProbedProcess
 from clew.probing.worker import reap_worker
 from clew.process.attachable import has_own_namespace
 from clew.process.capture_table import CaptureRow
-from clew.process.futexes import wait_for_change
 from clew.process.linux import PROT_EXEC
 from clew.process.maps import read_maps
 from clew.process.stopped_process import StoppedProcess
@@ -53,6 +52,8 @@ __all__ = ["Execution", "ProbedTarget"]
 
 _MAX_ROWS: Final = min(MAX_CAPTURES, MAX_PROBES) - 16
 """Some are left for what is heard of loading."""
+_END_SECONDS: Final = 0.2
+"""A process that is killed has no memory any more before it has ended."""
 LOADING_NUMBER: Final = 1 << 28
 EXECUTION_NUMBER: Final = LOADING_NUMBER + 1
 """What captures are known by at which threads stop that load something, or are about to execute a program."""
@@ -71,10 +72,15 @@ class ProbedTarget:
     """The probes in one process."""
 
     def __init__(
-        self, process: ProbedProcess, probes: Iterable[AskedProbe], stopped: StoppedProcess | None = None
+        self,
+        process: ProbedProcess,
+        probes: Iterable[AskedProbe],
+        stopped: StoppedProcess | None = None,
+        origins: frozenset[Pid] = frozenset(),
     ) -> None:
-        """`probes` are wanted there. `stopped`: the process, if it is stopped before its first instruction."""
-        self.process = process
+        """`probes` are wanted there. `stopped`: the process, if it is stopped before its first instruction. `origins`:
+        processes from which it descends, itself among them."""
+        self.process, self.origins = process, origins
         self.probes = {probe.index: probe for probe in probes}
         """Those that are to be there, by their indices."""
         self.found: list[AskedProbe] = []
@@ -101,7 +107,9 @@ class ProbedTarget:
         self._has_own_numbers = has_own_namespace(process.task)
         shared = process.shared
         bell = shared.layout.status_offset + field_offset("StatusPage", "doorbell")
-        self._bell = ctypes.c_uint32.from_buffer(shared.map, bell)
+        self.bell = ctypes.c_uint32.from_buffer(shared.map, bell)
+        """What threads ring that want something."""
+        self._pidfd = os.pidfd_open(process.pid)
         self._n_lost = 0
 
     @property
@@ -121,7 +129,10 @@ class ProbedTarget:
     def _arm(self) -> None:
         self._places.renew(read_maps(self.process.task))
         for probe in self.probes.values():
-            found = self._places.resolve(parse_location(probe.spec.where), with_inlined=probe.spec.with_inlined)
+            if probe.spec.path and not self._has_loaded(probe.spec.path):
+                probe.missing = f"{probe.spec.where}: {probe.spec.path} is not loaded"
+                continue
+            found = self._places.resolve(probe.spec.location, with_inlined=probe.spec.with_inlined)
             self.remarks += [one for one in found.warnings if one not in self.remarks]
             probe.missing = found.missing if not found.places else ""
             for place in found.places:
@@ -134,10 +145,22 @@ class ProbedTarget:
         self._hear_executions()
         self._place()
 
+    def _has_loaded(self, path: str) -> bool:
+        return any(image.file.path == path for image in self._places.images)
+
     @property
     def missing(self) -> dict[str, str]:
         """Why probes are nowhere, for people, by what was asked for."""
         return {one.spec.where: one.missing for one in self.probes.values() if one.missing}
+
+    def change(self, do: Callable[[], object]) -> None:
+        """Have `do` change the probes; where the process ends meanwhile there is nothing to change. Raises what `do`
+        raises."""
+        try:
+            do()
+        except (TargetError, OSError):
+            if not self.has_ended(_END_SECONDS):
+                raise
 
     def add(self, probes: Iterable[AskedProbe]) -> None:
         """Have these probes, too. Raises TargetError."""
@@ -217,12 +240,15 @@ class ProbedTarget:
                 loading.append(slot)
         try:
             if loading:
-                self._forget_unloaded()
-                self.arm()
+                self.change(self._follow_loading)
         finally:
             for slot in loading:
                 self.reply(slot)
         return executions
+
+    def _follow_loading(self) -> None:
+        self._forget_unloaded()
+        self.arm()
 
     def reply(self, slot: int) -> None:
         """Let a thread go on that waits."""
@@ -268,9 +294,18 @@ class ProbedTarget:
         """How often all threads were held for a change of code."""
         return self._placing.n_held
 
-    def wait(self, seconds: float) -> None:
-        """Wait until a thread wants something, or for so long."""
-        wait_for_change([(self._bell, self._bell.value)], time.monotonic() + seconds)
+    def has_ended(self, seconds: float = 0) -> bool:
+        """Whether the process itself is no more, in so many seconds at most. Forks' children of it may be there still,
+        with the probes."""
+        return bool(select.select([self._pidfd], [], [], seconds)[0])
+
+    def find_children(self) -> list[Pid]:
+        """The forks' children, and theirs, that have the probes."""
+        return find_children(self.process)
+
+    def shares_with(self, pid: Pid) -> bool:
+        """Whether a process is one of these."""
+        return has_probes_of(self.process, pid)
 
     def let_go(self) -> None:
         """The process is about to run."""
@@ -324,20 +359,26 @@ class ProbedTarget:
         wait_for_end(self.process)
         with contextlib.suppress(RemoteCallError):
             reap_worker(stopped, self.process.task_inside)
-        self._release()
+        self.release()
+
+    def leave(self) -> list[str]:
+        """Take all probes out, and the runtime's task, as far as the process and its forks' children are there still;
+        what stays, for people. What is in the rings can be read behind that. Raises TargetError."""
+        with contextlib.suppress(TargetGoneError):
+            return leave(self.process, self._placing)
+        return []
 
     def close(self) -> list[str]:
-        """Take all probes out, and the runtime's task, as far as the process is there still; what stays, for people."""
-        left: list[str] = []
-        with contextlib.suppress(TargetGoneError):
-            if self.process.is_served():
-                left = leave(self.process, self._placing)
-        self._release()
+        """Leave, and let go."""
+        left = self.leave()
+        self.release()
         return left
 
-    def _release(self) -> None:
+    def release(self) -> None:
+        """Let go of what is kept of it."""
         self._slots.close()
-        del self._bell
+        os.close(self._pidfd)
+        del self.bell
         self.process.close()
         self._open.close()
 

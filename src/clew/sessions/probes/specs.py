@@ -8,8 +8,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from clew.address import Pid
 from clew.dataclass import dataclass
 from clew.errors import UsageError
+from clew.probing.locations.syntax import Location, parse_location
 from clew.sessions.aggregate_table import AggregateWish
 
 __all__ = ["ContextField", "ProbeSpec", "parse_context"]
@@ -40,7 +42,9 @@ class ContextField:
 class ProbeSpec:
     """A probe, or several where `where` means several places. `is_function`: the function there, where it is entered
     and where it returns. `fields` are taken at the place or entry, `return_fields` where it returns. With `wish` there
-    are no events: that is added up in the target, of functions where they return."""
+    are no events: that is added up in the target, of functions where they return. With `pid` it is only in that process
+    and what descends from it; with `path`, the absolute path of a program or library, only where that is loaded, and
+    `where` is in that file unless it names another image."""
 
     name: str
     where: str
@@ -50,6 +54,14 @@ class ProbeSpec:
     condition: str | None = None
     with_inlined: bool = False
     wish: AggregateWish | None = None
+    pid: Pid | None = None
+    path: str = ""
+
+    @property
+    def location(self) -> Location:
+        """The place that is meant. Raises UsageError."""
+        found = parse_location(self.where)
+        return found._replace(image=self.path) if self.path and not found.image else found
 
 
 def parse_context(text: str) -> list[ContextField]:
