@@ -5,25 +5,27 @@ Runs in the controller.
 
 from __future__ import annotations
 
+import os
 import socket
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, Protocol
+from typing import IO, Any, Final, Protocol
 
 from clew.errors import UsageError
-from clew.export.probes.ctf import CtfTrace, process_folder
+from clew.export.probes.ctf import CtfTrace, process_folder, user_folder
 from clew.export.probes.event_types import EventBatch
 from clew.export.probes.identity import Clock, Host, ProcessIdentity
 from clew.export.probes.json_lines import JsonLinesWriter
 from clew.export.probes.perfetto import PerfettoWriter
 from clew.export.probes.text import TextWriter
 
-__all__ = ["FORMATS", "EventWriter", "open_writer"]
+__all__ = ["FORMATS", "EventWriter", "SessionOutput", "name_output", "open_writer"]
 
 FORMATS: Final = ("text", "json", "ctf", "perfetto")
+_SUFFIXES: Final = {"text": ".txt", "json": ".json", "ctf": "", "perfetto": ".perfetto-trace"}
 
 
 class EventWriter(Protocol):
@@ -65,6 +67,50 @@ def open_writer(
     finally:
         if text is not sys.stdout:
             text.close()
+
+
+def name_output(form: str, name: str) -> Path:
+    """Where a session's events go that nobody named a place for."""
+    return Path(time.strftime(f"{name}-%Y%m%d-%H%M%S") + _SUFFIXES[form])
+
+
+class SessionOutput:
+    """Where the events of the session `name` go, of several processes of this user; what is there already is not
+    written over. Raises OSError."""
+
+    def __init__(self, form: str, output: Path, name: str) -> None:
+        # Processes are called as their threads are.
+        processes: dict[int, bytes] = {}
+        self._trace: CtfTrace | None = None
+        self._file: IO[Any] | None = None
+        self._writer: EventWriter
+        if form == "ctf":
+            folder, uid = user_folder(output, os.geteuid()), os.geteuid()
+            self._writer = self._trace = CtfTrace(folder, uid, _host(), name, time.time_ns())
+        elif form == "perfetto":
+            file = open(output, "xb")  # noqa: SIM115
+            self._file, self._writer = file, PerfettoWriter(file, processes)
+        else:
+            text = open(output, "x", encoding="utf-8")  # noqa: SIM115
+            self._file = text
+            self._writer = TextWriter(text, _host(), processes) if form == "text" else JsonLinesWriter(text)
+
+    def write(self, batch: EventBatch) -> None:
+        """Write events. Raises OSError."""
+        self._writer.write(batch)
+
+    def flush(self) -> None:
+        """Have all of them be there for who reads. Raises OSError."""
+        if self._trace is not None:
+            self._trace.flush()
+        if self._file is not None:
+            self._file.flush()
+
+    def close(self) -> None:
+        """Write what is left. Raises OSError."""
+        self._writer.close()
+        if self._file is not None:
+            self._file.close()
 
 
 def _host() -> Host:
