@@ -7,9 +7,7 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,18 +19,6 @@ from tests.e2e.test_probes import calls_program, dirty_code, read_maps
 
 # Each instruction on one line, however long it is.
 OBJDUMP = ("objdump", "-d", "--insn-width=16", "--disassemble=turn")
-
-
-@pytest.fixture
-def sessions(tmp_path: Path) -> Iterator[Sessions]:
-    """A place for sessions, none of which is left at the end."""
-    # A path of a socket is short.
-    with tempfile.TemporaryDirectory() as state:
-        one = Sessions(Path(state), tmp_path)
-        try:
-            yield one
-        finally:
-            one.destroy_all()
 
 
 def printed_by_babeltrace(folder: Path) -> list[str]:
@@ -78,25 +64,26 @@ def test_events_of_a_process_that_runs_by_the_verbs_of_lttng(sessions: Sessions,
     assert values_of("rdi", [line for line in lines if "turning_entry" in line]) == [2, 3, 30, 5]
 
 
-@pytest.mark.parametrize("form", ["{:#x}", "{}", "0{:o}"])
-def test_addresses_and_distances_of_a_process(form: str, sessions: Sessions, tmp_path: Path) -> None:
+def test_addresses_and_distances_of_a_process(sessions: Sessions, tmp_path: Path) -> None:
     program = turns_program()
     names = subprocess.run(["nm", program], capture_output=True, check=True, text=True).stdout
     address = next(int(line.split()[0], 16) for line in names.splitlines() if line.endswith(" turn"))
     instructions = subprocess.run([*OBJDUMP, program], capture_output=True, check=True)
     second = [int(line.split(b":")[0], 16) for line in instructions.stdout.splitlines() if b":\t" in line][1]
+    forms = ("{:#x}", "{}", "0{:o}")
     with told_program() as told:
-        pid = str(told.pid)
-        sessions.run("enable-event", "at", "-u", "--pid", pid, "--probe", form.format(address))
-        place = f"turn+{form.format(second - address)}"
-        sessions.run("enable-event", "behind", "-u", "--pid", pid, "--probe", place, "-t", "reg:rdi")
+        place = ("--pid", str(told.pid), "--probe")
+        for n, form in enumerate(forms):
+            sessions.run("enable-event", f"at{n}", "-u", *place, form.format(address))
+            behind = f"turn+{form.format(second - address)}"
+            sessions.run("enable-event", f"behind{n}", "-u", *place, behind, "-t", "reg:rdi")
         sessions.run("start", "--format", "json", "-o", "out.json")
         told.turn(5)
         sessions.run("destroy")
-    events = events_of(tmp_path / "out.json")
-    assert [one["event"] for one in events] == ["at", "behind"]
-    assert [int(one["fields"]["ip"], 16) for one in events] == [address, second]
-    assert int(events[1]["fields"]["rdi"], 16) == 5
+    places = {one["event"]: int(one["fields"]["ip"], 16) for one in events_of(tmp_path / "out.json")}
+    assert places == {f"at{n}": address for n in range(3)} | {f"behind{n}": second for n in range(3)}
+    values = [one["fields"]["rdi"] for one in events_of(tmp_path / "out.json") if "behind" in one["event"]]
+    assert [int(value, 16) for value in values] == [5] * 3
 
 
 def test_events_of_a_stripped_program_by_its_file(sessions: Sessions, tmp_path: Path) -> None:
@@ -300,6 +287,7 @@ def test_a_controller_that_is_killed_leaves_nothing(sessions: Sessions) -> None:
         assert not list((sessions.state / "clew" / "probes").iterdir())
 
 
+@pytest.mark.long
 def test_sessions_are_made_once_and_told_apart(sessions: Sessions) -> None:
     """Several commands at once make one session, and none of their events is lost."""
     with told_program() as program:
