@@ -25,6 +25,8 @@ DOCUMENTS = (
     "docs/api-calls.md",
     "docs/api-descriptions.md",
     "docs/injection.md",
+    "docs/probes.md",
+    "docs/probe-sessions.md",
     "docs/python.md",
     "docs/este.md",
     "docs/limits.md",
