@@ -221,6 +221,21 @@ def test_a_child_outlives_its_parent(sessions: Sessions, tmp_path: Path) -> None
     assert told == [1, 2]
 
 
+def test_a_child_stays_when_its_parent_executes_a_program(sessions: Sessions, tmp_path: Path) -> None:
+    with told_program() as program:
+        sessions.run("enable-event", "a", "--pid", str(program.pid), "--probe", "turn", "-t", "rdi")
+        sessions.run("start", "--format", "json", "-o", "out.json")
+        child = int(program.ask("fork 2"))
+        program.ask("child")
+        assert program.ask(f"exec {turns_program()}") == "ready"
+        program.turn(7)
+        sessions.run("stop")
+        told = Counter((one["pid"], one["fields"]["rdi"]) for one in events_of(tmp_path / "out.json"))
+        assert told == {(child, 1000): 1, (child, 1001): 1, (program.pid, 7): 1}
+        assert not dirty_code(child)
+        assert not dirty_code(program.pid)
+
+
 def test_a_session_stays_when_its_processes_have_ended(sessions: Sessions, tmp_path: Path) -> None:
     with told_program() as program:
         sessions.run("enable-event", "a", "--pid", str(program.pid), "--probe", "turn")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ from clew.sessions.memory import Image, Images
 from clew.sessions.probes.asked import N_NUMBERS, AskedProbe, check_spec
 from clew.sessions.probes.event_forms import EventForm
 from clew.sessions.probes.executions import begin_following, follow_execution
+from clew.sessions.probes.image_code import KnownCode
 from clew.sessions.probes.probed_target import Execution, ProbedTarget
 from clew.sessions.probes.pulse import Pulse
 from clew.sessions.probes.specs import ProbeSpec
@@ -63,6 +64,7 @@ class ProbeSession:
         """What makes a probe, by its index, one of a process."""
         self.targets: list[ProbedTarget] = []
         self._pulse = Pulse()
+        self._known_code = KnownCode()
         self._room = AggregateRoom()
         self._sums: dict[int, tuple[AggregateTable, Aggregate]] = {}
         self._tabled: set[tuple[int, Pid]] = set()
@@ -171,7 +173,7 @@ class ProbeSession:
             return AskedProbe(self._specs[index], index, machine, self.images, find_table)
 
         wanted = [ask(index) for index in self._wanted if self._is_for(index, origins)]
-        target = ProbedTarget(process, wanted, stopped, origins)
+        target = ProbedTarget(process, wanted, stopped, origins, self._known_code)
         self._asking[target] = ask
         self.targets.append(target)
         target.arm()
@@ -248,16 +250,28 @@ class ProbeSession:
         process = follow_execution(pid, tid) if is_followed else None
         if process is None:
             return
+        children: list[Pid] = []
         if pid == target.pid:
-            # What was in its rings is read.
+            children = target.abandon(process)
+            target.drain(self.sink)
             self._forget(target)
-            target.abandon(process)
+            target.release()
+        with self._remarked(f"process {pid}: executes its program without probes"):
+            try:
+                self.enter(process, target.origins)
+            finally:
+                process.detach()
+        for child in children:
+            with self._remarked(f"process {child}: has no probes any more"):
+                self.attach(child, target.origins)
+
+    @contextlib.contextmanager
+    def _remarked(self, what: str) -> Iterator[None]:
+        """What fails here is told."""
         try:
-            self.enter(process, target.origins)
+            yield
         except ClewError as error:
-            self._remarks.append(f"process {pid}: executes its program without probes: {error.message}")
-        finally:
-            process.detach()
+            self._remarks.append(f"{what}: {error.message}")
 
     def _forget(self, target: ProbedTarget) -> None:
         """It is about to be let go of: keep what is to be told of it."""

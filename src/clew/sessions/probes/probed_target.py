@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import gc
 import os
 import select
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -44,8 +43,9 @@ from clew.protocol.layout import field_offset
 from clew.recording.drain.slots import ImpossibleHeadError, Slots
 from clew.sessions.capture_sink import CaptureSink
 from clew.sessions.probes.asked import AskedProbe
+from clew.sessions.probes.collecting import nothing_collected
 from clew.sessions.probes.executions import EXECUTING_FUNCTIONS
-from clew.sessions.probes.image_code import ProcessCode
+from clew.sessions.probes.image_code import KnownCode, ProcessCode
 from clew.sessions.probes.probe_sites import ArmedProbe, ProbeSites
 
 __all__ = ["Execution", "ProbedTarget"]
@@ -77,9 +77,10 @@ class ProbedTarget:
         probes: Iterable[AskedProbe],
         stopped: StoppedProcess | None = None,
         origins: frozenset[Pid] = frozenset(),
+        known: KnownCode | None = None,
     ) -> None:
         """`probes` are wanted there. `stopped`: the process, if it is stopped before its first instruction. `origins`:
-        processes from which it descends, itself among them."""
+        processes from which it descends, itself among them. `known`: code that is known from other processes."""
         self.process, self.origins = process, origins
         self.probes = {probe.index: probe for probe in probes}
         """Those that are to be there, by their indices."""
@@ -91,7 +92,8 @@ class ProbedTarget:
         self._planning = Planning()
         self._open = contextlib.ExitStack()
         self._places = self._open.enter_context(open_process(process.task))
-        self._plans = ProbeSites(process, ProcessCode(self._places), self._placing.read)
+        code = ProcessCode(self._places, (known or KnownCode()).read)
+        self._plans = ProbeSites(process, code, self._placing.read)
         self._slots = Slots(process.shared)
         self._sites: list[tuple[AskedProbe, ProcessPlace, str, Site]] = []
         """Places that are probed, and their roles."""
@@ -123,7 +125,7 @@ class ProbedTarget:
 
     def arm(self) -> None:
         """Put probes to their places, as far as what these are in is loaded. Raises TargetError."""
-        with _nothing_collected():
+        with nothing_collected():
             self._arm()
 
     def _arm(self) -> None:
@@ -352,14 +354,18 @@ class ProbedTarget:
         before, self._n_lost = self._n_lost, lost
         return lost - before
 
-    def abandon(self, stopped: StoppedProcess) -> None:
+    def abandon(self, stopped: StoppedProcess) -> list[Pid]:
         """The process has become another program, before whose first instruction it is stopped: nothing is left there
-        but the runtime's task, which ends."""
+        but the runtime's task, which ends. Forks' children that had the probes have none any more: those. What is in
+        the rings can be read behind that."""
         self.process.sites.leave()
         wait_for_end(self.process)
         with contextlib.suppress(RemoteCallError):
             reap_worker(stopped, self.process.task_inside)
-        self.release()
+        children = self.find_children()
+        if children:
+            self.leave()
+        return children
 
     def leave(self) -> list[str]:
         """Take all probes out, and the runtime's task, as far as the process and its forks' children are there still;
@@ -385,15 +391,3 @@ class ProbedTarget:
 
 def _refusal(probe: AskedProbe, place: ProcessPlace, reason: str) -> str:
     return f"{probe.spec.name}: no probe at {place.name}: {reason}"
-
-
-@contextlib.contextmanager
-def _nothing_collected() -> Iterator[None]:
-    """Plans are many objects, all of which stay: looking for circles among them takes longer than making them."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
