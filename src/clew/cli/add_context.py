@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import click
 
-from clew.cli.console import say
-from clew.cli.session_options import domain_option, session_option, tell
+from clew.cli.session_options import confirm, domain_option, session_option, tell
 
 __all__ = ["command"]
 
@@ -33,4 +32,4 @@ def command(name: str, event: str, contexts: tuple[str, ...]) -> None:
 
     check_contexts(contexts)
     tell(ask_session(name, {"command": "add-context", "name": event, "contexts": list(contexts)}))
-    say(f"{event or 'all events'}: with {', '.join(contexts)} from now on")
+    confirm(f"{event or 'all events'}: with {', '.join(contexts)} from now on")

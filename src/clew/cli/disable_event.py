@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import click
 
-from clew.cli.console import say
-from clew.cli.session_options import domain_option, session_option, tell
+from clew.cli.session_options import confirm, domain_option, session_option, tell
 from clew.errors import UsageError
 
 __all__ = ["command"]
@@ -26,4 +25,4 @@ def command(event: str, is_all: bool, name: str) -> None:
     if is_all == bool(event):
         raise UsageError("either an event's NAME is given, or --all-events")
     tell(ask_session(name, {"command": "disable", "name": event}))
-    say(f"{event or 'all events'}: disabled")
+    confirm(f"{event or 'all events'}: disabled")

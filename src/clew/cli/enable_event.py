@@ -11,7 +11,7 @@ import click
 
 from clew.cli.console import say
 from clew.cli.options import parse_pid
-from clew.cli.session_options import domain_option, session_option, tell
+from clew.cli.session_options import confirm, domain_option, session_option, tell
 from clew.errors import UsageError
 
 __all__ = ["command"]
@@ -56,7 +56,7 @@ def command(
         if pid or path or contexts or returned or condition is not None or with_inlined:
             raise UsageError("no place is given: --probe LOC or --function LOC")
         tell(ask_session(name, {"command": "enable", "name": event}))
-        say(f"{event}: enabled in session {name}")
+        confirm(f"{event}: enabled in session {name}")
         return
     if probe is not None and function is not None:
         raise UsageError("an event is of one place: --probe LOC, or --function LOC")
@@ -77,4 +77,4 @@ def command(
     answer, is_new = ask_started(name, {"command": "enable", "event": wish.to_json()})
     tell(answer)
     made = f"session {name} is made; " if is_new else ""
-    say(f"{made}{event}: enabled" + ("" if answer["is_active"] else "; `clew start` begins"))
+    confirm(f"{made}{event}: enabled" + ("" if answer["is_active"] else "; `clew start` begins"))

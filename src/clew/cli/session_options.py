@@ -10,9 +10,9 @@ from typing import Any
 
 import click
 
-from clew.cli.console import say
+from clew.cli.console import is_quiet, say
 
-__all__ = ["domain_option", "session_argument", "session_option", "tell"]
+__all__ = ["confirm", "domain_option", "session_argument", "session_option", "tell"]
 
 DEFAULT_SESSION = "default"
 
@@ -28,4 +28,10 @@ domain_option = click.option("-u", "--userspace", is_flag=True, expose_value=Fal
 def tell(answer: dict[str, Any]) -> None:
     """Say what there is to be told of what was done."""
     for text in answer["told"]:
+        say(text)
+
+
+def confirm(text: str) -> None:
+    """Say what was done, unless nobody wants to be told."""
+    if not is_quiet():
         say(text)

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import click
 
-from clew.cli.console import say
-from clew.cli.session_options import session_argument, tell
+from clew.cli.session_options import confirm, session_argument, tell
 
 __all__ = ["command"]
 
@@ -35,7 +34,9 @@ def command(name: str, output: Path | None, form: str | None) -> None:
     answer = ask_session(name, question | {"is_asked": output is not None or form is not None})
     tell(answer)
     if not answer["events"]:
-        say("the session has no events; `clew enable-event` makes some")
+        confirm("the session has no events; `clew enable-event` makes some")
     elif not answer["processes"]:
-        say("the session has no processes; `clew probe run -- COMMAND` starts one, `clew probe attach PID` adds one")
+        confirm(
+            "the session has no processes; `clew probe run -- COMMAND` starts one, `clew probe attach PID` adds one"
+        )
     click.echo(answer["output"])

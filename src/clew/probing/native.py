@@ -9,6 +9,7 @@ from clew.probing.x86_64.exits import ExitKind, find_all_exits, iter_exit_plans
 from clew.probing.x86_64.function_code import FunctionCode
 from clew.probing.x86_64.image_code import ImageCode, read_image_code
 from clew.probing.x86_64.jump_bytes import JUMP_SIZE, TRAPS, JumpBytes
+from clew.probing.x86_64.moved_code import move_image
 from clew.probing.x86_64.plans import TRAP_BYTE, Displaced, SitePlan, Technique
 from clew.probing.x86_64.relocation import Inserted, Origin, Relocated, relocate
 from clew.probing.x86_64.sites import ALL_TECHNIQUES, find_probed, iter_plans, plan_site
@@ -39,6 +40,7 @@ __all__ = [
     "grow_window",
     "iter_exit_plans",
     "iter_plans",
+    "move_image",
     "plan_jump",
     "plan_site",
     "read_image_code",

@@ -8,25 +8,22 @@ from __future__ import annotations
 import bisect
 import os
 from collections import OrderedDict
-from collections.abc import Callable
 from typing import Final
 
 from clew.errors import UsageError
 from clew.probing.locations.image_file import ImageFile
 from clew.probing.locations.in_process import ProcessPlaces
-from clew.probing.native import FunctionCode, ImageCode, read_image_code
+from clew.probing.native import FunctionCode, ImageCode, move_image, read_image_code
 
 __all__ = ["KnownCode", "ProcessCode", "find_function", "read_code"]
 
-_MAX_KNOWN: Final = 12
-"""Each may be a hundred megabytes."""
+_MAX_BYTES: Final = 8 << 20
+"""Of code: what is known of it takes thirty times as much memory."""
 
 
-def read_code(file: ImageFile, bias: int = 0) -> ImageCode:
-    """The code of a file, at addresses that are so much more than link addresses; its functions are sorted."""
-    code = read_image_code(file.elf, bias + file.elf.lowest_address)
-    code.functions.sort(key=lambda one: one.start)
-    return code
+def read_code(file: ImageFile) -> ImageCode:
+    """The code of a file, at its link addresses."""
+    return read_image_code(file.elf, file.elf.lowest_address)
 
 
 def find_function(code: ImageCode, address: int) -> tuple[FunctionCode, ImageCode]:
@@ -38,8 +35,7 @@ def find_function(code: ImageCode, address: int) -> tuple[FunctionCode, ImageCod
 
 
 class KnownCode:
-    """The code of some images, for processes in which the same files lie at the same addresses: forks' children of one,
-    and one that is left and probed again."""
+    """The code of files, each decoded once, for processes that have them at addresses of their own."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[tuple[int, ...], ImageCode] = OrderedDict()
@@ -47,20 +43,24 @@ class KnownCode:
     def read(self, file: ImageFile, bias: int) -> ImageCode:
         """The code of a file, at addresses that are so much more than link addresses."""
         status = os.fstat(file.elf.descriptor)
-        key = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, bias)
+        key = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
         if key not in self._known:
-            self._known[key] = read_code(file, bias)
+            self._known[key] = read_code(file)
         self._known.move_to_end(key)
-        while len(self._known) > _MAX_KNOWN:
+        while len(self._known) > 1 and sum(map(_count_bytes, self._known.values())) > _MAX_BYTES:
             self._known.popitem(last=False)
-        return self._known[key]
+        return move_image(self._known[key], bias)
+
+
+def _count_bytes(code: ImageCode) -> int:
+    return code.functions[-1].end - code.functions[0].start if code.functions else 0
 
 
 class ProcessCode:
     """Of one process. What is in `places` may change; images keep their code as long as they are where they are."""
 
-    def __init__(self, places: ProcessPlaces, read: Callable[[ImageFile, int], ImageCode] = read_code) -> None:
-        self._places, self._read = places, read
+    def __init__(self, places: ProcessPlaces, files: KnownCode) -> None:
+        self._places, self._files = places, files
         self._known: dict[tuple[str, int], ImageCode] = {}
 
     def find(self, address: int) -> tuple[FunctionCode, ImageCode]:
@@ -70,5 +70,5 @@ class ProcessCode:
             raise UsageError(f"{address:#x}: no file's code is there")
         key = (str(image.file.elf.path), image.bias)
         if key not in self._known:
-            self._known[key] = self._read(image.file, image.bias)
+            self._known[key] = self._files.read(image.file, image.bias)
         return find_function(self._known[key], address)

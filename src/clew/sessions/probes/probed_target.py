@@ -92,7 +92,7 @@ class ProbedTarget:
         self._planning = Planning()
         self._open = contextlib.ExitStack()
         self._places = self._open.enter_context(open_process(process.task))
-        code = ProcessCode(self._places, (known or KnownCode()).read)
+        code = ProcessCode(self._places, known or KnownCode())
         self._plans = ProbeSites(process, code, self._placing.read)
         self._slots = Slots(process.shared)
         self._sites: list[tuple[AskedProbe, ProcessPlace, str, Site]] = []
