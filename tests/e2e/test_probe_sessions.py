@@ -142,6 +142,20 @@ def test_a_command_runs_as_it_does_alone(sessions: Sessions, tmp_path: Path) -> 
     assert counted == {"start": 3, "add_entry": 15, "add_exit": 15}
 
 
+@pytest.mark.long
+def test_signals_reach_a_command(sessions: Sessions) -> None:
+    """Those of a terminal, which all get, and those that are sent to clew alone."""
+    sessions.run("enable-event", "a", "--path", turns_program(), "--probe", "turn")
+    sessions.run("start", "-o", "trace")
+    for number, is_for_all in ((2, True), (3, True), (15, True), (15, False), (1, False)):
+        words = runs.clew_command("probe", "run", "sleep", "60")
+        with subprocess.Popen(words, env=sessions.environment, start_new_session=True) as command:
+            runs.wait_until(lambda: any("sleep" in one["executable"] for one in sessions.listed()["processes"]))
+            (os.killpg if is_for_all else os.kill)(command.pid, number)
+            assert command.wait(60) == 128 + number
+        runs.wait_until(lambda: not sessions.listed()["processes"])
+
+
 def test_events_come_and_go(sessions: Sessions, tmp_path: Path) -> None:
     with told_program() as program:
         pid = str(program.pid)
@@ -299,7 +313,7 @@ def test_a_controller_that_is_killed_leaves_nothing(sessions: Sessions) -> None:
         made = sessions.run("enable-event", "b", "--pid", pid, "--probe", "other")
         assert b"session default is made" in made.stderr
         sessions.run("destroy")
-        assert not list((sessions.state / "clew" / "probes").iterdir())
+        runs.wait_until(lambda: not list((sessions.state / "clew" / "probes").iterdir()))
 
 
 @pytest.mark.long

@@ -29,7 +29,7 @@ def _iter_lines(session: dict[str, Any]) -> Iterator[str]:
     for event in session["events"]:
         yield from _iter_event(event, is_active=session["is_active"])
     if session["lost"]:
-        yield f"  {session['lost']:,} events were lost"
+        yield f"  {_count(session['lost'], 'event')} lost"
     for text in session["remarks"]:
         yield f"  {text}"
 
@@ -44,13 +44,17 @@ def _iter_event(event: dict[str, Any], *, is_active: bool) -> Iterator[str]:
         yield f"    of returns {', '.join(event['returned'])}"
     if event["filter"] is not None:
         yield f"    filter {event['filter']}"
-    yield f"    {event['events']:,} events"
+    yield f"    {_count(event['events'], 'event')}"
     if not is_active or not event["is_enabled"]:
         return
     if not event["places"]:
         yield f"    at no place: {event['missing'] or 'no process has it loaded'}"
         return
     backends = ", ".join(f"{count:,} by {backend}" for backend, count in sorted(event["backends"].items()))
-    yield f"    at {event['places']:,} places: {backends}"
+    yield f"    at {_count(event['places'], 'place')}: {backends}"
     for reason, count in sorted(event["reasons"].items()):
         yield f"      {count:,} {reason}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'s' * (number != 1)}"

@@ -52,6 +52,7 @@ def test_sessions_are_named_by_their_sockets() -> None:
     assert find_names() == []
     for name in ("b", "a.socket"):
         place_of(name).socket.touch()
+    place_of("b").socket.with_name("no name.socket").touch()
     place_of("c").log.touch()
     assert find_names() == ["a.socket", "b"]
 

@@ -64,7 +64,8 @@ def place_of(name: str) -> SessionPlace:
 
 def find_names() -> list[str]:
     """The sessions that there may be, of this user. Raises ControlError."""
-    return sorted(path.name.removesuffix(_SOCKET) for path in _folder().glob(f"*{_SOCKET}"))
+    names = (path.name.removesuffix(_SOCKET) for path in _folder().glob(f"*{_SOCKET}"))
+    return sorted(filter(_NAME.fullmatch, names))
 
 
 def _folder() -> Path:
