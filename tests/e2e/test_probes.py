@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.e2e import runs
+from tests.e2e.probe_sessions import told_program, turns_program
 from tests.programs.build import SOURCES, build_plain
 
 PROBES = SOURCES / "probes"
@@ -203,6 +204,16 @@ def test_probes_are_gone_soon_after_clew_was_killed() -> None:
             clew.kill()
         runs.wait_until(lambda: read_code() == before, seconds=5)
         assert process.communicate("\n", timeout=60)[0] == "0\n"
+
+
+def test_a_child_that_outlives_the_command_has_no_probes_left(tmp_path: Path) -> None:
+    command = runs.clew_command("trace", "-o", tmp_path / "ctf", "--probe", "turn", "--", turns_program())
+    with told_program(*command) as program:
+        assert program.turn(1) == 8
+        child = int(program.ask("leave"))
+        runs.wait_until(lambda: not dirty_code(child))
+        assert program.turn(2) == 15
+        assert not [line for line in read_maps(child).splitlines() if "clew" in line]
 
 
 def test_events_are_a_trace_of_lttng_s_form(tmp_path: Path) -> None:

@@ -31,13 +31,21 @@ SUBCOMMANDS: Final = {
     "export": "Write a trace in another tool's format.",
     "trace": "Show each time that a program comes to places of its code, natively but for that.",
     "probe": "Probes in programs that execute their own code: events, trees of calls, what is where.",
+    "enable-event": "Have events of a place in a session that goes on in the background.",
+    "add-context": "Have events of a session take more.",
+    "disable-event": "Have events of a session nowhere, until they are enabled again.",
+    "start": "Put the probes of a session into its processes, and write their events.",
+    "stop": "Take the probes of a session out of its processes.",
+    "list": "Show sessions of probes: their processes, their events.",
+    "destroy": "End a session of probes.",
     "api": "Show the system calls of a program, with their arguments and results.",
     "doctor": "Check whether this machine can record, and say what to change.",
 }
-"""Names of the modules in clew.cli, each with a click command named `command`, and their one-line help."""
+"""Names of the modules in clew.cli (with `_` for `-`), each with a click command named `command`, and their one-line
+help."""
 
-HIDDEN: Final = {"live-viewer": "live_viewer"}
-"""Names of subcommands that clew itself starts, and their modules."""
+HIDDEN: Final = ("live-viewer", "probe-controller")
+"""Names of subcommands that clew itself starts."""
 
 
 class SubcommandGroup(click.Group):
@@ -49,7 +57,7 @@ class SubcommandGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in SUBCOMMANDS and cmd_name not in HIDDEN:
             return None
-        command = importlib.import_module(f"clew.cli.{HIDDEN.get(cmd_name, cmd_name)}").command
+        command = importlib.import_module(f"clew.cli.{cmd_name.replace('-', '_')}").command
         assert isinstance(command, click.Command)
         return command
 

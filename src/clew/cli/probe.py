@@ -14,11 +14,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from clew.address import Pid
+from clew.cli.add_context import command as add_context_command
 from clew.cli.console import say
+from clew.cli.destroy import command as destroy_command
+from clew.cli.disable_event import command as disable_event_command
+from clew.cli.enable_event import command as enable_event_command
+from clew.cli.list import show
 from clew.cli.options import parse_pid
 from clew.cli.probe_backend import open_session, takes_backend
+from clew.cli.probe_processes import attach, detach, remove, run
 from clew.cli.probe_run import ProbeRun, what_is_probed
 from clew.cli.probe_tree import diff, tree
+from clew.cli.start import command as start_command
+from clew.cli.stop import command as stop_command
 from clew.cli.trace import command as trace_command
 from clew.errors import UsageError
 
@@ -41,7 +49,12 @@ def command() -> None:
     """Probes in programs that execute their own code."""
 
 
-command.add_command(trace_command)
+for _of_a_session in (run, attach, detach, remove, start_command, stop_command, destroy_command, trace_command):
+    command.add_command(_of_a_session)
+command.add_command(enable_event_command, "add")
+command.add_command(enable_event_command, "enable")
+command.add_command(disable_event_command, "disable")
+command.add_command(add_context_command, "context")
 command.add_command(tree)
 command.add_command(diff)
 
@@ -161,22 +174,37 @@ def _cell(value: Any) -> str:
 
 
 @command.command(name="list")
-@click.argument("where", metavar="LOC")
+@click.argument("where", metavar="[LOC]", required=False)
 @click.argument("file", required=False, type=click.Path(path_type=Path), metavar="[FILE]")
 @click.option("-p", "--pid", metavar="PID", help="In a process, not in a file.")
 @click.option("--vars", "shows_variables", is_flag=True, help="What can be taken there.")
 @click.option("--inline", "with_inlined", is_flag=True, help="Also where a function was inlined.")
 @click.option("--measure", "is_measured", is_flag=True, help="Measure what hits cost here; that is known until reboot.")
+@click.option("--json", "is_json", is_flag=True, help="Of sessions: an object for each, a line each.")
 def list_places(
-    where: str, file: Path | None, pid: str | None, shows_variables: bool, with_inlined: bool, is_measured: bool
+    where: str | None,
+    file: Path | None,
+    pid: str | None,
+    shows_variables: bool,
+    with_inlined: bool,
+    is_measured: bool,
+    is_json: bool,
 ) -> int:
-    """Show which places LOC means in a program or library, how they can be probed, and what can be taken there."""
+    """Show which places LOC means in a program or library, how they can be probed, and what can be taken there.
+
+    Without LOC: what sessions of yours have, as `clew list` shows it.
+    """
     from clew.probing.locations.image_file import open_image
     from clew.probing.locations.in_process import open_process
     from clew.probing.locations.resolve import resolve_in_image
     from clew.probing.locations.syntax import parse_location
     from clew.sessions.probes.hit_costs import find_costs, measure_costs
 
+    if where is None:
+        show(None, is_json=is_json)
+        return 0
+    if is_json:
+        raise UsageError("--json is of sessions: without LOC")
     if (file is None) == (pid is None):
         raise UsageError("a FILE is given, or a process (-p)")
     location = parse_location(where)

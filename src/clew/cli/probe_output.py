@@ -29,7 +29,16 @@ from clew.export.probes.json_lines import JsonLinesWriter
 from clew.export.probes.perfetto import PerfettoWriter
 from clew.export.probes.text import TextWriter
 
-__all__ = ["COLLAPSED", "FORMATS", "EventOutput", "EventWriter", "choose_format", "open_output", "open_text"]
+__all__ = [
+    "COLLAPSED",
+    "FORMATS",
+    "EventOutput",
+    "EventWriter",
+    "choose_format",
+    "open_output",
+    "open_text",
+    "this_host",
+]
 
 COLLAPSED: Final = "collapsed"
 FORMATS: Final = ("text", "json", "ctf", "perfetto", COLLAPSED, "parquet")
@@ -79,7 +88,8 @@ class EventOutput:
         with _telling(self._output):
             match self._form:
                 case "ctf":
-                    self._writer = CtfTrace(process_folder(place, process), process, _host(), "clew", time.time_ns())
+                    folder = process_folder(place, process)
+                    self._writer = CtfTrace(folder, process, this_host(), "clew", time.time_ns())
                 case "perfetto":
                     self._writer = PerfettoWriter(place, processes)
                 case "parquet":
@@ -89,7 +99,7 @@ class EventOutput:
                 case "json":
                     self._writer = JsonLinesWriter(place)
                 case _:
-                    self._writer = TextWriter(place, _host(), processes)
+                    self._writer = TextWriter(place, this_host(), processes)
 
     def write(self, batch: EventBatch) -> None:
         """Write events. Raises OutputError."""
@@ -209,6 +219,7 @@ class _Tables:
             say(f"{self._tables.n_without_file} events are in events.parquet alone: their types are too many")
 
 
-def _host() -> Host:
+def this_host() -> Host:
+    """This machine, by whose clock events are."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     return Host(socket.gethostname(), Clock(boot, time.time_ns() - time.monotonic_ns()))

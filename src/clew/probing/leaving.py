@@ -29,7 +29,7 @@ from clew.process.processors.processor import Registers
 from clew.process.stopped_process import StoppedProcess
 from clew.process.thread_state import give_back, read_state
 
-__all__ = ["find_children", "leave", "wait_for_end"]
+__all__ = ["find_children", "has_probes_of", "leave", "wait_for_end"]
 
 _HOLD_SECONDS: Final = 2.0
 _PATIENCE_SECONDS: Final = 5.0
@@ -42,27 +42,32 @@ Spans = Sequence[tuple[int, int]]
 
 
 def leave(process: ProbedProcess, placing: Placing) -> list[str]:
-    """Take everything out, of forks' children as well; what stays, for people. Raises TargetError."""
+    """Take everything out, of forks' children as well, which may be all that is left; what stays, for people. It may be
+    tried again. Raises TargetError, AttachError."""
     left: list[str] = []
     placing.begin_leaving()
-    for pid in [process.pid, *find_children(process)]:
+    own = [process.pid] if process.is_served() else []
+    for pid in [*own, *find_children(process)]:
         with contextlib.suppress(TargetGoneError):
             left += _leave_one(pid, process, placing)
     return left
 
 
 def find_children(process: ProbedProcess) -> list[Pid]:
-    """The forks' children, and theirs, that have the probes: by the memory that they share."""
+    """The forks' children, and theirs, that have the probes."""
+    others = (Pid(int(name)) for name in os.listdir("/proc") if name.isdigit())
+    # The controller has the memory, too.
+    own = (process.pid, process.task, os.getpid())
+    return [pid for pid in others if pid not in own and has_probes_of(process, pid)]
+
+
+def has_probes_of(process: ProbedProcess, pid: Pid) -> bool:
+    """Whether a process has the probes of another one: by the memory that they share."""
     shared = os.fstat(process.shared.fd)
-    found = []
-    for name in os.listdir("/proc"):
-        if not name.isdigit() or int(name) in (process.pid, process.task):
-            continue
-        with contextlib.suppress(OSError):
-            if any((one.inode, one.device) == (shared.st_ino, shared.st_dev) for one in read_maps(Pid(int(name)))):
-                found.append(Pid(int(name)))
-    # The controller has it, too.
-    return [pid for pid in found if pid != os.getpid()]
+    try:
+        return any((one.inode, one.device) == (shared.st_ino, shared.st_dev) for one in read_maps(pid))
+    except OSError:
+        return False
 
 
 def _leave_one(pid: Pid, process: ProbedProcess, placing: Placing) -> list[str]:

@@ -11,6 +11,7 @@ from clew.probing.x86_64.image_code import ImageCode, read_image_code
 from clew.probing.x86_64.jump_bytes import JUMP_SIZE, TRAPS, JumpBytes
 from clew.probing.x86_64.made_code import read_made_code
 from clew.probing.x86_64.measured_program import MEASURED
+from clew.probing.x86_64.moved_code import move_image
 from clew.probing.x86_64.plans import TRAP_BYTE, Displaced, SitePlan, Technique
 from clew.probing.x86_64.relocation import Inserted, Origin, Relocated, relocate
 from clew.probing.x86_64.sites import ALL_TECHNIQUES, find_probed, iter_plans, plan_site
@@ -42,6 +43,7 @@ __all__ = [
     "grow_window",
     "iter_exit_plans",
     "iter_plans",
+    "move_image",
     "plan_jump",
     "plan_site",
     "read_image_code",

@@ -126,9 +126,10 @@ class Placing:
 
     def begin_leaving(self) -> None:
         """From now on nothing is placed any more."""
-        self._left = list(self.patches)
+        found = list(self.patches)
+        self._left += found
         self._table.set(self._process.pid, ())
-        self.patches.change(self._left, ())
+        self.patches.change(found, ())
         self._placed.clear()
 
     def restore(self, pid: Pid) -> bool:

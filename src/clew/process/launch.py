@@ -24,7 +24,7 @@ from clew.process.program import Program
 from clew.process.stopped_process import StoppedProcess
 from clew.process.waiting import MAX_PAUSE_SECONDS, wait_stop
 
-__all__ = ["launch_stopped", "original_environment", "restore_signals"]
+__all__ = ["launch_stopped", "native_mask", "original_environment", "restore_signals"]
 
 EXIT_STATUS_NOT_STARTED: Final = 127
 EXECUTION_SECONDS: Final = 3600.0
@@ -118,7 +118,7 @@ def launch_stopped(
             if fd >= 0:
                 os.close(fd)
     try:
-        process = StoppedProcess(pid, _native_mask(pid, mask))
+        process = StoppedProcess(pid, native_mask(pid, mask))
         process.check_width()
     except BaseException:
         _end(pid)
@@ -142,7 +142,7 @@ def restore_signals(ignored_signals: Collection[signal.Signals], default_signals
         signal.signal(number, signal.SIG_IGN)
 
 
-def _native_mask(pid: Pid, mask: Collection[int]) -> int:
+def native_mask(pid: Pid, mask: Collection[int]) -> int:
     """The signals to block in the child, as bits: `mask`; those of the C library itself stay as they are."""
     blockable = sum(1 << number - 1 for number in signal.valid_signals())
     return ptrace.get_signal_mask(pid) & ~blockable | sum(1 << number - 1 for number in mask) & blockable

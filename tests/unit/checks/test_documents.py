@@ -25,6 +25,8 @@ DOCUMENTS = (
     "docs/api-calls.md",
     "docs/api-descriptions.md",
     "docs/injection.md",
+    "docs/probes.md",
+    "docs/probe-sessions.md",
     "docs/python.md",
     "docs/este.md",
     "docs/limits.md",
@@ -67,7 +69,7 @@ def test_named_files_exist(document: str) -> None:
 def test_named_commands_exist(document: str) -> None:
     """After "clew " in code, a subcommand."""
     code = "\n".join(re.findall(r"`+[^`]+`+", read(document)))
-    named = set(re.findall(r"(?:^|`|\$ |bin/)clew ([a-z]+)\b", code, re.MULTILINE))
+    named = set(re.findall(r"(?:^|`|\$ |bin/)clew ([a-z][a-z-]*)", code, re.MULTILINE))
     assert named <= set(SUBCOMMANDS)
 
 

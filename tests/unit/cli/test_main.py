@@ -95,7 +95,7 @@ def test_help_names_every_subcommand(capsys: pytest.CaptureFixture[str]) -> None
 
 def test_every_subcommand_is_there() -> None:
     for name in SUBCOMMANDS:
-        module = importlib.import_module(f"clew.cli.{name}")
+        module = importlib.import_module(f"clew.cli.{name.replace('-', '_')}")
         assert isinstance(module.command, click.Command)
         assert module.command.help
 

@@ -240,7 +240,9 @@ def open_process(pid: Pid) -> Iterator[ProcessPlaces]:
         mappings = read_maps(pid)
         program = os.readlink(f"/proc/{pid}/exe")
     except OSError as error:
-        raise TargetError(pid, f"process {pid}: {error.strerror}") from error
+        is_gone = isinstance(error, FileNotFoundError | ProcessLookupError)
+        why = "no such process" if is_gone else error.strerror
+        raise TargetError(pid, f"process {pid}: {why}") from error
 
     def open_file(mapping: Mapping) -> contextlib.AbstractContextManager[ImageFile]:
         return _open_mapped(pid, mapping)

@@ -68,6 +68,30 @@ class FunctionCode:
         enclosing = self.starts[bisect_right(self.starts, address) - 1]
         raise UsageError(f"{address:#x}: in the middle of the instruction at {enclosing:#x}")
 
+    def moved(self, by: int) -> FunctionCode:
+        """The same code so many bytes higher."""
+
+        def move_all(places: tuple[int, ...]) -> tuple[int, ...]:
+            return tuple(one + by for one in places)
+
+        return FunctionCode(
+            start=self.start + by,
+            end=self.end + by,
+            code=self.code,
+            starts=[one + by for one in self.starts],
+            kinds=self.kinds,
+            n_instructions=self.n_instructions,
+            index_of={one + by: index for one, index in self.index_of.items()},
+            branches={target + by: move_all(sources) for target, sources in self.branches.items()},
+            tables={source + by: move_all(targets) for source, targets in self.tables.items()},
+            unknown_jumps=move_all(self.unknown_jumps),
+            outgoing=tuple((source + by, target + by) for source, target in self.outgoing),
+            leaving=tuple((source + by, target + by) for source, target in self.leaving),
+            outside=frozenset(one + by for one in self.outside),
+            fixed={one + by: why for one, why in self.fixed.items()},
+            targets=frozenset(one + by for one in self.targets),
+        )
+
     def bytes_of(self, index: int) -> bytes:
         """The bytes of instruction `index`."""
         return self.code[self.starts[index] - self.start : self.starts[index + 1] - self.start]

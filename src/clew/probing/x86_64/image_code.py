@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -50,10 +50,10 @@ class ImageCode:
     of it, less those addresses that words point to. `parts` are the pieces of functions that lie elsewhere, by where
     the function begins."""
 
-    functions: list[FunctionCode]
-    entries: frozenset[int]
-    branches: dict[int, tuple[Displaced, ...]]
-    parts: dict[int, tuple[FunctionCode, ...]]
+    functions: Sequence[FunctionCode]
+    entries: Collection[int]
+    branches: Mapping[int, tuple[Displaced, ...]]
+    parts: Mapping[int, tuple[FunctionCode, ...]]
 
 
 def read_image_code(elf: ElfFile, base: int) -> ImageCode:

@@ -1,4 +1,4 @@
-"""Listens to whoever controls a running recording, in the recording's own loop: nothing here ever waits.
+"""Listens to whoever controls a running recording or session, in its own loop: nothing here ever waits.
 
 Runs in the controller, in its one thread. Only processes of the same user are heard, and none of those that are
 recorded: a target could otherwise end its own recording.
@@ -39,7 +39,8 @@ class _Client:
 class ControlServer:
     """A socket and who speaks through it. `watch` and `forget` have the loop wake for a descriptor, or no longer.
 
-    `is_refused` says whether a process may not be heard. Where no socket can be made nobody is heard: `path` is None.
+    `is_refused` says whether a process may not be heard. `place` is where the socket is made, in a folder that nobody
+    else can reach into; None: where those of recordings are. Where none can be made nobody is heard: `path` is None.
     """
 
     def __init__(
@@ -48,16 +49,17 @@ class ControlServer:
         is_refused: Callable[[Pid], bool],
         watch: Callable[[int], None],
         forget: Callable[[int], None],
+        place: Path | None = None,
     ) -> None:
         self._do, self._is_refused, self._watch, self._forget = do, is_refused, watch, forget
         self._clients: list[_Client] = []
         self._listener: socket.socket | None = None
         self.path: Path | None = None
-        folder = folder_to_listen_in()
+        folder = folder_to_listen_in() if place is None else place.parent
         if folder is None:
             return
         remove_left(folder)
-        path = name_of_socket(folder)
+        path = name_of_socket(folder) if place is None else place
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         try:
             # One of that name is of a process that is gone. Whoever finds a socket that nobody listens at removes it.

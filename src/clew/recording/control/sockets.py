@@ -87,8 +87,10 @@ def peer_of(connection: socket.socket) -> tuple[Pid, int]:
     return Pid(pid), uid
 
 
-def ask(path: Path, question: dict[str, Any], timeout_seconds: float = ANSWER_SECONDS) -> dict[str, Any] | None:
-    """What the recording that listens at `path` answers; None if there is none any more.
+def ask(
+    path: Path, question: dict[str, Any], timeout_seconds: float = ANSWER_SECONDS, whom: str = "the recording"
+) -> dict[str, Any] | None:
+    """What the recording, or `whom` else, answers that listens at `path`; None if there is none any more.
 
     Raises ControlError if it refuses, or does not answer in time. One that ends meanwhile is none.
     """
@@ -104,9 +106,9 @@ def ask(path: Path, question: dict[str, Any], timeout_seconds: float = ANSWER_SE
             raise ControlError(f"{path}: {error.strerror or error}") from error
         try:
             connection.sendall(json.dumps(question).encode() + b"\n")
-            line = _read_line(connection)
+            line = _read_line(connection, whom)
         except TimeoutError as error:
-            raise ControlError(f"the recording did not answer within {timeout_seconds:g} s") from error
+            raise ControlError(f"{whom} did not answer within {timeout_seconds:g} s") from error
         except OSError:
             return None
     if not line:
@@ -114,15 +116,15 @@ def ask(path: Path, question: dict[str, Any], timeout_seconds: float = ANSWER_SE
     try:
         answer = json.loads(line)
     except ValueError as error:
-        raise ControlError("the recording answered what it should not") from error
+        raise ControlError(f"{whom} answered what it should not") from error
     if not isinstance(answer, dict):
-        raise ControlError("the recording answered what it should not")
+        raise ControlError(f"{whom} answered what it should not")
     if "error" in answer:
         raise ControlError(str(answer["error"]))
     return answer
 
 
-def _read_line(connection: socket.socket) -> bytes:
+def _read_line(connection: socket.socket, whom: str) -> bytes:
     line = b""
     while not line.endswith(b"\n"):
         piece = connection.recv(1 << 16)
@@ -130,5 +132,5 @@ def _read_line(connection: socket.socket) -> bytes:
             break
         line += piece
         if len(line) > MAX_LINE_BYTES:
-            raise ControlError("the recording answered more than it should")
+            raise ControlError(f"{whom} answered more than it should")
     return line

@@ -37,9 +37,10 @@ def begin_following(tid: Tid) -> bool:
     return True
 
 
-def follow_execution(pid: Pid, tid: Tid) -> StoppedProcess | None:
-    """Let the traced thread run until it has executed a program; that process, stopped before its first instruction.
-    None: it could not, and goes on without a tracer; or it is gone."""
+def follow_execution(pid: Pid, tid: Tid, signal_mask: int | None = None) -> StoppedProcess | None:
+    """Let the traced thread run until it has executed a program; that process, stopped before its first instruction. It
+    will have these signals blocked, None: those that it has blocked. None: it could not execute, and goes on without a
+    tracer; or it is gone."""
     calls = {number_of_call(name, native_processor().architecture) for name in ("execve", "execveat")}
     is_in_call = False
     task: Pid | Tid = tid
@@ -63,7 +64,7 @@ def follow_execution(pid: Pid, tid: Tid) -> StoppedProcess | None:
             continue
         number, event = os.WSTOPSIG(status), status >> 16
         if event == ptrace.EVENT_EXEC:
-            return _at_start(pid)
+            return _at_start(pid, signal_mask)
         if number == ptrace.SYSCALL_STOP_SIGNAL:
             call = processor_of(task).get_registers(task).call_number
             if is_in_call:
@@ -75,10 +76,10 @@ def follow_execution(pid: Pid, tid: Tid) -> StoppedProcess | None:
             return None
 
 
-def _at_start(pid: Pid) -> StoppedProcess | None:
+def _at_start(pid: Pid, signal_mask: int | None) -> StoppedProcess | None:
     """The process inside execve still, whose result is to come."""
     try:
-        process = StoppedProcess(pid)
+        process = StoppedProcess(pid, signal_mask)
         process.check_width()
         process.run_to_syscall_stop()
         process.registers = process.processor.get_registers(pid)

@@ -6,21 +6,25 @@ Runs in the controller.
 from __future__ import annotations
 
 import bisect
+import os
+from collections import OrderedDict
 from collections.abc import Callable
+from typing import Final
 
 from clew.errors import TargetError, UsageError
 from clew.probing.locations.image_file import ImageFile
 from clew.probing.locations.in_process import ProcessPlaces
-from clew.probing.native import FunctionCode, ImageCode, read_image_code, read_made_code
+from clew.probing.native import FunctionCode, ImageCode, move_image, read_image_code, read_made_code
 
-__all__ = ["ProcessCode", "find_function", "read_code"]
+__all__ = ["KnownCode", "ProcessCode", "find_function", "read_code"]
+
+_MAX_BYTES: Final = 8 << 20
+"""Of code: what is known of it takes thirty times as much memory."""
 
 
-def read_code(file: ImageFile, bias: int = 0) -> ImageCode:
-    """The code of a file, at addresses that are so much more than link addresses; its functions are sorted."""
-    code = read_image_code(file.elf, bias + file.elf.lowest_address)
-    code.functions.sort(key=lambda one: one.start)
-    return code
+def read_code(file: ImageFile) -> ImageCode:
+    """The code of a file, at its link addresses."""
+    return read_image_code(file.elf, file.elf.lowest_address)
 
 
 def find_function(code: ImageCode, address: int) -> tuple[FunctionCode, ImageCode]:
@@ -31,12 +35,34 @@ def find_function(code: ImageCode, address: int) -> tuple[FunctionCode, ImageCod
     return code.functions[index], code
 
 
+class KnownCode:
+    """The code of files, each decoded once, for processes that have them at addresses of their own."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[tuple[int, ...], ImageCode] = OrderedDict()
+
+    def read(self, file: ImageFile, bias: int) -> ImageCode:
+        """The code of a file, at addresses that are so much more than link addresses."""
+        status = os.fstat(file.elf.descriptor)
+        key = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
+        if key not in self._known:
+            self._known[key] = read_code(file)
+        self._known.move_to_end(key)
+        while len(self._known) > 1 and sum(map(_count_bytes, self._known.values())) > _MAX_BYTES:
+            self._known.popitem(last=False)
+        return move_image(self._known[key], bias)
+
+
+def _count_bytes(code: ImageCode) -> int:
+    return code.functions[-1].end - code.functions[0].start if code.functions else 0
+
+
 class ProcessCode:
     """Of one process. What is in `places` may change; images keep their code as long as they are where they are. `read`
     gives memory, without what probes change there, up to where it ends. Raises TargetError."""
 
-    def __init__(self, places: ProcessPlaces, read: Callable[[int, int], bytes]) -> None:
-        self._places, self._read = places, read
+    def __init__(self, places: ProcessPlaces, files: KnownCode, read: Callable[[int, int], bytes]) -> None:
+        self._places, self._files, self._read = places, files, read
         self._known: dict[tuple[str, int], ImageCode] = {}
         self._made: list[ImageCode] = []
 
@@ -47,7 +73,7 @@ class ProcessCode:
             raise UsageError(f"{address:#x}: no file's code is there")
         key = (str(image.file.elf.path), image.bias)
         if key not in self._known:
-            self._known[key] = read_code(image.file, image.bias)
+            self._known[key] = self._files.read(image.file, image.bias)
         return find_function(self._known[key], address)
 
     def find_any(self, address: int) -> tuple[FunctionCode, ImageCode]:

@@ -9,14 +9,16 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, partial
 from typing import Final
 
 from clew.address import Pid
-from clew.errors import TargetError, TargetGoneError, UsageError
+from clew.errors import ClewError, TargetError, TargetGoneError, UsageError
 from clew.export.probes.event_types import EventBatch, Loss
 from clew.probing.probed_process import ProbedProcess
+from clew.process.futexes import MAX_WORDS, wait_for_change
 from clew.process.identity import read_group
 from clew.process.linux import send_to_thread
 from clew.process.runtime_image import default_runtime_path, load_runtime_image
@@ -30,6 +32,7 @@ from clew.sessions.probes.backends import AUTO, BackendChoice
 from clew.sessions.probes.event_forms import EventForm
 from clew.sessions.probes.event_reader import CapturedOf, EventReader, ReadEvents
 from clew.sessions.probes.executions import begin_following, follow_execution
+from clew.sessions.probes.image_code import KnownCode
 from clew.sessions.probes.probe_launch import ProbedCommand
 from clew.sessions.probes.probed_target import EXECUTION_NUMBER, ProbedTarget, Waiting
 from clew.sessions.probes.process_machine import make_machine
@@ -66,10 +69,13 @@ class ProbeSession:
         """What makes a probe, by its index, one of a process."""
         self.targets: list[ProbedTarget] = []
         self._pulse = Pulse()
+        self._known_code = KnownCode()
         self._room = AggregateRoom()
         self._sums: dict[int, tuple[AggregateTable, Aggregate]] = {}
         self._tabled: set[tuple[int, Pid]] = set()
         """Which processes have which of the tables."""
+        self._remarks: list[str] = []
+        """Of processes that were left, or could not be probed."""
         self._told: set[str] = set()
         self._place_names: dict[int, dict[int, str]] = {}
         """By index and address, of places that a pattern means."""
@@ -78,10 +84,14 @@ class ProbeSession:
         """Places, as they were asked for."""
         self.left: list[str] = []
         """What stays of probes that were taken out, for people."""
+        self.n_events: Counter[int] = Counter()
+        """How many came of each probe, by its index."""
+        self.n_lost = 0
         self.reader = EventReader(self.images, lambda: self.targets)
         self._executing: list[Waiting] = []
         """Threads that wait for the next reading: until then it is known what addresses of their events are called."""
-        self._lost: list[Loss] = []
+        self._late_losses: list[Loss] = []
+        """Of processes that were left."""
         indices = self.add(specs)
         consequences = [spec.consequence for spec in self._specs.values()]
         if any(isinstance(one, Trigger) and one.action == TriggerAction.START for one in consequences):
@@ -94,7 +104,7 @@ class ProbeSession:
 
     def add(self, specs: Iterable[ProbeSpec]) -> list[int]:
         """Have these probes, too, in all processes from now on; their indices. Raises CaptureError, TargetError,
-        UsageError."""
+        UsageError: they are in none then."""
         specs = list(specs)
         for spec in specs:
             check_spec(spec)
@@ -103,7 +113,12 @@ class ProbeSession:
             self._specs[index] = spec
             for number in range(index * N_NUMBERS + 1, (index + 1) * N_NUMBERS + 1):
                 self.sink.watch(number)
-        self._enable(indices)
+        try:
+            self._enable(indices)
+        except ClewError:
+            with contextlib.suppress(ClewError):
+                self.remove(indices)
+            raise
         return indices
 
     def enable(self, indices: Iterable[int]) -> None:
@@ -114,16 +129,22 @@ class ProbeSession:
         self._wanted += indices
         for target in self.targets:
             ask = self._asking[target]
-            target.add(ask(index) for index in indices)
+            wanted = [ask(index) for index in indices if self._is_for(index, target.origins)]
+            target.change(partial(target.add, wanted))
             self._note_forms(target)
             _raise_refused(target)
+
+    def _is_for(self, index: int, origins: frozenset[Pid]) -> bool:
+        """Whether a probe is wanted in a process that is, or descends from, those processes."""
+        pid = self._specs[index].pid
+        return pid is None or pid in origins
 
     def remove(self, indices: Iterable[int]) -> None:
         """Have these probes nowhere any more, until they are enabled. Raises TargetError, UsageError."""
         gone = set(indices)
         self._wanted = [index for index in self._wanted if index not in gone]
         for target in self.targets:
-            target.remove(gone)
+            target.change(partial(target.remove, gone))
 
     def remove_all(self) -> None:
         """Have no probe anywhere any more, as far as processes are there still, and are what they were."""
@@ -132,27 +153,41 @@ class ProbeSession:
             with contextlib.suppress(TargetError, UsageError):
                 target.remove(gone)
 
-    def attach(self, pid: Pid) -> ProbedTarget:
-        """Probe a process that runs. Raises AttachError, InjectionError, TargetError, UsageError, CaptureError."""
-        return self._begin(ProbedProcess.attach(pid, self._image, self._newest_bytes))
+    def attach(self, pid: Pid, origins: frozenset[Pid] = frozenset()) -> ProbedTarget:
+        """Probe a process that runs, which descends from `origins`. Raises AttachError, InjectionError, TargetError,
+        UsageError, CaptureError."""
+        return self._begin(ProbedProcess.attach(pid, self._image, self._newest_bytes), origins | {pid})
 
     def start(self, command: Sequence[str], ignored: Sequence[signal.Signals] = ()) -> ProbedCommand:
         """Start a program, with the probes from its first instruction on; it ignores the signals `ignored`. Raises
         ClewError: it has not run then."""
         return ProbedCommand(self, command, ignored)
 
-    def enter(self, process: StoppedProcess) -> ProbedTarget:
+    def enter(self, process: StoppedProcess, origins: frozenset[Pid] = frozenset()) -> ProbedTarget:
         """Probe a process that is stopped before its first instruction; it stays so, and is about to run. Raises the
         same."""
-        target = self.enter_stopped(process)
+        target = self.enter_stopped(process, origins)
         target.let_go()
         return target
 
-    def enter_stopped(self, process: StoppedProcess) -> ProbedTarget:
+    def enter_stopped(self, process: StoppedProcess, origins: frozenset[Pid] = frozenset()) -> ProbedTarget:
         """The same of one that is not to run before it is let go."""
-        return self._begin(ProbedProcess.enter(process, self._image, self._newest_bytes), process)
+        entered = ProbedProcess.enter(process, self._image, self._newest_bytes)
+        return self._begin(entered, origins | {process.pid}, process)
 
-    def _begin(self, process: ProbedProcess, stopped: StoppedProcess | None = None) -> ProbedTarget:
+    def detach(self, target: ProbedTarget) -> list[Pid]:
+        """Leave a process, and forks' children of it that have its probes: those, by their numbers. What they came to
+        until then is to be read still. Raises TargetError: it is as before then, and this may be tried again."""
+        children = target.find_children()
+        self.left += target.leave()
+        self._drain_last(target)
+        self._forget(target)
+        target.release()
+        return children
+
+    def _begin(
+        self, process: ProbedProcess, origins: frozenset[Pid], stopped: StoppedProcess | None = None
+    ) -> ProbedTarget:
         self.reader.meet(process.pid)
         self._pulse.add(process.shared)
         machine = make_machine(process.pid, self.images)
@@ -168,7 +203,8 @@ class ProbeSession:
         def ask(index: int) -> AskedProbe:
             return AskedProbe(self._specs[index], index, machine, self.images, find_table)
 
-        target = ProbedTarget(process, map(ask, self._wanted), stopped, self._choice)
+        wanted = [ask(index) for index in self._wanted if self._is_for(index, origins)]
+        target = ProbedTarget(process, wanted, stopped, self._choice, origins, self._known_code)
         self._asking[target] = ask
         self.targets.append(target)
         target.arm()
@@ -207,7 +243,8 @@ class ProbeSession:
 
     def take_remarks(self) -> list[str]:
         """What there is to tell people that was not told yet."""
-        found = [text for target in self.targets for text in target.remarks]
+        found = [*self._remarks, *(text for target in self.targets for text in target.remarks)]
+        self._remarks.clear()
         new = [text for text in dict.fromkeys(found) if text not in self._told]
         self._told.update(new)
         return new
@@ -249,6 +286,8 @@ class ProbeSession:
             for index in [(number - 1) // N_NUMBERS]
             for one in some
         ]
+        for one in captured:
+            self.n_events[one.probe] += len(one.captured.heads)
         return self.reader.read(captured, self.sink.clock)
 
     @property
@@ -261,6 +300,12 @@ class ProbeSession:
         for target in self.targets:
             target.drain_newest(self.sink, self._newest_bytes)
         self._is_due = True
+
+    def _drain_last(self, target: ProbedTarget) -> None:
+        if self._newest_bytes:
+            target.drain_newest(self.sink, self._newest_bytes)
+        else:
+            target.drain(self.sink)
 
     def _act(self, waiting: Waiting) -> None:
         """Do what is to be done where a thread has come to, and let it go on."""
@@ -301,29 +346,45 @@ class ProbeSession:
         process = follow_execution(pid, tid) if is_followed else None
         if process is None:
             return
+        children: list[Pid] = []
         if pid == target.pid:
             # Its other threads went on until it became another program.
-            if self._newest_bytes:
-                target.drain_newest(self.sink, self._newest_bytes)
-            else:
-                target.drain(self.sink)
-            self._lost += self._losses_of(target)
-            self._pulse.remove(target.process.shared)
-            self._tabled = {one for one in self._tabled if one[1] != target.pid}
-            target.abandon(process)
+            children = target.abandon(process)
+            self._drain_last(target)
             self._forget(target)
-        self.enter(process)
-        process.detach()
+            target.release()
+        with self._remarked(f"process {pid}: executes its program without probes"):
+            try:
+                self.enter(process, target.origins)
+            finally:
+                process.detach()
+        for child in children:
+            with self._remarked(f"process {child}: has no probes any more"):
+                self.attach(child, target.origins)
+
+    @contextlib.contextmanager
+    def _remarked(self, what: str) -> Iterator[None]:
+        """What fails here is told."""
+        try:
+            yield
+        except ClewError as error:
+            self._remarks.append(f"{what}: {error.message}")
 
     def _forget(self, target: ProbedTarget) -> None:
+        """It is about to be let go of: keep what is to be told of it."""
+        self._late_losses += self._losses_of(target)
+        self._remarks += target.remarks
+        self._pulse.remove(target.process.shared)
+        self._tabled = {one for one in self._tabled if one[1] != target.pid}
         self.targets.remove(target)
         del self._asking[target]
 
     def wait(self, seconds: float) -> None:
         """Wait until a thread wants something, or for so long."""
-        if self.targets and not self._executing:
-            self.targets[0].wait(seconds)
-        elif not self._executing:
+        if self._executing:
+            return
+        bells = [(target.bell, target.bell.value) for target in self.targets[:MAX_WORDS]]
+        if not bells or not wait_for_change(bells, time.monotonic() + seconds):
             time.sleep(seconds)
 
     def close(self) -> None:
@@ -337,9 +398,10 @@ class ProbeSession:
 
     def take_losses(self) -> list[Loss]:
         """What was lost since this was asked last."""
-        losses, self._lost = self._lost, []
+        losses, self._late_losses = self._late_losses, []
         for target in self.targets:
             losses += self._losses_of(target)
+        self.n_lost += sum(one.count for one in losses)
         return losses
 
     def _losses_of(self, target: ProbedTarget) -> list[Loss]:

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import gc
 import os
-import time
-from collections.abc import Iterable, Iterator
+import select
+from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from clew.address import Pid, Tid
 from clew.capture.form import Form
-from clew.errors import CaptureError, RemoteCallError, TargetGoneError, UsageError
-from clew.probing.leaving import leave, wait_for_end
+from clew.errors import CaptureError, RemoteCallError, TargetError, TargetGoneError, UsageError
+from clew.probing.leaving import find_children, has_probes_of, leave, wait_for_end
 from clew.probing.locations.in_process import ProcessPlace, open_process
 from clew.probing.locations.syntax import parse_location
 from clew.probing.placing import Placing
@@ -27,7 +26,6 @@ from clew.probing.probed_process import ProbedProcess
 from clew.probing.worker import reap_worker
 from clew.process.attachable import has_own_namespace
 from clew.process.capture_table import CaptureRow
-from clew.process.futexes import wait_for_change
 from clew.process.linux import PROT_EXEC
 from clew.process.maps import Mapping, read_maps
 from clew.process.stopped_process import StoppedProcess
@@ -44,8 +42,9 @@ from clew.recording.drain.slots import ImpossibleHeadError, Slots
 from clew.sessions.capture_sink import CaptureSink
 from clew.sessions.probes.asked import AskedProbe
 from clew.sessions.probes.backends import AUTO, Backend, BackendChoice
+from clew.sessions.probes.collecting import nothing_collected
 from clew.sessions.probes.executions import EXECUTING_FUNCTIONS
-from clew.sessions.probes.image_code import ProcessCode
+from clew.sessions.probes.image_code import KnownCode, ProcessCode
 from clew.sessions.probes.place_names import name_of_place
 from clew.sessions.probes.probe_sites import ArmedProbe, ProbeSites
 
@@ -54,6 +53,8 @@ __all__ = ["EXECUTION_NUMBER", "ProbedTarget", "Waiting"]
 _MAX_SITES: Final = MAX_PROBES - 4096
 """Some are left for what is heard of loading, and for what is planned anew."""
 _NEARLY_ALL: Final = 0.75
+_END_SECONDS: Final = 0.2
+"""A process that is killed has no memory any more before it has ended."""
 LOADING_NUMBER: Final = 1 << 28
 EXECUTION_NUMBER: Final = LOADING_NUMBER + 1
 """What captures are known by at which threads stop that load something, or are about to execute a program."""
@@ -83,10 +84,13 @@ class ProbedTarget:
         probes: Iterable[AskedProbe],
         stopped: StoppedProcess | None = None,
         choice: BackendChoice = AUTO,
+        origins: frozenset[Pid] = frozenset(),
+        known: KnownCode | None = None,
     ) -> None:
         """`probes` are wanted there. `stopped`: the process, if it is stopped before its first instruction. `choice`
-        says by which techniques."""
-        self.process, self._choice = process, choice
+        says by which techniques. `origins`: processes from which it descends, itself among them. `known`: code that is
+        known from other processes."""
+        self.process, self._choice, self.origins = process, choice, origins
         self.probes = {probe.index: probe for probe in probes}
         """Those that are to be there, by their indices."""
         self.found: list[AskedProbe] = []
@@ -97,7 +101,8 @@ class ProbedTarget:
         self._planning = Planning()
         self._open = contextlib.ExitStack()
         self._places = self._open.enter_context(open_process(process.task))
-        self._plans = ProbeSites(process, ProcessCode(self._places, self._placing.read), self._placing.read)
+        code = ProcessCode(self._places, known or KnownCode(), self._placing.read)
+        self._plans = ProbeSites(process, code, self._placing.read)
         self._slots = Slots(process.shared)
         self._sites: list[tuple[AskedProbe, ProcessPlace, str, Site]] = []
         """Places that are probed, and their roles."""
@@ -114,7 +119,9 @@ class ProbedTarget:
         """What the target calls its processes and threads says nothing here."""
         shared = process.shared
         bell = shared.layout.status_offset + field_offset("StatusPage", "doorbell")
-        self._bell = ctypes.c_uint32.from_buffer(shared.map, bell)
+        self.bell = ctypes.c_uint32.from_buffer(shared.map, bell)
+        """What threads ring that want something."""
+        self._pidfd = os.pidfd_open(process.pid)
         self._n_lost = 0
         self.processes: set[int] = set()
         """Those whose events came from here: this one, and children of forks."""
@@ -140,14 +147,17 @@ class ProbedTarget:
 
     def arm(self) -> None:
         """Put probes to their places, as far as what these are in is loaded. Raises TargetError."""
-        with _nothing_collected():
+        with nothing_collected():
             self._arm()
 
     def _arm(self) -> None:
         self.mappings = read_maps(self.process.task)
         self._places.renew(self.mappings)
         for probe in self.probes.values():
-            found = self._places.resolve(parse_location(probe.spec.where), with_inlined=probe.spec.with_inlined)
+            if probe.spec.path and not self._has_loaded(probe.spec.path):
+                probe.missing = f"{probe.spec.where}: {probe.spec.path} is not loaded"
+                continue
+            found = self._places.resolve(probe.spec.location, with_inlined=probe.spec.with_inlined)
             self.remarks += [one for one in found.warnings if one not in self.remarks]
             probe.missing = found.missing if not found.places else ""
             for place in found.places:
@@ -162,10 +172,22 @@ class ProbedTarget:
         if self._choice.tells_traps:
             self._tell_traps()
 
+    def _has_loaded(self, path: str) -> bool:
+        return any(image.file.path == path for image in self._places.images)
+
     @property
     def missing(self) -> dict[str, str]:
         """Why probes are nowhere, for people, by what was asked for."""
         return {one.spec.where: one.missing for one in self.probes.values() if one.missing}
+
+    def change(self, do: Callable[[], object]) -> None:
+        """Have `do` change the probes; where the process ends meanwhile there is nothing to change. Raises what `do`
+        raises."""
+        try:
+            do()
+        except (TargetError, OSError):
+            if not self.has_ended(_END_SECONDS):
+                raise
 
     def add(self, probes: Iterable[AskedProbe]) -> None:
         """Have these probes, too. Raises TargetError."""
@@ -243,17 +265,17 @@ class ProbedTarget:
         try:
             # A process that has ended may have a thread that asked.
             if loading and self.process.is_served():
-                self._forget_unloaded()
-                self.arm()
-        except (FileNotFoundError, ProcessLookupError):
-            if self.process.is_served():
-                raise
+                self.change(self._follow_loading)
         finally:
             for slot in loading:
                 self.reply(slot)
         # It runs already: what can't be as it has to be is nowhere, and told.
         self.refused.clear()
         return waiting
+
+    def _follow_loading(self) -> None:
+        self._forget_unloaded()
+        self.arm()
 
     def reply(self, slot: int) -> None:
         """Let a thread go on that waits."""
@@ -308,9 +330,18 @@ class ProbedTarget:
         """How often all threads were held for a change of code."""
         return self._placing.n_held
 
-    def wait(self, seconds: float) -> None:
-        """Wait until a thread wants something, or for so long."""
-        wait_for_change([(self._bell, self._bell.value)], time.monotonic() + seconds)
+    def has_ended(self, seconds: float = 0) -> bool:
+        """Whether the process itself is no more, in so many seconds at most. Forks' children of it may be there still,
+        with the probes."""
+        return bool(select.select([self._pidfd], [], [], seconds)[0])
+
+    def find_children(self) -> list[Pid]:
+        """The forks' children, and theirs, that have the probes."""
+        return find_children(self.process)
+
+    def shares_with(self, pid: Pid) -> bool:
+        """Whether a process is one of these."""
+        return has_probes_of(self.process, pid)
 
     def let_go(self) -> None:
         """The process is about to run."""
@@ -378,38 +409,36 @@ class ProbedTarget:
         before, self._n_lost = self._n_lost, lost
         return lost - before
 
-    def abandon(self, stopped: StoppedProcess) -> None:
+    def abandon(self, stopped: StoppedProcess) -> list[Pid]:
         """The process has become another program, before whose first instruction it is stopped: nothing is left there
-        but the runtime's task, which ends."""
+        but the runtime's task, which ends. Forks' children that had the probes have none any more: those. What is in
+        the rings can be read behind that."""
         self.process.sites.leave()
         wait_for_end(self.process)
         with contextlib.suppress(RemoteCallError):
             reap_worker(stopped, self.process.task_inside)
-        self._release()
+        children = self.find_children()
+        if children:
+            self.leave()
+        return children
+
+    def leave(self) -> list[str]:
+        """Take all probes out, and the runtime's task, as far as the process and its forks' children are there still;
+        what stays, for people. What is in the rings can be read behind that. Raises TargetError."""
+        with contextlib.suppress(TargetGoneError):
+            return leave(self.process, self._placing)
+        return []
 
     def close(self) -> list[str]:
-        """Take all probes out, and the runtime's task, as far as the process is there still; what stays, for people."""
-        left: list[str] = []
-        with contextlib.suppress(TargetGoneError):
-            if self.process.is_served():
-                left = leave(self.process, self._placing)
-        self._release()
+        """Leave, and let go."""
+        left = self.leave()
+        self.release()
         return left
 
-    def _release(self) -> None:
+    def release(self) -> None:
+        """Let go of what is kept of it."""
         self._slots.close()
-        del self._bell
+        os.close(self._pidfd)
+        del self.bell
         self.process.close()
         self._open.close()
-
-
-@contextlib.contextmanager
-def _nothing_collected() -> Iterator[None]:
-    """Plans are many objects, all of which stay: looking for circles among them takes longer than making them."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()

@@ -9,8 +9,10 @@ import re
 from enum import Enum
 from typing import Final, NamedTuple
 
+from clew.address import Pid
 from clew.dataclass import dataclass
 from clew.errors import UsageError
+from clew.probing.locations.syntax import Location, parse_location
 from clew.protocol._constants import Change
 from clew.sessions.aggregate_table import AggregateWish
 
@@ -69,7 +71,11 @@ class ProbeSpec:
     """A probe, or several where `where` means several places. `is_function`: the function there, where it is entered
     and where it returns. `fields` are taken at the place or entry, `return_fields` where it returns. With `wish` there
     are no events: that is added up in the target, of functions where they return. With `consequence` there are none
-    either: that is what happens there, of functions where they are entered, or with `at_return` where they return."""
+    either: that is what happens there, of functions where they are entered, or with `at_return` where they return.
+
+    With `pid` it is only in that process and what descends from it; with `path`, the absolute path of a program or
+    library, only where that is loaded, and `where` is in that file unless it names another image.
+    """
 
     name: str
     where: str
@@ -81,11 +87,19 @@ class ProbeSpec:
     wish: AggregateWish | None = None
     consequence: Trigger | PlaceChange | None = None
     at_return: bool = False
+    pid: Pid | None = None
+    path: str = ""
 
     @property
     def has_events(self) -> bool:
         """Whether it has events of its own."""
         return self.wish is None and self.consequence is None
+
+    @property
+    def location(self) -> Location:
+        """The place that is meant. Raises UsageError."""
+        found = parse_location(self.where)
+        return found._replace(image=self.path) if self.path and not found.image else found
 
 
 def parse_context(text: str) -> list[ContextField]:

@@ -1,0 +1,146 @@
+"""The processes of a session: put into and taken out of each, children of forks and executed programs among them.
+
+Runs in the controller, in the thread that owns the session.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from clew.address import Pid
+from clew.errors import ClewError, ControlError
+from clew.sessions.probes.background.arrivals import Arrivals
+from clew.sessions.probes.background.members import Member, Members
+from clew.sessions.probes.probe_session import ProbeSession
+from clew.sessions.probes.probed_target import ProbedTarget
+
+__all__ = ["SessionProcesses"]
+
+
+class SessionProcesses:
+    """Those of the session `probes`. `tell` is given what fails where nobody asked for it."""
+
+    def __init__(self, probes: ProbeSession, tell: Callable[[str], None]) -> None:
+        self._probes, self._tell = probes, tell
+        self._members = Members()
+        self._arrivals = Arrivals(probes)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether there are some that have probes, or are about to."""
+        return bool(self._probes.targets) or self._arrivals.is_busy
+
+    def __contains__(self, pid: Pid) -> bool:
+        return pid in self._members
+
+    def has(self, pid: Pid) -> bool:
+        """Whether a process is one of them, children of forks included."""
+        targets = self._probes.targets
+        return pid in self._members or any(pid == target.pid or target.shares_with(pid) for target in targets)
+
+    def add(self, pid: Pid) -> Member:
+        """Have one more, which has no probes yet. Raises ControlError if there is none."""
+        return self._members.add(pid)
+
+    def attach(self, member: Member) -> None:
+        """Have one have its probes. Raises ClewError."""
+        if not any(target.pid == member.pid for target in self._probes.targets):
+            self._probes.attach(member.pid, member.origins)
+
+    def attach_all(self) -> list[str]:
+        """Have all have their probes; why some don't. Raises ControlError if none has, and there are some."""
+        # Some could not be left the last time.
+        failures = self.leave_all()
+        members = self._members.living()
+        refusals: list[str] = []
+        for member in members:
+            with _told(refusals.append):
+                self.attach(member)
+        if members and len(refusals) == len(members):
+            raise ControlError("; ".join(refusals))
+        return failures + refusals
+
+    def leave_all(self) -> list[str]:
+        """Have none have probes; why some do still."""
+        failures: list[str] = []
+        for target in list(self._probes.targets):
+            with _told(failures.append):
+                self._leave(target)
+        return failures
+
+    def remove(self, pid: Pid) -> None:
+        """Have one no more. Raises ClewError."""
+        if self._probes.targets:
+            self.split_families()
+        for target in list(self._probes.targets):
+            if target.pid == pid:
+                self._leave(target)
+        self._members.remove(pid)
+
+    def arrive(self, pid: Pid, mask: list[int], *, is_probed: bool) -> bool:
+        """Have one more that is about to execute its program; whether it is followed into that (`Arrivals.begin`)."""
+        self._members.add(pid)
+        return is_probed and self._arrivals.begin(pid, mask)
+
+    def advance(self) -> None:
+        """Go on with those that have arrived."""
+        for text in self._arrivals.advance():
+            self._tell(text)
+
+    def split_families(self) -> None:
+        """Have each stand for itself: changes reach a process alone, and not forks' children that have its probes."""
+        for target in list(self._probes.targets):
+            if target.find_children():
+                self._split(target)
+
+    def let_ended_go(self) -> None:
+        """Let go of those that have ended; forks' children that outlive them stand for themselves."""
+        for target in list(self._probes.targets):
+            if target.has_ended():
+                with _told(self._tell):
+                    self._split(target)
+        self._note_executed()
+
+    def describe(self, *, is_active: bool) -> list[dict[str, Any]]:
+        """What is told of them."""
+        self._note_executed()
+        probed = {target.pid for target in self._probes.targets}
+        for target in self._probes.targets:
+            for pid in target.find_children():
+                with contextlib.suppress(ControlError):
+                    probed.add(self._members.add(pid, target.origins).pid)
+        members = self._members.living()
+        return [one.describe() | {"is_probed": is_active and one.pid in probed} for one in members]
+
+    def _split(self, target: ProbedTarget) -> None:
+        for member in self._leave(target):
+            with _told(self._tell):
+                if not member.has_ended:
+                    self.attach(member)
+
+    def _leave(self, target: ProbedTarget) -> list[Member]:
+        """Take the probes out of a process and forks' children of it; those of them that there are still."""
+        found = []
+        for pid in [target.pid, *self._probes.detach(target)]:
+            with contextlib.suppress(ControlError):
+                found.append(self._members.add(pid, target.origins))
+        return found
+
+    def _note_executed(self) -> None:
+        """Programs that were executed by children are processes of the session, too."""
+        for target in self._probes.targets:
+            if not target.has_ended():
+                with contextlib.suppress(ControlError):
+                    self._members.add(target.pid, target.origins)
+        self._members.forget_ended()
+
+
+@contextlib.contextmanager
+def _told(tell: Callable[[str], object]) -> Iterator[None]:
+    """What fails here is told, and no more."""
+    try:
+        yield
+    except ClewError as error:
+        tell(error.message)

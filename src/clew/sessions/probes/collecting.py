@@ -1,0 +1,24 @@
+"""Work during which Python looks for no circles among objects.
+
+Runs in the controller.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+from collections.abc import Iterator
+
+__all__ = ["nothing_collected"]
+
+
+@contextlib.contextmanager
+def nothing_collected() -> Iterator[None]:
+    """Plans are many objects, all of which stay: looking for circles among them takes longer than making them."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

@@ -1,0 +1,359 @@
+"""Sessions of probes in the background, by the verbs of LTTng: events say what the program itself prints."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from clew.binary.elf import open_elf
+from tests.e2e import runs
+from tests.e2e.probe_sessions import Sessions, events_of, told_program, turns_program
+from tests.e2e.test_probes import calls_program, dirty_code, read_maps
+
+# Each instruction on one line, however long it is.
+OBJDUMP = ("objdump", "-d", "--insn-width=16", "--disassemble=turn")
+
+
+def printed_by_babeltrace(folder: Path) -> list[str]:
+    if shutil.which("babeltrace2") is None:
+        pytest.skip("babeltrace2 is not installed")
+    return subprocess.run(["babeltrace2", folder], capture_output=True, check=True, text=True).stdout.splitlines()
+
+
+def values_of(name: str, lines: list[str]) -> list[int]:
+    return [int(found[1], 0) for line in lines if (found := re.search(rf"\b{name} = (-?(?:0x)?[0-9A-F]+)", line))]
+
+
+def test_events_of_a_process_that_runs_by_the_verbs_of_lttng(sessions: Sessions, tmp_path: Path) -> None:
+    with told_program() as program:
+        pid = str(program.pid)
+        maps = read_maps(program.pid)
+        sessions.run("enable-event", "turning", "-u", "--pid", pid, "--function", "turn")
+        contexts = ("-t", "reg:rdi", "-t", "regs", "-t", "int:behind:$rsp", "-t", "backtrace")
+        sessions.run("add-context", "-u", "-e", "turning", *contexts)
+        assert program.turn(1) == 8
+        assert read_maps(program.pid) == maps
+        started = sessions.run("start", "-o", "trace")
+        assert started.stdout.decode().strip() == str(tmp_path / "trace")
+        results = [program.turn(n) for n in (2, 3, 30)]
+        event = sessions.event("turning")
+        assert event["backends"] == {"jump": 2}
+        assert (event["kind"], event["where"], event["pid"]) == ("function", "turn", program.pid)
+        assert event["contexts"] == ["reg:rdi", "regs", "int:behind:$rsp", "backtrace"]
+        sessions.run("stop")
+        assert program.turn(4) == 29
+        assert read_maps(program.pid) == maps
+        assert not dirty_code(program.pid)
+        # It goes on in the same trace.
+        assert sessions.run("start").stdout == started.stdout
+        results.append(program.turn(5))
+        sessions.run("destroy")
+        assert program.turn(6) == 43
+        assert read_maps(program.pid) == maps
+        assert not dirty_code(program.pid)
+    lines = printed_by_babeltrace(tmp_path / "trace")
+    assert len(lines) == 8
+    assert values_of("retval", lines) == results == [15, 22, 211, 36]
+    assert values_of("rdi", [line for line in lines if "turning_entry" in line]) == [2, 3, 30, 5]
+
+
+def test_addresses_and_distances_of_a_process(sessions: Sessions, tmp_path: Path) -> None:
+    program = turns_program()
+    names = subprocess.run(["nm", program], capture_output=True, check=True, text=True).stdout
+    address = next(int(line.split()[0], 16) for line in names.splitlines() if line.endswith(" turn"))
+    instructions = subprocess.run([*OBJDUMP, program], capture_output=True, check=True)
+    second = [int(line.split(b":")[0], 16) for line in instructions.stdout.splitlines() if b":\t" in line][1]
+    forms = ("{:#x}", "{}", "0{:o}")
+    with told_program() as told:
+        place = ("--pid", str(told.pid), "--probe")
+        for n, form in enumerate(forms):
+            sessions.run("enable-event", f"at{n}", "-u", *place, form.format(address))
+            behind = f"turn+{form.format(second - address)}"
+            sessions.run("enable-event", f"behind{n}", "-u", *place, behind, "-t", "reg:rdi")
+        sessions.run("start", "--format", "json", "-o", "out.json")
+        told.turn(5)
+        sessions.run("destroy")
+    places = {one["event"]: int(one["fields"]["ip"], 16) for one in events_of(tmp_path / "out.json")}
+    assert places == {f"at{n}": address for n in range(3)} | {f"behind{n}": second for n in range(3)}
+    values = [one["fields"]["rdi"] for one in events_of(tmp_path / "out.json") if "behind" in one["event"]]
+    assert [int(value, 16) for value in values] == [5] * 3
+
+
+def test_events_of_a_stripped_program_by_its_file(sessions: Sessions, tmp_path: Path) -> None:
+    """`ls` has no symbols and lies anywhere: addresses are those of its file, functions of libraries have names."""
+    ls = shutil.which("ls")
+    assert ls is not None
+    with open_elf(Path(ls).resolve()) as elf:
+        entry = elf.entry
+    for name, where in {"hexadecimal": hex(entry), "decimal": str(entry), "octal": f"0{entry:o}"}.items():
+        sessions.run("enable-event", name, "-u", "--path", ls, "--probe", where)
+    sessions.run("enable-event", "opened", "--path", ls, "--function", "libc.so.6!opendir")
+    sessions.run("add-context", "-u", "-e", "opened", "-t", "string:folder:$rdi")
+    started = sessions.run("start", "--format", "json", "-o", "out.json")
+    assert b"probe run" in started.stderr
+    folders = [tmp_path / "one", tmp_path / "other"]
+    for folder in folders:
+        folder.mkdir()
+    native = runs.run(["ls", *folders], environ=sessions.environment)
+    done = sessions.run("probe", "run", "--", "ls", *folders)
+    assert done.stdout == native.stdout
+    # What is no `ls` has none of them.
+    sessions.run("probe", "run", "--", calls_program(), status=3)
+    sessions.run("destroy")
+    events = events_of(tmp_path / "out.json")
+    assert Counter(one["event"] for one in events) == {
+        "hexadecimal": 1,
+        "decimal": 1,
+        "octal": 1,
+        "opened_entry": 2,
+        "opened_exit": 2,
+    }
+    assert len({one["fields"]["ip"] for one in events if "opened" not in one["event"]}) == 1
+    told = [one["fields"]["folder"] for one in events if one["event"] == "opened_entry"]
+    assert told == [str(folder) for folder in folders]
+
+
+def test_a_command_runs_as_it_does_alone(sessions: Sessions, tmp_path: Path) -> None:
+    """Its streams, its status, a signal that ends it; and its probes are there from the first instruction on."""
+    program = calls_program()
+    sessions.run("enable-event", "start", "--path", program, "--probe", "_start")
+    sessions.run("enable-event", "add", "--path", program, "--function", "add")
+    sessions.run("start", "--format", "json", "-o", "out.json")
+    native = runs.run([program, "waits"], stdin=b"\n")
+    assert sessions.run("probe", "run", program, "waits", status=3, stdin=b"\n").stdout == native.stdout
+    script = f"{program}; exec {program}"
+    assert sessions.run("probe", "run", "sh", "-c", script, status=3).stdout.count(b"\n") == 12
+    sessions.run("probe", "run", "sh", "-c", "kill -USR1 $$", status=128 + 10)
+    masks = ["grep", "Sig[BI]", "/proc/self/status"]
+    assert sessions.run("probe", "run", *masks).stdout == runs.run(masks).stdout
+    assert b"no such file" in sessions.run("probe", "run", "./missing", status=2).stderr
+    sessions.run("stop")
+    # One that is not started has nothing in it.
+    sessions.run("probe", "run", program, status=3)
+    sessions.run("destroy")
+    counted = Counter(one["event"] for one in events_of(tmp_path / "out.json"))
+    assert counted == {"start": 3, "add_entry": 15, "add_exit": 15}
+
+
+@pytest.mark.long
+def test_signals_reach_a_command(sessions: Sessions) -> None:
+    """Those of a terminal, which all get, and those that are sent to clew alone."""
+    sessions.run("enable-event", "a", "--path", turns_program(), "--probe", "turn")
+    sessions.run("start", "-o", "trace")
+    for number, is_for_all in ((2, True), (3, True), (15, True), (15, False), (1, False)):
+        words = runs.clew_command("probe", "run", "sleep", "60")
+        with subprocess.Popen(words, env=sessions.environment, start_new_session=True) as command:
+            runs.wait_until(lambda: any("sleep" in one["executable"] for one in sessions.listed()["processes"]))
+            (os.killpg if is_for_all else os.kill)(command.pid, number)
+            assert command.wait(60) == 128 + number
+        runs.wait_until(lambda: not sessions.listed()["processes"])
+
+
+def test_events_come_and_go(sessions: Sessions, tmp_path: Path) -> None:
+    with told_program() as program:
+        pid = str(program.pid)
+        sessions.run("enable-event", "a", "--pid", pid, "--probe", "turn", "-t", "rdi")
+        sessions.run("start", "--format", "json", "-o", "out.json")
+        program.turn(1)
+        sessions.run("enable-event", "b", "--pid", pid, "--probe", "other", "-t", "rdi", "--filter", "rdi > 2")
+        program.turn(2)
+        sessions.run("disable-event", "a")
+        program.turn(3)
+        assert sessions.event("a")["is_enabled"] is False
+        sessions.run("enable-event", "a", "--pid", pid, "--probe", "turn")
+        sessions.run("add-context", "-e", "b", "-t", "seven=rdi + 7")
+        program.turn(4)
+        assert (sessions.event("a")["events"], sessions.event("b")["events"]) == (3, 2)
+        refused = sessions.run("enable-event", "a", "--pid", pid, "--probe", "other", status=1)
+        assert b"of turn; remove it first" in refused.stderr
+        refused = sessions.run("enable-event", "c", "--pid", pid, "--probe", "turn+1", status=2)
+        assert b"in the middle of the instruction" in refused.stderr
+        assert b"no such event" in sessions.run("disable-event", "c", status=1).stderr
+        sessions.run("add-context", "-t", "no such(", status=2)
+        sessions.run("probe", "remove", "a")
+        program.turn(5)
+        sessions.run("destroy")
+        assert b"there is no session" in sessions.run("stop", status=1).stderr
+    found = [
+        (one["event"], one["fields"]["rdi"], one["fields"].get("seven")) for one in events_of(tmp_path / "out.json")
+    ]
+    assert found == [
+        ("a", 1, None),
+        ("a", 2, None),
+        ("b", 3, None),
+        ("a", 4, None),
+        ("b", 4, 11),
+        ("b", 5, 12),
+    ]
+
+
+def test_children_of_forks_have_what_comes_later(sessions: Sessions, tmp_path: Path) -> None:
+    with told_program() as program:
+        sessions.run("enable-event", "a", "--pid", str(program.pid), "--probe", "turn", "-t", "rdi")
+        sessions.run("start", "--format", "json", "-o", "out.json")
+        child = int(program.ask("fork 3"))
+        program.ask("child")
+        sessions.run("enable-event", "b", "--pid", str(program.pid), "--probe", "other")
+        program.ask("child")
+        assert {one["pid"] for one in sessions.listed()["processes"]} == {program.pid, child}
+        sessions.run("disable-event", "a")
+        program.ask("child")
+        sessions.run("stop")
+        assert not dirty_code(child)
+        assert not dirty_code(program.pid)
+        program.ask("child")
+        sessions.run("probe", "detach", str(program.pid))
+        sessions.run("start")
+        program.ask("child")
+        program.turn(1)
+        sessions.run("destroy")
+        program.ask("child")
+        assert not dirty_code(child)
+    by_process = Counter((one["pid"], one["event"]) for one in events_of(tmp_path / "out.json"))
+    assert by_process == {(child, "a"): 6, (child, "b"): 9}
+
+
+def test_a_child_outlives_its_parent(sessions: Sessions, tmp_path: Path) -> None:
+    with told_program() as program:
+        sessions.run("enable-event", "a", "--pid", str(program.pid), "--probe", "turn", "-t", "rdi")
+        sessions.run("start", "--format", "json", "-o", "out.json")
+        child = int(program.ask("leave"))
+        program.turn(1)
+        runs.wait_until(lambda: [one["pid"] for one in sessions.listed()["processes"]] == [child])
+        program.turn(2)
+        sessions.run("destroy")
+        assert not dirty_code(child)
+        program.turn(3)
+    told = [one["fields"]["rdi"] for one in events_of(tmp_path / "out.json")]
+    assert told == [1, 2]
+
+
+def test_a_child_stays_when_its_parent_executes_a_program(sessions: Sessions, tmp_path: Path) -> None:
+    with told_program() as program:
+        sessions.run("enable-event", "a", "--pid", str(program.pid), "--probe", "turn", "-t", "rdi")
+        sessions.run("start", "--format", "json", "-o", "out.json")
+        child = int(program.ask("fork 2"))
+        program.ask("child")
+        assert program.ask(f"exec {turns_program()}") == "ready"
+        program.turn(7)
+        sessions.run("stop")
+        told = Counter((one["pid"], one["fields"]["rdi"]) for one in events_of(tmp_path / "out.json"))
+        assert told == {(child, 1000): 1, (child, 1001): 1, (program.pid, 7): 1}
+        assert not dirty_code(child)
+        assert not dirty_code(program.pid)
+
+
+def test_a_session_stays_when_its_processes_have_ended(sessions: Sessions, tmp_path: Path) -> None:
+    with told_program() as program:
+        sessions.run("enable-event", "a", "--pid", str(program.pid), "--probe", "turn")
+        sessions.run("start", "-o", "trace")
+        program.turn(1)
+    runs.wait_until(lambda: not sessions.listed()["processes"])
+    assert sessions.listed()["is_active"]
+    assert sessions.event("a")["events"] == 1
+    refused = sessions.run("enable-event", "b", "--pid", str(program.pid), "--probe", "turn", status=1)
+    assert b"no such process" in refused.stderr
+    sessions.run("destroy")
+    assert len(printed_by_babeltrace(tmp_path / "trace")) == 1
+
+
+def test_processes_are_given_and_taken(sessions: Sessions, tmp_path: Path) -> None:
+    """Those of a file that the session was given, and no other; libraries get their probes when they are loaded."""
+    library = tmp_path / "libextra.so"
+    source = tmp_path / "extra.c"
+    source.write_text("static int done; __attribute__((constructor)) void extra_begin(void) { done = 1; }\n")
+    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, source], check=True)
+    sessions.run("enable-event", "a", "--path", turns_program(), "--probe", "turn", "-t", "rdi")
+    sessions.run("enable-event", "extra", "--path", library, "--probe", "extra_begin")
+    sessions.run("start", "--format", "json", "-o", "out.json")
+    with told_program() as program, told_program() as other:
+        sessions.run("probe", "attach", str(program.pid))
+        program.turn(1)
+        other.turn(2)
+        assert "is not loaded" in sessions.event("extra")["missing"]
+        assert program.ask(f"load {library}") == "loaded"
+        assert other.ask(f"load {library}") == "loaded"
+        refused = sessions.run("probe", "detach", str(other.pid), status=1)
+        assert b"is not in session" in refused.stderr
+        sessions.run("probe", "detach", str(program.pid))
+        program.turn(3)
+        assert not dirty_code(program.pid)
+        sessions.run("destroy")
+        pids = {one["pid"] for one in events_of(tmp_path / "out.json")}
+        assert pids == {program.pid}
+    assert [one["event"] for one in events_of(tmp_path / "out.json")] == ["a", "extra"]
+
+
+def test_a_controller_that_is_killed_leaves_nothing(sessions: Sessions) -> None:
+    with told_program() as program:
+        pid = str(program.pid)
+        sessions.run("enable-event", "a", "--pid", pid, "--probe", "turn")
+        sessions.run("start", "-o", "trace")
+        assert dirty_code(program.pid)
+        code = next(line for line in read_maps(program.pid).splitlines() if " r-xp " in line)
+        start, end = (int(word, 16) for word in code.split()[0].split("-"))
+
+        def read_code() -> bytes:
+            with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+                return os.pread(memory.fileno(), end - start, start)
+
+        probed = read_code()
+        os.kill(sessions.listed()["controller_pid"], 9)
+        runs.wait_until(lambda: read_code() != probed, seconds=5)
+        assert program.turn(2) == 15
+        # The socket that is left is nobody's: it is told once, and there is room for another session of that name.
+        assert b"ended without being destroyed" in sessions.run("list").stderr
+        made = sessions.run("enable-event", "b", "--pid", pid, "--probe", "other")
+        assert b"session default is made" in made.stderr
+        sessions.run("destroy")
+        runs.wait_until(lambda: not list((sessions.state / "clew" / "probes").iterdir()))
+
+
+@pytest.mark.long
+def test_sessions_are_made_once_and_told_apart(sessions: Sessions) -> None:
+    """Several commands at once make one session, and none of their events is lost."""
+    with told_program() as program:
+        place = ("--pid", str(program.pid), "--probe", "turn")
+        commands = [
+            runs.start(
+                [*runs.CLEW, "enable-event", f"e{n}", *place],
+                environ=sessions.environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
+            for n in range(4)
+        ]
+        told = [command.communicate(timeout=60) for command in commands]
+        assert [command.wait() for command in commands] == [0] * 4, told
+        assert sum(b"is made" in errors for _, errors in told) == 1
+        sessions.run("enable-event", "mine", "--session", "second", *place)
+        names = {
+            one["session"]: {event["name"] for event in one["events"]}
+            for one in map(json.loads, sessions.run("list", "--json").stdout.splitlines())
+        }
+        assert names == {"default": {"e0", "e1", "e2", "e3"}, "second": {"mine"}}
+        # A process has probes of one session at a time.
+        sessions.run("start", "-o", "one")
+        refused = sessions.run("start", "second", "-o", "other", status=1)
+        assert str(program.pid).encode() in refused.stderr
+        sessions.run("stop")
+        sessions.run("start", "second", "-o", "third")
+
+
+def test_what_can_be_no_event_makes_no_session(sessions: Sessions) -> None:
+    with told_program() as program:
+        place = ("--pid", str(program.pid), "--probe")
+        sessions.run("enable-event", "a", *place, "turn", "-t", "str(", status=2)
+        sessions.run("enable-event", "a", "--probe", "turn", status=2)
+        sessions.run("enable-event", "a", *place, "turn", "--path", "/bin/ls", status=2)
+        sessions.run("enable-event", "a", status=1)
+        sessions.run("enable-event", "a", "--path", turns_program(), "--probe", "nowhere", status=2)
+        sessions.run("enable-event", "a", "--session", "../x", *place, "turn", status=2)
+        assert b"there is no session" in sessions.run("list").stderr
