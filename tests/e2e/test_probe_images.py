@@ -60,12 +60,12 @@ def test_code_that_the_program_made_is_probed_by_address(loading: Path) -> None:
             assert counts == {place: N_CALLS - 3 * (place == start + 16) for place in places}
             # And one at a time.
             target = one.target
-            target.disable(target.probes)
-            for probe, place in zip(target.probes, places, strict=True):
-                target.enable([probe])
+            probes = target.remove([*target.probes])
+            for probe, place in zip(probes, places, strict=True):
+                target.add([probe])
                 assert running.ask(f"call {N_CALLS}") == native
                 assert sum(one.count().values()) == counts[place]
-                target.disable([probe])
+                target.remove([probe.index])
         assert running.ask(f"call {N_CALLS}") == native
 
 

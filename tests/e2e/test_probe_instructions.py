@@ -148,16 +148,16 @@ def test_one_at_a_time(library: Library, technique: Collection[Technique]) -> No
     used = set()
     with started(*library.command) as running, at_once(running.pid, specs) as probed:
         target = probed.target
-        target.disable(target.probes)
-        for probe, place in zip(target.probes, library.places, strict=True):
-            target.enable([probe])
+        probes = target.remove([*target.probes])
+        for probe, place in zip(probes, library.places, strict=True):
+            target.add([probe])
             [armed] = target.armed
             used.add(armed.technique)
             said, events = hears(running, N_FUNCTIONS, probed)
             assert said == library.said, place
             assert {event["ip"] for event in events} <= {library.address_of(place)}
             assert len(events) == expected.get(library.address_of(place), 0), place
-            target.disable([probe])
+            target.remove([probe.index])
         said, events = hears(running, N_FUNCTIONS, probed)
         assert (said, events) == (library.said, [])
     assert used <= set(technique)
