@@ -11,12 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from clew.analysis.calls.call_lanes import MAX_DEPTH, MAX_ROWS, CallLanes
 from clew.analysis.calls.call_nesting import CallNesting
 from clew.analysis.calls.call_rows import CallRows
+from clew.analysis.probes import event_rows
 from clew.analysis.probes.event_rows import is_event_folder
 from clew.analysis.probes.event_trace import TraceWithEvents
 from clew.errors import TraceDamagedError
@@ -154,11 +155,13 @@ def test_places_and_callers_have_their_names(tmp_path: Path) -> None:
 @given(batches())
 def test_any_events_are_shown(made: Batches) -> None:
     """Whatever they are called and have: each is a row, and its texts can be written."""
+    n_events = sum(len(own) for batch in made for _, own in batch)
+    assume(n_events > 0)
     with tempfile.TemporaryDirectory() as folder:
         written = [EventBatch([(one, to_table(one, rows)) for one, rows in batch]) for batch in made]
         trace = open_events(Path(folder) / "events", written)
         rows = calls_of(trace)
-    assert len(rows) == sum(len(own) for batch in made for _, own in batch)
+    assert len(rows) == n_events
     for row in rows:
         assert all(one["name"].isprintable() for one in json.loads(row["arguments"]))
         json.dumps(row, ensure_ascii=False).encode()
@@ -277,6 +280,20 @@ def write_rows(folder: Path, **changes: Any) -> Path:
 def test_damage_is_told(changes: dict[str, Any], tmp_path: Path) -> None:
     folder = write_rows(tmp_path / "events", **changes)
     with pytest.raises(TraceDamagedError, match=r"events\.parquet"):
+        TraceWithEvents(None, [folder])
+
+
+def test_of_too_many_events_the_first_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "events"
+    write_events(folder, EventBatch([(POINT, to_table(POINT, [event(n, n, 1) for n in range(100)]))]))
+    table = pq.read_table(folder / "events.parquet")
+    pq.write_table(table, folder / "events.parquet", row_group_size=10)
+    monkeypatch.setattr(event_rows, "MOST_EVENTS", 25)
+    trace = TraceWithEvents(None, [folder])
+    assert [row["time_ns"] for row in calls_of(trace)] == [*range(25)]
+    assert trace.manifest.warnings == ["75 events of probes are left out: they are too many"]
+    monkeypatch.setattr(event_rows, "MOST_EVENTS", 9)
+    with pytest.raises(TraceDamagedError, match="a row group has 10 rows"):
         TraceWithEvents(None, [folder])
 
 
