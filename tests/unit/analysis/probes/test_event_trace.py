@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from clew.analysis.calls.call_lanes import MAX_DEPTH, MAX_ROWS, CallLanes
 from clew.analysis.calls.call_nesting import CallNesting
 from clew.analysis.calls.call_rows import CallRows
-from clew.analysis.probes import event_rows
+from clew.analysis.probes import event_calls, event_rows
 from clew.analysis.probes.event_rows import is_event_folder
 from clew.analysis.probes.event_trace import TraceWithEvents
 from clew.errors import TraceDamagedError
@@ -222,6 +222,24 @@ def test_several_folders_are_shown_together(tmp_path: Path) -> None:
     trace = TraceWithEvents(None, folders)
     assert [row["time_ns"] for row in calls_of(trace)] == [20, 10]
     assert len({row["call_id"] for row in calls_of(trace)}) == 2
+
+
+def test_a_call_does_not_return_in_another_folder(tmp_path: Path) -> None:
+    """They were written one after the other: what was open in between was not seen."""
+    entered = EventBatch([(ENTRY, to_table(ENTRY, [event(10, 0, 0x10, 5)]))])
+    returned = EventBatch([(RETURN, to_table(RETURN, [event(20, 0, 0x20, 6)]))])
+    folders = [write_events(tmp_path / "a", entered), write_events(tmp_path / "b", returned)]
+    first, second = calls_of(TraceWithEvents(None, folders))
+    assert (first["name"], first["duration_ns"], json.loads(first["arguments"])[0]["value"]) == ("f", None, 5)
+    assert (second["name"], second["duration_ns"], second["result"]) == ("f_exit", 0, 6)
+
+
+def test_more_calls_than_may_be_open_are_told_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_calls, "MAX_OPEN", 2)
+    rows = [event(n, n, 0x10, n) for n in range(4)]
+    trace = open_events(tmp_path / "events", [EventBatch([(ENTRY, to_table(ENTRY, rows))])])
+    assert [json.loads(row["arguments"])[0]["value"] for row in calls_of(trace)] == [0, 1, 2, 3]
+    assert [row["parent_call_id"] for row in calls_of(trace)] == [None, 0, 1, 1]
 
 
 def test_events_are_below_recorded_calls_in_the_lanes() -> None:
