@@ -84,6 +84,14 @@ def test_a_damaged_folder_is_told(events: Path) -> None:
         ServedTrace(events, 0)
 
 
+def test_that_there_are_none_is_told(tmp_path: Path) -> None:
+    folder = write_events(tmp_path / "none")
+    with pytest.raises(NotATraceError, match="no events in it"):
+        ServedTrace(folder, 0)
+    write_trace(small_trace(), tmp_path / "it.clew")
+    assert ask(ServedTrace(tmp_path / "it.clew", 0, [folder]), "").json()["processes"][0]["api_calls"] == 0
+
+
 def test_what_are_no_events_is_told(tmp_path: Path) -> None:
     write_trace(small_trace(), tmp_path / "it.clew")
     with pytest.raises(NotATraceError, match="clew trace --format parquet"):

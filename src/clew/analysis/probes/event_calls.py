@@ -56,10 +56,13 @@ class _OpenCalls:
         self.calls: list[_OpenCall] = []
         self.n_of: Counter[str] = Counter()
 
-    def push(self, call: _OpenCall) -> None:
-        if len(self.calls) < MAX_OPEN:
-            self.calls.append(call)
-            self.n_of[call.function] += 1
+    def push(self, call: _OpenCall) -> bool:
+        """Whether there was room for it."""
+        if len(self.calls) == MAX_OPEN:
+            return False
+        self.calls.append(call)
+        self.n_of[call.function] += 1
+        return True
 
     def pop(self) -> _OpenCall:
         call = self.calls.pop()
@@ -89,7 +92,8 @@ class EventCalls:
         return len(self._arguments)
 
     def add(self, rows: Iterable[EventRow], names: dict[tuple[int, int], str] | None = None) -> None:
-        """Take events, in their order within each thread; `names` are those of addresses of processes, by numbers."""
+        """Take events, in their order within each thread: all of them, what is open behind the last has no end. `names`
+        are those of addresses of processes, by numbers."""
         self._address_names = {} if names is None else names
         for row in rows:
             process_id = self._find_process(row)
@@ -99,7 +103,9 @@ class EventCalls:
             values = read_values(row.values)
             match row.kind:
                 case "entry":
-                    calls.push(_OpenCall(self._begin(row, process_id, function, values), function, values))
+                    call = _OpenCall(self._begin(row, process_id, function, values), function, values)
+                    if not calls.push(call):
+                        self._arguments[call.number] = self._tell(values, {}, row.pid)
                 case "return" if calls.n_of[function]:
                     self._leave(calls, row.time_ns, function, values)
                 case "lost":
@@ -113,13 +119,14 @@ class EventCalls:
                     self._arguments[number] = self._tell(values, {}, row.pid)
                     self._columns["duration"][number] = 0
                     self._result(number, values)
-
-    def tables(self, first_id: int, find_blocks: Callable[[int, Array], Array]) -> Iterator[pa.Table]:
-        """Nothing more comes: rows of the table `calls`, those of each process together. `find_blocks` gives the
-        `block_id`s of addresses in a process, _NONE for none."""
         for calls in self._open.values():
             for call in calls.calls:
                 self._arguments[call.number] = self._tell(call.values, {}, self._columns["pid"][call.number])
+        self._open.clear()
+
+    def tables(self, first_id: int, find_blocks: Callable[[int, Array], Array]) -> Iterator[pa.Table]:
+        """Rows of the table `calls`, those of each process together. `find_blocks` gives the `block_id`s of addresses
+        in a process, _NONE for none."""
         columns = {name: np.frombuffer(column, column.typecode) for name, column in self._columns.items()}
         has_result = np.frombuffer(self._has_result, np.uint8) > 0
         names = pa.array(list(self._names), pa.string())

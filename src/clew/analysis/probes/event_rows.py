@@ -74,13 +74,14 @@ class EventRows:
         try:
             with pq.ParquetFile(folder / EVENTS_FILE) as file:
                 self._check_columns(file.schema_arrow, _COLUMNS)
-                table = file.read([*_COLUMNS]).select([*_COLUMNS])
+                n_rows = file.metadata.num_rows
+                table = file.read_row_groups(self._first_groups(file.metadata), [*_COLUMNS]).select([*_COLUMNS])
             table.validate(full=True)
             order = np.argsort(to_numpy(table["event_id"]), kind="stable")
             self._table = table.take(pa.array(order[:MOST_EVENTS]))
         except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
             raise self._damaged(str(error).splitlines()[0] if str(error) else type(error).__name__) from error
-        self.n_omitted = table.num_rows - self._table.num_rows
+        self.n_omitted = n_rows - self._table.num_rows
         self._check_values()
 
     def __len__(self) -> int:
@@ -90,6 +91,20 @@ class EventRows:
         for start in range(0, len(self), _PIECE_ROWS):
             piece = self._table.slice(start, _PIECE_ROWS)
             yield from map(EventRow._make, zip(*(_to_list(piece[name]) for name in EventRow._fields), strict=True))
+
+    def _first_groups(self, metadata: pq.FileMetaData) -> list[int]:
+        """The row groups that have as many events as are read: they come about in the order of their numbers."""
+        found: list[int] = []
+        n_rows = 0
+        for index in range(metadata.num_row_groups):
+            if n_rows >= MOST_EVENTS:
+                break
+            n_own = metadata.row_group(index).num_rows
+            if n_own > MOST_EVENTS:
+                raise self._damaged(f"a row group has {n_own} rows")
+            n_rows += n_own
+            found.append(index)
+        return found
 
     def read_names(self) -> dict[tuple[int, int], str]:
         """What addresses are called, by process and address: nothing where that was not written. Raises

@@ -18,6 +18,7 @@ from clew.analysis.probes.event_rows import EventRow, EventRows
 from clew.analysis.trace import Trace
 from clew.binary.architectures.known import KNOWN
 from clew.dataclass import replace
+from clew.errors import NotATraceError
 from clew.store.columns import Array, to_numpy
 from clew.store.held_parts import HeldParts
 from clew.store.manifest import Manifest
@@ -52,6 +53,8 @@ class TraceWithEvents(Trace):
             rows = EventRows(folder)
             calls.add(rows, rows.read_names())
             n_omitted += rows.n_omitted
+        if whole is None and not len(calls):
+            raise NotATraceError(self.directory, "there are no events in it: the program came to no place of a probe")
         self._spans = _spans_of(calls.threads.values())
         threads = _with_threads([] if whole is None else whole.threads.to_pylist(), calls.threads.values())
         self._processes.note(calls.threads.values())

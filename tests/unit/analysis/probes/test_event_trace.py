@@ -11,12 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from clew.analysis.calls.call_lanes import MAX_DEPTH, MAX_ROWS, CallLanes
 from clew.analysis.calls.call_nesting import CallNesting
 from clew.analysis.calls.call_rows import CallRows
+from clew.analysis.probes import event_calls, event_rows
 from clew.analysis.probes.event_rows import is_event_folder
 from clew.analysis.probes.event_trace import TraceWithEvents
 from clew.errors import TraceDamagedError
@@ -154,11 +155,13 @@ def test_places_and_callers_have_their_names(tmp_path: Path) -> None:
 @given(batches())
 def test_any_events_are_shown(made: Batches) -> None:
     """Whatever they are called and have: each is a row, and its texts can be written."""
+    n_events = sum(len(own) for batch in made for _, own in batch)
+    assume(n_events > 0)
     with tempfile.TemporaryDirectory() as folder:
         written = [EventBatch([(one, to_table(one, rows)) for one, rows in batch]) for batch in made]
         trace = open_events(Path(folder) / "events", written)
         rows = calls_of(trace)
-    assert len(rows) == sum(len(own) for batch in made for _, own in batch)
+    assert len(rows) == n_events
     for row in rows:
         assert all(one["name"].isprintable() for one in json.loads(row["arguments"]))
         json.dumps(row, ensure_ascii=False).encode()
@@ -221,6 +224,24 @@ def test_several_folders_are_shown_together(tmp_path: Path) -> None:
     assert len({row["call_id"] for row in calls_of(trace)}) == 2
 
 
+def test_a_call_does_not_return_in_another_folder(tmp_path: Path) -> None:
+    """They were written one after the other: what was open in between was not seen."""
+    entered = EventBatch([(ENTRY, to_table(ENTRY, [event(10, 0, 0x10, 5)]))])
+    returned = EventBatch([(RETURN, to_table(RETURN, [event(20, 0, 0x20, 6)]))])
+    folders = [write_events(tmp_path / "a", entered), write_events(tmp_path / "b", returned)]
+    first, second = calls_of(TraceWithEvents(None, folders))
+    assert (first["name"], first["duration_ns"], json.loads(first["arguments"])[0]["value"]) == ("f", None, 5)
+    assert (second["name"], second["duration_ns"], second["result"]) == ("f_exit", 0, 6)
+
+
+def test_more_calls_than_may_be_open_are_told_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_calls, "MAX_OPEN", 2)
+    rows = [event(n, n, 0x10, n) for n in range(4)]
+    trace = open_events(tmp_path / "events", [EventBatch([(ENTRY, to_table(ENTRY, rows))])])
+    assert [json.loads(row["arguments"])[0]["value"] for row in calls_of(trace)] == [0, 1, 2, 3]
+    assert [row["parent_call_id"] for row in calls_of(trace)] == [None, 0, 1, 1]
+
+
 def test_events_are_below_recorded_calls_in_the_lanes() -> None:
     """Six calls and ten events, each within the one before: of no row two overlap."""
     kinds = np.array([CALL_WORDS.index("library")] * 6 + [CALL_WORDS.index("probe")] * 10, np.uint8)
@@ -277,6 +298,20 @@ def write_rows(folder: Path, **changes: Any) -> Path:
 def test_damage_is_told(changes: dict[str, Any], tmp_path: Path) -> None:
     folder = write_rows(tmp_path / "events", **changes)
     with pytest.raises(TraceDamagedError, match=r"events\.parquet"):
+        TraceWithEvents(None, [folder])
+
+
+def test_of_too_many_events_the_first_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "events"
+    write_events(folder, EventBatch([(POINT, to_table(POINT, [event(n, n, 1) for n in range(100)]))]))
+    table = pq.read_table(folder / "events.parquet")
+    pq.write_table(table, folder / "events.parquet", row_group_size=10)
+    monkeypatch.setattr(event_rows, "MOST_EVENTS", 25)
+    trace = TraceWithEvents(None, [folder])
+    assert [row["time_ns"] for row in calls_of(trace)] == [*range(25)]
+    assert trace.manifest.warnings == ["75 events of probes are left out: they are too many"]
+    monkeypatch.setattr(event_rows, "MOST_EVENTS", 9)
+    with pytest.raises(TraceDamagedError, match="a row group has 10 rows"):
         TraceWithEvents(None, [folder])
 
 
