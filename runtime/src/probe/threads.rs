@@ -58,7 +58,7 @@ fn mark() -> &'static AtomicU32 {
     unsafe { AtomicU32::from_ptr(MARK.load(Ordering::Relaxed) as *mut u32) }
 }
 
-/// Gives the calling thread a block, which its handlers find from now on. All signals are blocked.
+/// Gives the calling thread a block, which its handlers find from now on. All signals but those of traps are blocked.
 ///
 /// A thread without a thread pointer, as each first one is at its start, can't be told from another one by it: it asks each time.
 extern "C" fn claim() -> u32 {

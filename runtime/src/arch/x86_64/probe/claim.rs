@@ -1,7 +1,8 @@
 //! A thread that comes to a probe without a block of its own: it is given one, on a stack that all such threads share.
 //!
-//! Runs in the target, called by a handler (`handler`), with the program's registers and flags, below its red zone. All signals are
-//! blocked meanwhile: a handler of the program's that came to a probe would wait for the stack that its own thread has.
+//! Runs in the target, called by a handler (`handler`), with the program's registers and flags, below its red zone. Signals are
+//! blocked meanwhile: a handler of the program's that came to a probe would wait for the stack that its own thread has. Those of traps
+//! are not, which nothing here raises: who writes code live looks at whether threads can trap.
 
 use crate::cpu::sys::number;
 use core::arch::global_asm;
@@ -12,6 +13,7 @@ const STACK_BYTES: usize = 0x8000;
 /// As many bytes behind the call are left out, times what the claim says (`handler`).
 pub const SKIPPED_BYTES: usize = 13;
 const SET_MASK: u32 = 2;
+const MASK: i32 = !(1 << 3 | 1 << 4);
 
 #[repr(C, align(64))]
 struct Stack([u8; STACK_BYTES]);
@@ -51,9 +53,9 @@ global_asm!(
     "push \\register",
     ".endr",
     "cld",
-    // The mask as it was, and that of all signals.
+    // The mask as it was, and that of all signals but SIGILL and SIGTRAP.
     "sub rsp, 16",
-    "mov qword ptr [rsp + 8], -1",
+    "mov qword ptr [rsp + 8], {MASK}",
     "mov eax, {sigprocmask}",
     "mov edi, {SET_MASK}",
     "lea rsi, [rsp + 8]",
@@ -105,6 +107,7 @@ global_asm!(
     sigprocmask = const number::RT_SIGPROCMASK,
     sched_yield = const number::SCHED_YIELD,
     SET_MASK = const SET_MASK,
+    MASK = const MASK,
     SKIPPED_BYTES = const SKIPPED_BYTES,
     STACK_BYTES = const STACK_BYTES,
     stack = sym STACK,
