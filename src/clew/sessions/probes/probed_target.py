@@ -51,6 +51,7 @@ from clew.sessions.capture_sink import CaptureSink
 from clew.sessions.probes.asked import AskedForm, AskedProbe
 from clew.sessions.probes.executions import EXECUTING_FUNCTIONS
 from clew.sessions.probes.image_code import ProcessCode
+from clew.sessions.probes.known_places import KnownPlaces
 
 __all__ = ["ArmedProbe", "Execution", "ProbedTarget"]
 
@@ -115,6 +116,7 @@ class ProbedTarget:
         self._planning = Planning()
         self._open = contextlib.ExitStack()
         self._places = self._open.enter_context(open_process(process.task))
+        self._known_places = KnownPlaces(self._places, process.task)
         self._code = ProcessCode(self._places, self._placing.read)
         self._slots = Slots(process.shared)
         self._sites: list[tuple[AskedProbe, ProcessPlace, str, Site]] = []
@@ -148,11 +150,11 @@ class ProbedTarget:
             self._arm()
 
     def _arm(self) -> None:
-        self._places.renew(read_maps(self.process.task))
+        self._known_places.renew()
         for probe in self.probes:
             if probe in self._disabled:
                 continue
-            found = self._places.resolve(parse_location(probe.spec.where), with_inlined=probe.spec.with_inlined)
+            found = self._known_places.resolve(probe.spec.where, with_inlined=probe.spec.with_inlined)
             self.remarks += [one for one in found.warnings if one not in self.remarks]
             probe.missing = found.missing if not found.places else ""
             for place in found.places:
@@ -220,7 +222,7 @@ class ProbedTarget:
     def _stop_at(self, name: str, number: int) -> bool:
         """Have threads stop at functions of that name, where they do not yet; whether there is one."""
         stop = Form((), (), None, b"").pack()
-        places = self._places.resolve(parse_location(name)).places
+        places = self._known_places.resolve(name).places
         for place in places:
             if (number, place.address) in self._known:
                 continue
