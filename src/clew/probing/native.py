@@ -13,6 +13,7 @@ from clew.probing.x86_64.made_code import read_made_code
 from clew.probing.x86_64.plans import TRAP_BYTE, Displaced, SitePlan, Technique
 from clew.probing.x86_64.relocation import Inserted, Origin, Relocated, relocate
 from clew.probing.x86_64.sites import ALL_TECHNIQUES, find_probed, iter_plans, plan_site
+from clew.probing.x86_64.stack_checks import find_body
 from clew.probing.x86_64.trampolines import find_far_reach, find_reach
 from clew.probing.x86_64.windows import Forbidden, Surroundings, displaced_of, grow_window, plan_jump
 
@@ -35,6 +36,7 @@ __all__ = [
     "Technique",
     "displaced_of",
     "find_all_exits",
+    "find_body",
     "find_far_reach",
     "find_probed",
     "find_reach",

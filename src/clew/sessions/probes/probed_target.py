@@ -25,7 +25,7 @@ from clew.probing.leaving import leave, wait_for_end
 from clew.probing.locations.in_process import ProcessPlace, open_process
 from clew.probing.locations.place import PlaceKind
 from clew.probing.locations.syntax import NamePlace, parse_location
-from clew.probing.native import ExitKind, FunctionCode, Technique, find_all_exits
+from clew.probing.native import ExitKind, FunctionCode, Technique, find_all_exits, find_body
 from clew.probing.placing import Placing
 from clew.probing.planning import Foreign, Planning, Site
 from clew.probing.probed_process import ProbedProcess
@@ -200,11 +200,11 @@ class ProbedTarget:
                 self.remarks += [_refusal(probe, place, reason) for probe, place, _, own in self._sites if own is site]
             made, gone = self._planning.changes()
 
-    def _note_name(self, probe: AskedProbe, place: ProcessPlace) -> None:
-        """Events of places that a pattern means are called as these are."""
+    def _note_name(self, probe: AskedProbe, place: ProcessPlace, address: int) -> None:
+        """Events of places that a pattern means are called as these are; `address` is where they are told of."""
         where = parse_location(probe.spec.where)
         if isinstance(where, NamePlace) and where.may_be_pattern and place.place is not None and place.place.symbol:
-            self.place_names[place.address] = demangle(place.place.symbol)
+            self.place_names[address] = demangle(place.place.symbol)
 
     def _hear_loading(self) -> None:
         """Have threads stop where the dynamic linker tells debuggers that it has loaded something, or is about to
@@ -289,7 +289,8 @@ class ProbedTarget:
             self._sites = self._sites[: len(self._sites) - len(planned)]
             self.remarks.append(_refusal(probe, place, error.message))
             return
-        self._note_name(probe, place)
+        if planned:
+            self._note_name(probe, place, planned[0].address)
         if probe not in self.found:
             self.found.append(probe)
 
@@ -307,7 +308,7 @@ class ProbedTarget:
         code, image = self._code.find(address)
         if address != code.start:
             raise UsageError(f"{probe.spec.where}: {address:#x} is not where a function begins")
-        entry = self._site_at(address)
+        entry = self._site_at(find_body(code))
         kept = CaptureRow(entry.pc, probe.kept_number, CaptureAction.CALL, probe.kept_form, call_kind=probe.call_kind)
         entry.rows = [kept] if sums else [self._row(entry, probe.number, probe.form), kept]
         yield entry, "entry"
