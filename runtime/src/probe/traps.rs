@@ -82,10 +82,10 @@ fn do_as_program(signal: i32, info: &mut SigInfo, frame: &mut UContext) {
     match action.handler {
         SIG_IGN if !is_forced => {}
         // What the kernel raises can't be ignored (kernel/signal.c, force_sig_info_to_task).
-        SIG_DFL | SIG_IGN => end_by(signal),
+        SIG_DFL | SIG_IGN => end_by(signal, frame),
         address => {
-            // All signals are blocked here. The mask is taken back by the return from here.
-            let own = if action.flags & SA_NODEFER == 0 { 1 << (signal - 1) } else { 0 };
+            // All but traps are blocked here. The mask is taken back by the return from here.
+            let own = if action.flags & SA_NODEFER == 0 { bit(signal) } else { 0 };
             set_signal_mask(frame.sigmask | action.mask | own);
             // SAFETY: the program's own handler, called as the kernel would.
             unsafe { transmute::<u64, Handler>(address)(signal, info, frame) };
@@ -93,10 +93,15 @@ fn do_as_program(signal: i32, info: &mut SigInfo, frame: &mut UContext) {
     }
 }
 
+fn bit(signal: i32) -> u64 {
+    1 << (signal - 1)
+}
+
 /// The signal has its usual effect once this handler is over.
-fn end_by(signal: i32) {
+fn end_by(signal: i32, frame: &UContext) {
+    set_signal_mask(frame.sigmask | bit(signal));
     let action = Action { handler: SIG_DFL, flags: SA_RESTORER, restorer: restorer(), mask: 0 };
-    // SAFETY: the action is read; the signal is blocked here, and comes behind this.
+    // SAFETY: the action is read; the signal is blocked, and comes behind this.
     unsafe {
         syscall(number::RT_SIGACTION, [signal as u64, &raw const action as u64, 0, MASK_BYTES, 0, 0]);
         syscall(number::TGKILL, [getpid().into(), gettid().into(), signal as u64, 0, 0, 0]);

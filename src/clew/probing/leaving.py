@@ -15,14 +15,18 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from clew.address import Pid, RemoteAddress, Tid
+from clew.binary.architectures.architecture import FrameShape
 from clew.errors import RemoteCallError, TargetError, TargetGoneError
 from clew.probing.code_writer import has_trap_pending
 from clew.probing.placing import Placing
 from clew.probing.probed_process import ProbedProcess
 from clew.probing.worker import reap_worker
+from clew.process.attachable import has_own_filter
 from clew.process.held_process import HeldProcess
+from clew.process.identity import read_status
 from clew.process.maps import read_maps
 from clew.process.processors.chosen import processor_of
 from clew.process.processors.processor import Registers
@@ -37,6 +41,8 @@ _PAUSE_SECONDS: Final = 0.001
 _END_SECONDS: Final = 5.0
 _MADV_DONTNEED: Final = 4
 _MAX_STACK_BYTES: Final = 8 << 20
+_MAX_FRAME_BYTES: Final = 1 << 16
+"""What the kernel puts on a stack for a handler, vector registers among it."""
 
 Spans = Sequence[tuple[int, int]]
 
@@ -109,14 +115,18 @@ def _move_out(held: HeldProcess, placing: Placing, spans: Spans) -> bool:
             registers.pc = origin.address
             registers.stack_pointer += origin.stack_bytes
             processor.set_registers(tid, registers)
-        is_clear = is_clear and not _leads_to(tid, registers, processor.architecture.frame_marks, spans)
+        is_clear = is_clear and not _leads_to(tid, registers, processor.architecture.frame, spans)
     return is_clear
 
 
-def _leads_to(tid: Tid, registers: Registers, marks: Sequence[tuple[int, int, int]], spans: Spans) -> bool:
-    """Whether a handler of a signal, of which a thread's stack tells, will return to an address in these spans. Any
-    number may be such an address: what is behind it says whether it is one (`Architecture.frame_marks`)."""
-    start = registers.stack_pointer & -8
+def _leads_to(tid: Tid, registers: Registers, shape: FrameShape | None, spans: Spans) -> bool:
+    """Whether a handler of a signal that a thread is in will return to an address in these spans: what is on the
+    thread's stack is looked through for what the kernel puts there. Any number may be such an address, and what lies
+    behind a stack, as the heap does where programs have their stacks in it, has frames of handlers that are over."""
+    if shape is None:
+        return False
+    pointer = registers.stack_pointer
+    start = pointer & -8
     end = next((one.end for one in read_maps(tid) if one.start <= start < one.end), start)  # type: ignore[arg-type]
     try:
         with open(f"/proc/{tid}/mem", "rb", buffering=0) as file:
@@ -124,13 +134,24 @@ def _leads_to(tid: Tid, registers: Registers, marks: Sequence[tuple[int, int, in
     except OSError:
         return False
     words = np.frombuffer(data[: len(data) // 8 * 8], np.uint64)
-    is_saved = np.zeros(len(words), bool)
-    n = max(len(words) - max((index for index, *_ in marks), default=0), 0)
-    is_saved[:n] = True
-    for index, mask, value in marks:
-        is_saved[:n] &= words[index : index + n] & np.uint64(mask) == value
-    saved = words[is_saved]
-    return any(bool(((saved >= first) & (saved < behind)).any()) for first, behind in spans)
+    is_led = np.zeros(len(words), bool)
+    for first, behind in spans:
+        is_led |= (words >= first) & (words < behind)
+    return any(_is_frame(words, index, start, pointer, shape) for index in np.flatnonzero(is_led).tolist())
+
+
+def _is_frame(words: npt.NDArray[np.uint64], index: int, start: int, pointer: int, shape: FrameShape) -> bool:
+    """Whether a word of a stack is what the handler returns to that the thread is in, whose stack pointer is `pointer`:
+    it runs on the stack that it interrupted, or on one for signals, of which the frame says where that is."""
+
+    def word(offset: int) -> int:
+        return int(words[index + offset]) if 0 <= index + offset < len(words) else 0
+
+    if any(word(offset) & mask != value for offset, mask, value in shape.marks):
+        return False
+    if 0 < word(shape.stack_pointer) - (start + 8 * index) < _MAX_FRAME_BYTES:
+        return True
+    return 0 <= pointer - word(shape.stack_start) < word(shape.stack_bytes)
 
 
 def _is_in(address: int, spans: Spans) -> bool:
@@ -148,7 +169,10 @@ def _take_out(held: HeldProcess, process: ProbedProcess, placing: Placing, *, is
         if process.plan.is_private(registers.context):
             registers.context = 0
             processor.set_registers(tid, registers)
-    tid = next(iter(held.threads))
+    callers = [one for one in held.threads if not has_own_filter(read_status(one) or {})]
+    if not callers:
+        return [f"process {held.pid}: may be killed by its seccomp filter for a system call: what was mapped stays"]
+    tid = callers[0]
     thread = StoppedProcess(held.pid, tid=tid)
     state = read_state(thread, tid)
     try:

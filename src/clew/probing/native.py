@@ -15,7 +15,8 @@ from clew.probing.x86_64.moved_code import move_image
 from clew.probing.x86_64.plans import TRAP_BYTE, Displaced, SitePlan, Technique
 from clew.probing.x86_64.relocation import Inserted, Origin, Relocated, relocate
 from clew.probing.x86_64.sites import ALL_TECHNIQUES, find_probed, iter_plans, plan_site
-from clew.probing.x86_64.trampolines import find_reach
+from clew.probing.x86_64.stack_checks import find_body
+from clew.probing.x86_64.trampolines import find_far_reach, find_reach
 from clew.probing.x86_64.windows import Forbidden, Surroundings, displaced_of, grow_window, plan_jump
 
 __all__ = [
@@ -38,6 +39,8 @@ __all__ = [
     "Technique",
     "displaced_of",
     "find_all_exits",
+    "find_body",
+    "find_far_reach",
     "find_probed",
     "find_reach",
     "grow_window",

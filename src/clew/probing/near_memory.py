@@ -68,16 +68,16 @@ class NearMemory:
     def take(
         self,
         worker: StoppedProcess,
-        code: int,
+        code: int | None,
         n_bytes: int,
         next_fit: NextFit | None = None,
         within: range | None = None,
         shape: Hashable = None,
     ) -> int:
-        """The address of so many bytes that a jump at `code` reaches, mapped in `worker` if they are not yet; one that
-        `next_fit` gives, if that is given, and one `within` some. What has the same `shape` lies close to each other.
-        Raises NoRoomError: there is none."""
-        reach = range(max(code - _REACH_BYTES, 0), code + _REACH_BYTES)
+        """The address of so many bytes that a jump at `code` reaches, anywhere if that is None, mapped in `worker` if
+        they are not yet; one that `next_fit` gives, if that is given, and one `within` some. What has the same `shape`
+        lies close to each other. Raises NoRoomError: there is none."""
+        reach = range(_HIGHEST) if code is None else range(max(code - _REACH_BYTES, 0), code + _REACH_BYTES)
         if within is not None:
             reach = range(max(reach.start, within.start), min(reach.stop, within.stop))
         next_fit = next_fit or _next_line
@@ -86,7 +86,7 @@ class NearMemory:
             found = _fit_in(current, n_bytes, next_fit, reach)
             if found is not None:
                 return found
-        wanted = max(code - _WANTED_DISTANCE, reach.start)
+        wanted = reach.start if code is None else max(code - _WANTED_DISTANCE, reach.start)
         for start, end in [*_within(self._gaps, wanted, reach.stop), *_within(self._gaps, reach.start, reach.stop)]:
             at = start
             for _ in range(_TRIES):
@@ -106,7 +106,8 @@ class NearMemory:
             found = _fit_in(chunk, n_bytes, next_fit, reach)
             if found is not None:
                 return found
-        raise NoRoomError(self._pid, f"process {self._pid}: there is no room within 2 GiB of {code:#x} that would do")
+        where = "" if code is None else f" within 2 GiB of {code:#x}"
+        raise NoRoomError(self._pid, f"process {self._pid}: there is no room{where} that would do")
 
     def spans(self) -> list[tuple[int, int]]:
         """What is mapped: from where up to where."""

@@ -19,7 +19,9 @@ __all__ = ["JUMP_BYTES", "Led", "Patch", "Patches", "make_trampoline", "trampoli
 JUMP_BYTES: Final = 5
 _COPY_BYTES: Final = 40
 """Of one instruction at most: a call that pushes its return address and jumps."""
-_LED_BYTES: Final = 2 * JUMP_BYTES
+_FAR_BYTES: Final = 14
+"""Of a jump to an address that a jump with a distance does not lead to."""
+_LED_BYTES: Final = JUMP_BYTES + _FAR_BYTES
 """To a handler, and back to where a branch that is taken leads."""
 
 
@@ -33,7 +35,7 @@ class Led(NamedTuple):
 
 def trampoline_bytes(plan: SitePlan, n_led: int) -> int:
     """How many bytes the trampoline of a plan has at most that leads to so many handlers."""
-    return _COPY_BYTES * len(plan.displaced) + _LED_BYTES * n_led + 3 * JUMP_BYTES
+    return _COPY_BYTES * len(plan.displaced) + _LED_BYTES * n_led + 3 * _FAR_BYTES
 
 
 def make_trampoline(plan: SitePlan, address: int, handlers: Sequence[Led]) -> tuple[Relocated, list[int]]:

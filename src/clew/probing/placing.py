@@ -17,7 +17,7 @@ from typing import Final
 from clew.address import Pid, RemoteAddress, Tid
 from clew.errors import TargetError, UsageError
 from clew.probing.code_writer import CodeChange, CodeWriter
-from clew.probing.native import Origin, Relocated, SitePlan, find_reach
+from clew.probing.native import Origin, Relocated, SitePlan, Technique, find_far_reach, find_reach
 from clew.probing.near_memory import NearMemory, NoRoomError
 from clew.probing.patch_table import PatchTable
 from clew.probing.patches import JUMP_BYTES, Led, Patch, Patches, make_trampoline, trampoline_bytes
@@ -46,6 +46,7 @@ _PRESENT, _SWAPPED, _OF_FILE = 1 << 63, 1 << 62, 1 << 61
 _AT_ONCE: Final = 4096
 """So many handlers are made at a time: the runtime keeps what it made until it is asked again."""
 _HANDLERS: Final = "handlers"
+_FAR: Final = "far"
 _HANDLER_BYTES: Final = (1024, 4096, 32768)
 """Room for a handler; the next one where that is too little."""
 
@@ -218,7 +219,14 @@ class Placing:
         size_bytes = trampoline_bytes(plan, len(spots))
         next_fit = None if plan.jump is None else plan.jump.next_fit
         within = find_reach(plan.displaced, plan.branches, size_bytes)
-        address = self.memory.take(worker, plan.patch_address, size_bytes, next_fit, within, _shape_of(plan))
+        try:
+            address = self.memory.take(worker, plan.patch_address, size_bytes, next_fit, within, _shape_of(plan))
+        except NoRoomError:
+            if plan.technique != Technique.TRAP:
+                raise
+            # A thread that traps is led anywhere.
+            within = find_far_reach(plan.displaced, size_bytes)
+            address = self.memory.take(worker, None, size_bytes, within=within, shape=_FAR)
         room = _HANDLER_BYTES[0]
         # Near the trampoline, which may be as far from the code as a jump goes.
         handlers = [

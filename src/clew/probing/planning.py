@@ -210,11 +210,14 @@ class Planning:
                 without = frozenset((Technique.JUMP_PUNNED,))
             else:
                 without = frozenset(Technique) - {Technique.TRAP}
-            if group.plan.technique == Technique.TRAP:
-                without = frozenset(Technique)
             self._drop(group)
             for site in group.sites:
                 site.group = None
+            if group.plan.technique == Technique.TRAP:
+                refused += [
+                    (site, f"{site.at:#x}: there is no room where a copy of it could be") for site in group.sites
+                ]
+                continue
             for site in group.sites:
                 site.without |= without
                 try:

@@ -26,10 +26,11 @@ _ACTION: Final = struct.Struct("<4Q")
 _SIGNALS: Final = (signal.SIGTRAP, signal.SIGILL)
 """In the order in which the program's own actions are kept (StatusPage.trap_actions)."""
 _SA_SIGINFO, _SA_ONSTACK, _SA_RESTART, _SA_RESTORER = 0x4, 0x0800_0000, 0x1000_0000, 0x0400_0000
-_FLAGS: Final = _SA_SIGINFO | _SA_ONSTACK | _SA_RESTART | _SA_RESTORER
-_ALL_SIGNALS: Final = (1 << 64) - 1
-"""Blocked while a thread is led on: another handler might come to a place that traps, and the kernel ends a process
-that traps while it handles that."""
+_SA_NODEFER: Final = 0x4000_0000
+_FLAGS: Final = _SA_SIGINFO | _SA_ONSTACK | _SA_RESTART | _SA_RESTORER | _SA_NODEFER
+_OTHERS: Final = (1 << 64) - 1 - sum(1 << number - 1 for number in _SIGNALS)
+"""Blocked while a thread is led on: another handler might come to a place that traps. Traps are not, which nothing
+there raises: who writes code live looks at whether threads can trap."""
 _MASK_BYTES: Final = 8
 
 
@@ -68,7 +69,7 @@ class TrapTable:
                 continue
             at = self._offset("trap_actions") + index * _ACTION.size
             self._map[at : at + _ACTION.size] = own
-            process.write(self._scratch, _ACTION.pack(handler, _FLAGS, restorer, _ALL_SIGNALS))
+            process.write(self._scratch, _ACTION.pack(handler, _FLAGS, restorer, _OTHERS))
             process.call("rt_sigaction", number, self._scratch, 0, _MASK_BYTES)
         self.is_installed = True
 

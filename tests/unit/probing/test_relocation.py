@@ -126,12 +126,37 @@ def test_what_is_inserted_where_a_branch_is_taken() -> None:
     assert origin is not None and origin.address == START + 16
 
 
-@pytest.mark.parametrize("code", ["488b0510000000", "e900000000", "7400", "4889f8", "e800000000"])
-def test_what_is_too_far(code: str) -> None:
+@pytest.mark.parametrize("code", ["488b0510000000", "ff2500000000", "c705f0ffffff78563412"])
+def test_memory_that_is_too_far(code: str) -> None:
     one = displaced(code)
     relocate(one, START + (1 << 31) - 64)
     with pytest.raises(UsageError, match="too far from a copy"):
         relocate(one, START + (1 << 31) + 64)
+
+
+def far(target: int) -> bytes:
+    """A jump to an address that lies behind it."""
+    return b"\xff\x25\0\0\0\0" + target.to_bytes(8, "little")
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("4889f8", b"\x48\x89\xf8" + far(START + 3)),
+        ("e910000000", far(START + 21)),
+        ("7410", b"\x0f\x84\x0e\0\0\0" + far(START + 2) + far(START + 18)),
+        ("e210", b"\xe2\x02\xeb\x05\xe9\x0e\0\0\0" + far(START + 2) + far(START + 18)),
+        # push qword ptr [rip + 18], which is behind the jump, at a multiple of eight.
+        ("e810000000", b"\xff\x35\x12\0\0\0" + far(START + 21) + b"\xcc" * 4 + pushed("e810000000")),
+    ],
+)
+def test_code_that_is_too_far(code: str, expected: bytes) -> None:
+    """A copy jumps from anywhere."""
+    copy = relocate(displaced(code), START + (1 << 40))
+    assert copy.code == expected
+    ends = {START + len(bytes.fromhex(code)), START + 18, START + 21}
+    origins = [copy.find_origin(START + (1 << 40) + at) for at in range(len(copy.code))]
+    assert all(one is not None and one.address in {START, *ends} for one in origins)
 
 
 def test_addresses_of_32_bits_wrap_around() -> None:

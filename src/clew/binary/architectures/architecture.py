@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from clew.binary.architectures.details import InstructionDetails
     from clew.binary.arguments import Signature, Signed
 
-__all__ = ["Architecture", "WrappedCallout"]
+__all__ = ["Architecture", "FrameShape", "WrappedCallout"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,18 @@ class WrappedCallout:
     code: bytes
     registers: tuple[int, ...] | None = None
     keeps_flags: bool = False
+
+
+@dataclass(frozen=True)
+class FrameShape:
+    """What the kernel puts on a stack for a signal's handler, seen from the word where that returns to; distances are
+    in words. `marks`: of words so many behind it, which bits have which value. `stack_pointer`: where the interrupted
+    one is; `stack_start` and `stack_bytes`: where the thread's stack for signals is told, and its size."""
+
+    marks: tuple[tuple[int, int, int], ...]
+    stack_pointer: int
+    stack_start: int
+    stack_bytes: int
 
 
 class Architecture:
@@ -73,9 +85,8 @@ class Architecture:
     handler_frame = 0
     """The code by which C libraries return from handlers, and how far from the stack pointer there the signal's number
     is (`siginfo_t`)."""
-    frame_marks: tuple[tuple[int, int, int], ...] = ()
-    """What tells that a word of a stack is where a signal's handler returns to: of words so many behind it, which bits
-    have which value."""
+    frame: FrameShape | None = None
+    """How a word of a stack is told that is where a signal's handler returns to."""
 
     dtv_offset = 0
     dtv_entry_bytes = 0

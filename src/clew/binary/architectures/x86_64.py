@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from clew.binary.architectures.architecture import Architecture
+from clew.binary.architectures.architecture import Architecture, FrameShape
 from clew.protocol._constants import ARCHITECTURES
 
 if TYPE_CHECKING:
@@ -54,8 +54,11 @@ class _X86_64(Architecture):  # noqa: N801
     # (arch/x86/include/asm/sigframe.h).
     handler_returns = (b"\x48\xc7\xc0\x0f\0\0\0\x0f\x05", b"\xb8\x0f\0\0\0\x0f\x05")
     handler_frame = 304
-    # struct sigcontext: rip, the flags, of which one is always set and the upper ones never, and a word with cs.
-    frame_marks = ((1, 0xFFFF_FFFF_FFC0_0002, 2), (2, 0xFFFF, 0x33))
+    # struct sigcontext: rsp, rip, the flags, of which one is always set and the upper ones never, and a word with cs;
+    # in front of it struct ucontext has two words and struct sigaltstack, of three.
+    frame = FrameShape(
+        marks=((1, 0xFFFF_FFFF_FFC0_0002, 2), (2, 0xFFFF, 0x33)), stack_pointer=-1, stack_start=-19, stack_bytes=-17
+    )
 
     # glibc, sysdeps/x86_64/nptl/tls.h; R_X86_64_DTPMOD64, R_X86_64_TPOFF64.
     dtv_offset = 8

@@ -15,6 +15,7 @@ from clew.probing.x86_64.function_code import FunctionCode
 from clew.probing.x86_64.kinds import CALLS, ENDS, Kind
 from clew.probing.x86_64.plans import Displaced, SitePlan, Technique
 from clew.probing.x86_64.sites import ALL_TECHNIQUES, find_probed
+from clew.probing.x86_64.stack_checks import find_stack_check
 from clew.probing.x86_64.traps import plan_branches, plan_trap
 from clew.probing.x86_64.windows import NO_BRANCHES, Forbidden, Surroundings, grow_window, plan_jump, plan_puns
 
@@ -52,8 +53,11 @@ def find_exits(code: FunctionCode, parts: Sequence[tuple[int, int]] = ()) -> lis
         if code.kinds[index] == Kind.RETURN and code.starts[index] not in code.fixed
     ]
     found += [ExitSite(address, ExitKind.INDIRECT_TAIL) for address in code.unknown_jumps]
+    check = find_stack_check(code)
     for address, target in code.leaving:
-        if any(start <= target < end for start, end in parts):
+        # Its stack was moved, and it begins anew: it was not left.
+        begins_anew = check is not None and address == check.again
+        if begins_anew or any(start <= target < end for start, end in parts):
             continue
         is_jump = code.kinds[code.index_of[address]] == Kind.JUMP
         found.append(ExitSite(address, ExitKind.TAIL if is_jump else ExitKind.CONDITIONAL_TAIL))

@@ -126,11 +126,15 @@ class _Copy:
 
     def jump(self, target: int) -> None:
         """Add a jump to an address."""
-        self._code += b"\xe9" + self._distance(target, self._here + 5)
+        if _is_near(target, self._here + 5):
+            self._code += b"\xe9" + self._distance(target, self._here + 5)
+        else:
+            # jmp [rip]: the address lies behind it.
+            self._code += b"\xff\x25" + bytes(4) + target.to_bytes(8, "little")
 
     def _distance(self, target: int, end: int) -> bytes:
         distance = target - end
-        if not -_HALF <= distance < _HALF:
+        if not _is_near(target, end):
             raise UsageError(f"{target:#x} is too far from a copy at {self._address:#x}")
         return distance.to_bytes(4, "little", signed=True)
 
@@ -166,11 +170,11 @@ class _Copy:
 
     def _jump_taken(self, opcode: bytes, target: int, inserted: Inserted | None) -> None:
         end = self._here + len(opcode) + 4
-        if inserted is None:
+        if inserted is None and _is_near(target, end):
             self._code += opcode + self._distance(target, end)
         else:
             self._code += opcode + bytes(4)
-            self._late.append((len(self._code) - 4, inserted, target))
+            self._late.append((len(self._code) - 4, inserted or _nothing, target))
 
     def _add_call(self, one: Instruction, displaced: Displaced) -> None:
         # push qword [rip + distance]: one store of all eight bytes, to where the call would store them.
@@ -204,6 +208,15 @@ class _Copy:
             self._code[at : at + 4] = (len(self._code) - at - 4).to_bytes(4, "little")
             self._code += pushed.to_bytes(8, "little")
         return Relocated(address, bytes(self._code), self._starts, tuple(self._origins))
+
+
+def _is_near(target: int, end: int) -> bool:
+    """Whether a distance of four bytes leads to an address, from the end of an instruction."""
+    return -_HALF <= target - end < _HALF
+
+
+def _nothing(_: int) -> bytes:
+    return b""
 
 
 def _raise_displacement(code: bytearray, modrm: int) -> None:

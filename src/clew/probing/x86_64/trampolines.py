@@ -10,10 +10,11 @@ from clew.probing.x86_64.jump_bytes import iter_trampolines
 from clew.probing.x86_64.kinds import Kind, find_kind
 from clew.probing.x86_64.plans import Displaced, SitePlan
 
-__all__ = ["find_place", "find_reach", "iter_places"]
+__all__ = ["find_far_reach", "find_place", "find_reach", "iter_places"]
 
 _DIRECT = frozenset((Kind.CALL, Kind.JUMP, Kind.CONDITIONAL))
 _HALF = 1 << 31
+_END = 1 << 47
 
 
 def find_reach(displaced: Sequence[Displaced], branches: Sequence[Displaced], size_bytes: int) -> range:
@@ -31,6 +32,20 @@ def find_reach(displaced: Sequence[Displaced], branches: Sequence[Displaced], si
             continue
         low, high = min(low, target), max(high, target)
     return range(max(high - _HALF + 1, 0), low + _HALF - size_bytes + 1)
+
+
+def find_far_reach(displaced: Sequence[Displaced], size_bytes: int) -> range:
+    """Addresses at which a copy reaches the memory that `displaced` name by its distance. It jumps from anywhere."""
+    near = (find_reach((one,), (), size_bytes) for one in displaced if _names_memory(one))
+    reach = range(_END)
+    for one in near:
+        reach = range(max(reach.start, one.start), min(reach.stop, one.stop))
+    return reach
+
+
+def _names_memory(place: Displaced) -> bool:
+    one = Decoder(64, place.code, ip=place.address).decode()
+    return one.is_ip_rel_memory_operand and int(one.memory_base) == Register.RIP
 
 
 def iter_places(plan: SitePlan, free: Iterable[tuple[int, int]], size_bytes: int) -> Iterator[range]:

@@ -12,7 +12,7 @@ from clew.errors import UsageError
 from clew.probing.foreign import find_foreign
 from clew.probing.locations.in_process import ProcessPlace
 from clew.probing.locations.place import PlaceKind
-from clew.probing.native import ExitKind, FunctionCode, Technique, find_all_exits
+from clew.probing.native import ExitKind, FunctionCode, Technique, find_all_exits, find_body
 from clew.probing.planning import Foreign, Site
 from clew.probing.probed_process import ProbedProcess
 from clew.process.capture_table import CaptureRow
@@ -64,7 +64,7 @@ class ProbeSites:
         code, image = self._code.find(address)
         if address != code.start:
             raise UsageError(f"{probe.spec.where}: {address:#x} is not where a function begins")
-        entry = self.site_at(address)
+        entry = self.site_at(find_body(code))
         if spec.consequence is not None and not spec.at_return:
             entry.rows = [self._point_row(entry, probe)]
             yield entry, "entry"

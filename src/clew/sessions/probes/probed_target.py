@@ -45,6 +45,7 @@ from clew.sessions.probes.backends import AUTO, Backend, BackendChoice
 from clew.sessions.probes.collecting import nothing_collected
 from clew.sessions.probes.executions import EXECUTING_FUNCTIONS
 from clew.sessions.probes.image_code import KnownCode, ProcessCode
+from clew.sessions.probes.known_places import KnownPlaces
 from clew.sessions.probes.place_names import name_of_place
 from clew.sessions.probes.probe_sites import ArmedProbe, ProbeSites
 
@@ -101,6 +102,7 @@ class ProbedTarget:
         self._planning = Planning()
         self._open = contextlib.ExitStack()
         self._places = self._open.enter_context(open_process(process.task))
+        self._known_places = KnownPlaces(self._places, process.task)
         code = ProcessCode(self._places, known or KnownCode(), self._placing.read)
         self._plans = ProbeSites(process, code, self._placing.read)
         self._slots = Slots(process.shared)
@@ -151,13 +153,12 @@ class ProbedTarget:
             self._arm()
 
     def _arm(self) -> None:
-        self.mappings = read_maps(self.process.task)
-        self._places.renew(self.mappings)
+        self.mappings = self._known_places.renew()
         for probe in self.probes.values():
             if probe.spec.path and not self._has_loaded(probe.spec.path):
                 probe.missing = f"{probe.spec.where}: {probe.spec.path} is not loaded"
                 continue
-            found = self._places.resolve(probe.spec.location, with_inlined=probe.spec.with_inlined)
+            found = self._known_places.resolve(probe.spec.location, with_inlined=probe.spec.with_inlined)
             self.remarks += [one for one in found.warnings if one not in self.remarks]
             probe.missing = found.missing if not found.places else ""
             for place in found.places:
@@ -219,10 +220,11 @@ class ProbedTarget:
                         self._refuse(probe, place, reason)
             made, gone = self._planning.changes()
 
-    def _note_name(self, probe: AskedProbe, place: ProcessPlace) -> None:
+    def _note_name(self, probe: AskedProbe, place: ProcessPlace, address: int) -> None:
+        """`address` is where events of it are told of."""
         name = name_of_place(probe.spec, place)
         if name:
-            self.place_names.setdefault(probe.index, {})[place.address] = name
+            self.place_names.setdefault(probe.index, {})[address] = name
 
     def _hear_loading(self) -> None:
         """Have threads stop where the dynamic linker tells debuggers that it has loaded something, or is about to
@@ -240,7 +242,7 @@ class ProbedTarget:
     def _stop_at(self, name: str, number: int) -> bool:
         """Have threads stop at functions of that name, where they do not yet; whether there is one."""
         stop = Form((), (), None, b"").pack()
-        places = self._places.resolve(parse_location(name)).places
+        places = self._known_places.resolve(parse_location(name)).places
         for place in places:
             if (number, place.address) in self._known:
                 continue
@@ -310,7 +312,8 @@ class ProbedTarget:
             self._sites = self._sites[: len(self._sites) - len(planned)]
             self._refuse(probe, place, error.message)
             return
-        self._note_name(probe, place)
+        if planned:
+            self._note_name(probe, place, planned[0].address)
         if probe not in self.found:
             self.found.append(probe)
 

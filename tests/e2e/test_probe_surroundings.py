@@ -1,0 +1,146 @@
+"""Probes where there is no room for a jump, in programs of Go, beside a debugger, and in one that may make no calls."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from clew.address import Pid
+from clew.errors import AttachError
+from clew.probing.native import Technique
+from clew.sessions.aggregate_table import AggregateWish
+from clew.sessions.probes.probe_session import ProbeSession
+from clew.sessions.probes.specs import ContextField, ProbeSpec
+from tests.e2e.probed_program import PROBES, at_once, calls_of, dirty_code, hears, points, read_code, started
+from tests.programs.build import BIN, build_plain
+
+N_REQUESTS = 80
+"""That the program of Go makes for a line."""
+LINES = 3
+
+
+@pytest.mark.parametrize("flags", ["-pie", "-no-pie"])
+def test_all_that_a_jump_reaches_is_taken(flags: str) -> None:
+    """Threads trap, and are led to where there is room. An instruction that names memory by its distance can't be
+    executed there, which is told."""
+    program = build_plain(PROBES / "probed_crowded.c", "-O2", flags, name=f"probed_crowded{flags}")
+    with started(program) as running:
+        native = running.ask("fill")
+        code = read_code(running.pid)
+        specs = [*calls_of("added"), *points("referring"), *points("referring+7")]
+        with at_once(running.pid, specs, remarks=["there is no room where a copy of it could be"]) as one:
+            assert {armed.technique for armed in one.target.armed} == {Technique.TRAP}
+            said, events = hears(running, LINES, one)
+        assert said == [native] * LINES
+        counts = Counter(event["event"] for event in events)
+        assert counts == dict.fromkeys(("added_entry", "added_exit", "referring+7"), 10 * LINES)
+        assert read_code(running.pid) == code
+        assert not dirty_code(running.pid)
+        assert running.ask() == native
+
+
+@pytest.fixture(scope="module")
+def server() -> Path:
+    if shutil.which("go") is None:
+        pytest.skip("go is not installed: no program of Go was probed")
+    source, program = PROBES / "probed_server.go", BIN / "probed_server"
+    if not program.exists() or program.stat().st_mtime_ns < source.stat().st_mtime_ns:
+        BIN.mkdir(exist_ok=True)
+        subprocess.run(["go", "build", "-o", program, source], check=True)
+    return program
+
+
+@pytest.mark.parametrize("where", ["main.*", pytest.param("net/http.*", marks=pytest.mark.long)])
+def test_functions_of_go(server: Path, where: str) -> None:
+    """Goroutines change threads, their stacks are moved, and they are interrupted by signals; nothing stays behind."""
+
+    counted = ProbeSpec(where, where, is_function=True, wish=AggregateWish([], None, None, 1, False))
+    session = ProbeSession([counted, ProbeSpec("recovered", "main.recovered", is_function=True)])
+    n_recovered = 0
+    with started(server) as running:
+        native = running.ask()
+        code = read_code(running.pid)
+        try:
+            target = session.attach(Pid(running.pid))
+            assert not target.remarks
+            for _ in range(LINES):
+                assert running.ask() == native
+                batch = session.read()
+                assert not batch.losses
+                n_recovered += sum(len(table) for kind, table in batch.tables if kind.name.endswith("recovered_entry"))
+            [(_, found)] = session.sums()
+            returned = sum(found.read()["count"].to_pylist())
+        finally:
+            session.close()
+        assert not session.left
+        # Once for each call, though the stack is moved when some of them begin.
+        assert n_recovered == LINES * N_REQUESTS
+        assert returned > LINES * N_REQUESTS * (100 if where == "main.*" else 50)
+        assert read_code(running.pid) == code
+        assert not dirty_code(running.pid)
+        assert running.ask() == native
+        assert running.end() == 0
+
+
+@pytest.mark.skipif(shutil.which("gdb") is None, reason="gdb is not installed")
+def test_a_debugger_stops_where_a_probe_is(tmp_path: Path) -> None:
+    """Its breakpoint lies over the jump, and is taken back; the program goes on with the probe, and then without."""
+    program = build_plain(PROBES / "probes_hammered.c", "-O2", "-fno-inline", "-rdynamic", "-pthread")
+    with started(program, "3") as running:
+        code = read_code(running.pid)
+        fields = (ContextField("n", "arg1"),)
+        with at_once(running.pid, points("f_3_4", "f_1_1", fields=fields)) as one:
+            address = next(armed.address for armed in one.target.armed if armed.name == "f_3_4")
+            commands = [f"break *{address:#x}", "continue", 'printf "at %lx\\n", $pc', "continue", "bt 1", "detach"]
+            words = [word for command in commands for word in ("-ex", command)]
+            gdb = subprocess.run(
+                ["gdb", "-nx", "-batch", "-p", str(running.pid), *words], capture_output=True, text=True, timeout=120
+            )
+            assert f"at {address:x}" in gdb.stdout, gdb.stdout + gdb.stderr
+            assert "f_3_4" in gdb.stdout
+            one.session.read()
+            one.session.wait(0.2)
+            names = {kind.name for kind, _ in one.session.read().tables}
+            assert names == {"f_3_4", "f_1_1"}
+        assert read_code(running.pid) == code
+        running.tell("end")
+        assert running.hear() == "wrong 0"
+
+
+@pytest.fixture
+def strict() -> Path:
+    return build_plain(PROBES / "probed_strict.c", "-O2")
+
+
+def test_a_program_that_may_make_no_calls_is_refused(strict: Path) -> None:
+    """It goes on as if nothing had been."""
+    with started(strict) as running:
+        native = running.ask("strict")
+        with pytest.raises(AttachError, match="strict seccomp"):
+            ProbeSession(points("worked")).attach(Pid(running.pid))
+        assert running.ask() == native
+        assert running.end() == 0
+
+
+def test_a_program_forbids_itself_all_calls_while_it_counts(strict: Path) -> None:
+    """What is added up needs none. None is made in it either when the probes are taken out: what was mapped stays."""
+    spec = ProbeSpec("worked", "worked", wish=AggregateWish([], None, None, 1, False))
+    session = ProbeSession([spec])
+    with started(strict) as running:
+        code = read_code(running.pid)
+        try:
+            session.attach(Pid(running.pid))
+            native = running.ask()
+            assert [running.ask(line) for line in ("strict", "", "")] == [native] * 3
+            [(_, found)] = session.sums()
+            assert found.read()["count"].to_pylist() == [80]
+        finally:
+            session.close()
+        assert ["seccomp" in text for text in session.left] == [True]
+        assert read_code(running.pid) == code
+        assert running.ask() == native
+        assert running.end() == 0
