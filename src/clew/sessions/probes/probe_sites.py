@@ -65,7 +65,8 @@ class ProbeSites:
         if address != code.start:
             raise UsageError(f"{probe.spec.where}: {address:#x} is not where a function begins")
         entry = self.site_at(address)
-        kept = CaptureRow(entry.pc, probe.kept_number, CaptureAction.CALL, probe.kept_form, call_kind=probe.call_kind)
+        chosen = probe.kept_form_at(self._process.pid, self._process.task, address)
+        kept = CaptureRow(entry.pc, probe.kept_number, CaptureAction.CALL, chosen, call_kind=probe.call_kind)
         entry.rows = [kept] if sums else [self._row(entry, probe.number, probe.form), kept]
         yield entry, "entry"
         for piece, one in find_all_exits(code, image.parts.get(code.start, ())):
