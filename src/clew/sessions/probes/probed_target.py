@@ -10,7 +10,7 @@ import ctypes
 import gc
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -54,6 +54,9 @@ __all__ = ["Execution", "ProbedTarget"]
 
 _MAX_ROWS: Final = min(MAX_CAPTURES, MAX_PROBES) - 16
 """Some are left for what is heard of loading."""
+LOADED_FUNCTION: Final = "_dl_debug_state"
+_N_LOADINGS: Final = 2
+"""So often a program's libraries have the dynamic linker call that, before and behind (enum r_state of link.h)."""
 LOADING_NUMBER: Final = 1 << 28
 EXECUTION_NUMBER: Final = LOADING_NUMBER + 1
 """What captures are known by at which threads stop that load something, or are about to execute a program."""
@@ -106,6 +109,8 @@ class ProbedTarget:
         self._n_rows = 0
         """How many captures there are."""
         self._hears_loading = False
+        # Of libraries it has none yet, where something loads them.
+        self._n_to_load = _N_LOADINGS if stopped is not None and self._find(LOADED_FUNCTION) else 0
         self._has_own_numbers = has_own_namespace(process.task)
         shared = process.shared
         bell = shared.layout.status_offset + field_offset("StatusPage", "doorbell")
@@ -196,7 +201,7 @@ class ProbedTarget:
     def _hear_loading(self) -> None:
         """Have threads stop where the dynamic linker tells debuggers that it has loaded something, or is about to
         unload it: in front of the constructors of what is new (glibc's elf/dl-debug.c; musl has the same)."""
-        self._hears_loading = self._stop_at("_dl_debug_state", LOADING_NUMBER)
+        self._hears_loading = self._stop_at(LOADED_FUNCTION, LOADING_NUMBER)
 
     def _hear_executions(self) -> None:
         """Have threads stop that are about to execute a program. In a pid namespace of its own they would give numbers
@@ -209,7 +214,7 @@ class ProbedTarget:
     def _stop_at(self, name: str, number: int) -> bool:
         """Have threads stop at functions of that name, where they do not yet; whether there is one."""
         stop = Form((), (), None, b"").pack()
-        places = self._places.resolve(parse_location(name)).places
+        places = self._find(name)
         for place in places:
             if (number, place.address) in self._known:
                 continue
@@ -219,6 +224,9 @@ class ProbedTarget:
                 site.rows = [CaptureRow(site.pc, number, CaptureAction.STOP, stop)]
                 self._planning.add(site)
         return bool(places)
+
+    def _find(self, name: str) -> Sequence[ProcessPlace]:
+        return self._places.resolve(parse_location(name)).places
 
     def answer(self) -> list[Execution]:
         """Let threads go on that have loaded or unloaded something, once probes are where they are to be by now. Those
@@ -234,6 +242,7 @@ class ProbedTarget:
                 loading.append(slot)
         try:
             if loading:
+                self._n_to_load = max(self._n_to_load - 1, 0)
                 self._forget_unloaded()
                 self.arm()
         finally:
@@ -277,7 +286,12 @@ class ProbedTarget:
             self._planning.remove(planned)
             self._n_rows -= sum(len(site.rows) for site in planned)
             self._sites = self._sites[: len(self._sites) - len(planned)]
-            self._refuse(probe, place, error.message)
+            if isinstance(error, CaptureError) and self._n_to_load:
+                # What it names may be loaded soon.
+                self._known.discard((probe.number, place.address))
+                probe.missing = error.message
+            else:
+                self._refuse(probe, place, error.message)
             return
         self._note_name(probe, place)
         if probe not in self.found:
