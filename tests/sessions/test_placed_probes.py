@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -183,3 +184,29 @@ def test_a_probe_that_is_removed_comes_again() -> None:
             session.wait_for_all(60)
             assert gone.read().num_rows == 0 and gone.read().column_names[0] == "event"
             assert back.read()["rdi"].to_pylist() == [*range(TURNS)]
+
+
+def test_the_same_is_told_whether_a_program_is_followed_or_not() -> None:
+    told = []
+    for make in (clew.spawn, clew.probe_session):
+        session: Any = make([calls_program()], stdout=subprocess.DEVNULL)
+        with session:
+            probes = [
+                session.probe("add", capture=["rdi", "str(text, 8)", "string:said:text"], function=True),
+                session.probe("descend", capture="var:n", filter="var:n > 2", function=True, name="down"),
+                session.probe("probed_calls.c:12", capture=["regs", "comm"]),
+                session.probe("[ad][de]*d", capture="tid == pid"),
+                session.probe("main+1000000"),
+            ]
+            session.resume()
+            assert session.wait(60) == 3
+            told.append([(one.read(), bool(one.missing), [place.role for place in one.places]) for one in probes])
+    of_session = ("time_ns", "pid", "tid", "cpu", "duration", "regs", "parent_ip")
+    for followed, native in zip(*told, strict=True):
+        assert followed[1:] == native[1:]
+        assert followed[0].schema == native[0].schema
+        assert (
+            followed[0]
+            .drop_columns([name for name in of_session if name in followed[0].column_names])
+            .equals(native[0].drop_columns([name for name in of_session if name in native[0].column_names]))
+        )

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Final
 
 from clew.address import Pid
-from clew.capture.compiler import asks_program, compile_capture
+from clew.capture.compiler import asks_program
 from clew.capture.machine import Machine
 from clew.errors import CaptureError
 from clew.export.probes.event_types import EventKind
@@ -156,10 +156,17 @@ class AskedProbe:
         return CaptureRow(pc, self.number, action, form.pack(), call_kind=kind)
 
     @cached_property
-    def kept_form(self) -> bytes:
+    def _wanted_kept(self) -> Wanted:
         """What is kept of calls until they return: nothing, of those that are chosen."""
         condition = None if self.spec.consequence is not None else self.spec.condition
-        return compile_capture([], self._machine, condition).pack()
+        return Wanted([], condition, self._machine, self._images)
+
+    def kept_form_at(self, pid: Pid, memory_pid: Pid, address: int) -> bytes:
+        """The packed form of that at an address. Raises CaptureError."""
+        form = self._wanted_kept.form_at(pid, memory_pid, address)
+        if form is None:
+            raise CaptureError(f"{self.spec.name}: something that it names is not loaded yet")
+        return form.pack()
 
     def forms(self) -> dict[int, EventForm]:
         """Its types of events, by their numbers."""

@@ -63,12 +63,11 @@ def columns_of(types: Iterable[EventType]) -> pa.Schema:
     values of one name those that returns have of another type are called `NAME (return)`."""
     fields = {field.name: field for field in [_NAME, *PLACE]}
     for one in types:
-        for name, field in _named(one):
+        for field in _own_fields(one).values():
+            name = field.name
+            if name in fields and fields[name].type != field.type:
+                name = _of_return(name)
             fields.setdefault(name, field.with_name(name).with_nullable(True))
-        for name, field in _named(one):
-            if fields[name].type != field.type:
-                other = _of_return(name)
-                fields.setdefault(other, field.with_name(other).with_nullable(True))
     return pa.schema(list(fields.values()))
 
 
@@ -83,19 +82,25 @@ def join_tables(tables: Sequence[tuple[EventType, pa.Table]], types: Iterable[Ev
 
 
 def _fit(event_type: EventType, table: pa.Table, schema: pa.Schema) -> pa.Table:
-    n, names = table.num_rows, event_type.schema.names
-    columns: dict[str, pa.ChunkedArray] = {}
-    for index, name in enumerate(names):
-        column = table.column(index)
-        place = name if schema.field(name).type == column.type else _of_return(name)
-        columns.setdefault(place, column)
+    n = table.num_rows
+    columns = {name: table.column(index) for index, name in enumerate(PLACE.names)}
+    for index, field in _own_fields(event_type).items():
+        name = field.name if schema.field(field.name).type == field.type else _of_return(field.name)
+        columns[name] = table.column(index)
     # The program's names may be any text.
     columns[_NAME.name] = pa.array([event_type.name.encode("utf-8", "backslashreplace").decode()] * n, pa.string())
     return pa.table([columns.get(one.name, pa.nulls(n, one.type)) for one in schema], schema=schema)
 
 
-def _named(event_type: EventType) -> list[tuple[str, pa.Field]]:
-    return [(field.name, field) for field in event_type.schema if field.name not in PLACE.names]
+def _own_fields(event_type: EventType) -> dict[int, pa.Field]:
+    """What events of a type have besides their place, by column: the first of each name."""
+    taken = {_NAME.name, *PLACE.names}
+    own = {}
+    for index, field in enumerate(event_type.schema):
+        if field.name not in taken:
+            taken.add(field.name)
+            own[index] = field
+    return own
 
 
 def _of_return(name: str) -> str:

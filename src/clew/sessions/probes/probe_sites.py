@@ -69,7 +69,8 @@ class ProbeSites:
             entry.rows = [self._point_row(entry, probe)]
             yield entry, "entry"
             return
-        kept = CaptureRow(entry.pc, probe.kept_number, CaptureAction.CALL, probe.kept_form, call_kind=probe.call_kind)
+        chosen = probe.kept_form_at(self._process.pid, self._process.task, address)
+        kept = CaptureRow(entry.pc, probe.kept_number, CaptureAction.CALL, chosen, call_kind=probe.call_kind)
         entry.rows = [self._row(entry, probe.number, probe.form), kept] if spec.has_events else [kept]
         yield entry, "entry"
         for piece, one in find_all_exits(code, image.parts.get(code.start, ())):

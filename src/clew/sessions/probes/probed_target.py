@@ -9,7 +9,7 @@ import contextlib
 import ctypes
 import os
 import select
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -56,6 +56,9 @@ _MAX_SITES: Final = MAX_PROBES - 4096
 _NEARLY_ALL: Final = 0.75
 _END_SECONDS: Final = 0.2
 """A process that is killed has no memory any more before it has ended."""
+LOADED_FUNCTION: Final = "_dl_debug_state"
+_N_LOADINGS: Final = 2
+"""So often a program's libraries have the dynamic linker call that, before and behind (enum r_state of link.h)."""
 LOADING_NUMBER: Final = 1 << 28
 EXECUTION_NUMBER: Final = LOADING_NUMBER + 1
 """What captures are known by at which threads stop that load something, or are about to execute a program."""
@@ -117,6 +120,8 @@ class ProbedTarget:
         self._known: set[tuple[int, int]] = set()
         """Numbers of probes, and the addresses where they are."""
         self._hears_loading = False
+        # Of libraries it has none yet, where something loads them.
+        self._n_to_load = _N_LOADINGS if stopped is not None and self._find(LOADED_FUNCTION) else 0
         self.has_own_numbers = has_own_namespace(process.task)
         """What the target calls its processes and threads says nothing here."""
         shared = process.shared
@@ -229,7 +234,7 @@ class ProbedTarget:
     def _hear_loading(self) -> None:
         """Have threads stop where the dynamic linker tells debuggers that it has loaded something, or is about to
         unload it: in front of the constructors of what is new (glibc's elf/dl-debug.c; musl has the same)."""
-        self._hears_loading = self._stop_at("_dl_debug_state", LOADING_NUMBER)
+        self._hears_loading = self._stop_at(LOADED_FUNCTION, LOADING_NUMBER)
 
     def _hear_executions(self) -> None:
         """Have threads stop that are about to execute a program. In a pid namespace of its own they would give numbers
@@ -242,7 +247,7 @@ class ProbedTarget:
     def _stop_at(self, name: str, number: int) -> bool:
         """Have threads stop at functions of that name, where they do not yet; whether there is one."""
         stop = Form((), (), None, b"").pack()
-        places = self._known_places.resolve(parse_location(name)).places
+        places = self._find(name)
         for place in places:
             if (number, place.address) in self._known:
                 continue
@@ -252,6 +257,9 @@ class ProbedTarget:
                 site.rows = [CaptureRow(site.pc, number, CaptureAction.STOP, stop)]
                 self._planning.add(site)
         return bool(places)
+
+    def _find(self, name: str) -> Sequence[ProcessPlace]:
+        return self._known_places.resolve(parse_location(name)).places
 
     def answer(self) -> list[Waiting]:
         """Let threads go on that have loaded or unloaded something, once probes are where they are to be by now. Others
@@ -267,6 +275,7 @@ class ProbedTarget:
         try:
             # A process that has ended may have a thread that asked.
             if loading and self.process.is_served():
+                self._n_to_load = max(self._n_to_load - 1, 0)
                 self.change(self._follow_loading)
         finally:
             for slot in loading:
@@ -310,7 +319,12 @@ class ProbedTarget:
         except (UsageError, CaptureError) as error:
             self._planning.remove(planned)
             self._sites = self._sites[: len(self._sites) - len(planned)]
-            self._refuse(probe, place, error.message)
+            if isinstance(error, CaptureError) and self._n_to_load:
+                # What it names may be loaded soon.
+                self._known.discard((probe.number, place.address))
+                probe.missing = error.message
+            else:
+                self._refuse(probe, place, error.message)
             return
         if planned:
             self._note_name(probe, place, planned[0].address)
