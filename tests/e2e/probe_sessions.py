@@ -54,15 +54,22 @@ class Told:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
         self.pid = process.pid
-        assert self.ask("") == "ready"
+        assert self.answer() == "ready"
 
     def ask(self, line: str) -> str:
         """What it answers a line."""
+        self.tell(line)
+        return self.answer()
+
+    def tell(self, line: str) -> None:
+        """Have it do something that takes longer."""
         assert self._process.stdin is not None
+        self._process.stdin.write(line + "\n")
+        self._process.stdin.flush()
+
+    def answer(self) -> str:
+        """The next line that it writes."""
         assert self._process.stdout is not None
-        if line:
-            self._process.stdin.write(line + "\n")
-            self._process.stdin.flush()
         return self._process.stdout.readline().rstrip("\n")
 
     def turn(self, n: int) -> int:

@@ -291,23 +291,28 @@ def test_processes_are_given_and_taken(sessions: Sessions, tmp_path: Path) -> No
     assert [one["event"] for one in events_of(tmp_path / "out.json")] == ["a", "extra"]
 
 
+def read_code(pid: int) -> bytes:
+    """The code of the program of a process."""
+    code = next(line for line in read_maps(pid).splitlines() if " r-xp " in line)
+    start, end = (int(word, 16) for word in code.split()[0].split("-"))
+    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+        return os.pread(memory.fileno(), end - start, start)
+
+
 def test_a_controller_that_is_killed_leaves_nothing(sessions: Sessions) -> None:
+    """In the process, and in a child that it has forked, which calls the function all the while."""
     with told_program() as program:
-        pid = str(program.pid)
-        sessions.run("enable-event", "a", "--pid", pid, "--probe", "turn")
+        pid, code = str(program.pid), read_code(program.pid)
+        sessions.run("enable-event", "a", "--pid", pid, "--function", "turn")
+        sessions.run("enable-event", "in", "--pid", pid, "--probe", "check_turn")
         sessions.run("start", "-o", "trace")
-        assert dirty_code(program.pid)
-        code = next(line for line in read_maps(program.pid).splitlines() if " r-xp " in line)
-        start, end = (int(word, 16) for word in code.split()[0].split("-"))
-
-        def read_code() -> bytes:
-            with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
-                return os.pread(memory.fileno(), end - start, start)
-
-        probed = read_code()
+        child = int(program.ask("fork 0"))
+        assert code not in (read_code(program.pid), read_code(child))
         os.kill(sessions.listed()["controller_pid"], 9)
-        runs.wait_until(lambda: read_code() != probed, seconds=5)
+        runs.wait_until(lambda: read_code(program.pid) == read_code(child) == code, seconds=5)
         assert program.turn(2) == 15
+        for _ in range(3):
+            assert program.ask("child") == "done"
         # The socket that is left is nobody's: it is told once, and there is room for another session of that name.
         assert b"ended without being destroyed" in sessions.run("list").stderr
         made = sessions.run("enable-event", "b", "--pid", pid, "--probe", "other")

@@ -156,6 +156,32 @@ def test_a_disk_that_is_full_ends_what_is_written_and_nothing_else(sessions: Ses
     assert len((sessions.folder / "other.json").read_text().splitlines()) == 1
 
 
+@pytest.mark.long
+def test_a_process_that_can_not_be_stopped_is_left_later(sessions: Sessions) -> None:
+    pipe = sessions.folder / "pipe"
+    os.mkfifo(pipe)
+    with told_program() as program:
+        sessions.run("enable-event", "a", "--pid", str(program.pid), "--probe", "turn")
+        sessions.run("start", "-o", "trace")
+        program.turn(1)
+        program.tell(f"vfork {pipe}")
+        status = Path(f"/proc/{program.pid}/stat")
+        runs.wait_until(lambda: status.read_text().rpartition(")")[2].split()[0] == "D")
+        assert b"can't be stopped" in sessions.run("stop").stderr
+        refused = sessions.run("start", status=1)
+        assert b"has no probes until it could be stopped" in refused.stderr
+        assert not sessions.listed()["is_active"]
+        pipe.open("wb").close()
+        assert program.answer() == "done"
+        runs.wait_until(lambda: not dirty_code(program.pid))
+        assert program.turn(2) == 15
+        sessions.run("start")
+        program.turn(3)
+        assert sessions.event("a")["events"] == 2
+        sessions.run("destroy")
+        assert not dirty_code(program.pid)
+
+
 def test_signals_destroy_a_session(sessions: Sessions) -> None:
     path = make_session(sessions)
     with told_program() as program:

@@ -6,6 +6,7 @@
 
 mod asked;
 mod changes;
+mod children;
 mod hits;
 mod patches;
 mod sites;

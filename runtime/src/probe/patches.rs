@@ -30,11 +30,13 @@ pub fn take_back(shared: Shared) {
     close(file);
 }
 
-fn content(row: &PatchRow) -> &[u8] {
+/// What was written over.
+pub fn content(row: &PatchRow) -> &[u8] {
     &row.content[..(row.size as usize).min(row.content.len())]
 }
 
-fn for_each(shared: Shared, mut change: impl FnMut(&PatchRow)) {
+/// Does something with each row of the table.
+pub fn for_each(shared: Shared, mut change: impl FnMut(&PatchRow)) {
     // SAFETY: the status page is mapped; the field is an aligned u32.
     let count = unsafe { AtomicU32::from_ptr(&raw mut (*shared.status()).patch_count) }.load(Ordering::Acquire);
     for index in 0..u64::from(count).min(MAX_PATCHES) {

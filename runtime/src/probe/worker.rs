@@ -4,7 +4,7 @@
 //! no signal at its end), with descriptors of its own, which it closes at once. It makes what the controller asks for, and ends
 //! with the process, or when it is told to.
 
-use super::{hits, patches, sites, threads, traps};
+use super::{children, hits, patches, sites, threads, traps};
 use crate::buffer::{Shared, WaitLimit};
 use crate::cpu::features::{self, Features};
 use crate::cpu::private_range::set_private_range;
@@ -90,6 +90,7 @@ extern "C" fn serve() -> ! {
     let mut wait_limit = WaitLimit::new(shared);
     while parent() == process {
         if wait_limit.is_abandoned() {
+            children::take_back(shared, process);
             patches::take_back(shared);
             break;
         }

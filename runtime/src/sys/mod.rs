@@ -12,6 +12,7 @@ pub mod mappings;
 pub mod proc_records;
 pub mod proc_state;
 pub mod proc_text;
+pub mod processes;
 pub mod spare;
 pub mod spare_pages;
 

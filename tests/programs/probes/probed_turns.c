@@ -1,7 +1,10 @@
 /* Does what it reads, a word and a number a line, and answers each line. `turn N` calls a function and prints its result;
-   `fork N` makes a child that calls it N times with 1000 and more each time that `child` is read; `load PATH` loads a
-   library, `exec PATH` becomes another program, `leave` goes on in a child when this process has ended. */
+   `fork N` makes a child that calls it N times with 1000 and more each time that `child` is read, or, if N is 0, calls it
+   all the time, and ends with 3 when a result is wrong; `vfork PATH` waits in the kernel until somebody opens a pipe;
+   `load PATH` loads a library, `exec PATH` becomes another program, `leave` goes on in a child when this process ends. */
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,12 +24,23 @@ __attribute__((noinline)) long other(long n)
 
 static int to_child[2], from_child[2];
 
+static void check_turn(long n)
+{
+    if (turn(n) != n * 7 + 1) _exit(3);
+}
+
 static void serve_turns(long n)
 {
     char byte;
-    while (read(to_child[0], &byte, 1) == 1) {
-        for (long k = 0; k < n; k++)
-            if (turn(1000 + k) == other(0)) _exit(3);
+    struct pollfd asked = {.fd = to_child[0], .events = POLLIN};
+    for (;;) {
+        while (n == 0 && !poll(&asked, 1, 0))
+            for (long k = 0; k < 100; k++) check_turn(k);
+        if (read(to_child[0], &byte, 1) != 1) break;
+        for (long k = 0; k < n; k++) {
+            check_turn(1000 + k);
+            other(k);
+        }
         if (write(from_child[1], "", 1) != 1) _exit(3);
     }
     _exit(0);
@@ -55,6 +69,13 @@ int main(void)
         } else if (!strcmp(word, "child")) {
             char byte;
             if (write(to_child[1], "", 1) != 1 || read(from_child[0], &byte, 1) != 1) return 3;
+            puts("done");
+        } else if (!strcmp(word, "vfork")) {
+            if (!vfork()) {
+                /* So is its parent, meanwhile. */
+                open(rest, O_RDONLY);
+                _exit(0);
+            }
             puts("done");
         } else if (!strcmp(word, "load")) {
             puts(dlopen(rest, RTLD_NOW) ? "loaded" : dlerror());

@@ -60,6 +60,7 @@ pub const ARCH_PRCTL: u64 = 158;
 pub const GETTID: u64 = 186;
 pub const FUTEX: u64 = 202;
 pub const REMAP_FILE_PAGES: u64 = 216;
+pub const GETDENTS64: u64 = 217;
 pub const TIMER_SETTIME: u64 = 223;
 pub const TIMER_GETTIME: u64 = 224;
 pub const CLOCK_GETTIME: u64 = 228;

@@ -197,7 +197,7 @@ class BackgroundSession:
             self._note(text)
         if time.monotonic() > self._flush_at:
             self._flush_at = time.monotonic() + _FLUSH_SECONDS
-            self._processes.let_ended_go()
+            self._processes.look_after(is_active=self.is_active)
             if self._writer is not None:
                 self._writer.flush()
 
@@ -214,7 +214,7 @@ class BackgroundSession:
     def describe(self) -> dict[str, Any]:
         """How everything stands."""
         processes = self._processes.describe(is_active=self.is_active)
-        targets = self._probes.targets
+        targets = self._processes.targets
         armed = [one for target in targets for one in target.armed]
         missing: dict[str, str] = {}
         for target in targets:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from clew.address import Pid
-from clew.errors import ClewError, ControlError
+from clew.errors import AttachError, ClewError, ControlError
+from clew.process.identity import iter_threads, read_stat
 from clew.sessions.probes.background.arrivals import Arrivals
 from clew.sessions.probes.background.members import Member, Members
 from clew.sessions.probes.probe_session import ProbeSession
@@ -26,6 +27,13 @@ class SessionProcesses:
         self._probes, self._tell = probes, tell
         self._members = Members()
         self._arrivals = Arrivals(probes)
+        self._half_left: list[ProbedTarget] = []
+        """Those that could not be left: some of the probes may be there, and none is of use."""
+
+    @property
+    def targets(self) -> list[ProbedTarget]:
+        """Those that have their probes."""
+        return [target for target in self._probes.targets if target not in self._half_left]
 
     @property
     def is_busy(self) -> bool:
@@ -46,8 +54,11 @@ class SessionProcesses:
 
     def attach(self, member: Member) -> None:
         """Have one have its probes. Raises ClewError."""
-        if not any(target.pid == member.pid for target in self._probes.targets):
+        found = next((target for target in self._probes.targets if target.pid == member.pid), None)
+        if found is None:
             self._probes.attach(member.pid, member.origins)
+        elif found in self._half_left:
+            raise AttachError(member.pid, f"process {member.pid}: has no probes until it could be stopped")
 
     def attach_all(self) -> list[str]:
         """Have all have their probes; why some don't. Raises ControlError if none has, and there are some."""
@@ -91,23 +102,26 @@ class SessionProcesses:
 
     def split_families(self) -> None:
         """Have each stand for itself: changes reach a process alone, and not forks' children that have its probes."""
-        for target in list(self._probes.targets):
+        for target in self.targets:
             if target.find_children():
                 self._split(target)
 
-    def let_ended_go(self) -> None:
-        """Let go of those that have ended; forks' children that outlive them stand for themselves."""
+    def look_after(self, *, is_active: bool) -> None:
+        """Let go of those that have ended, and leave those that could not be left before; forks' children that outlive
+        them stand for themselves, and all have probes that are to have some."""
         for target in list(self._probes.targets):
-            if target.has_ended():
+            if target.has_ended() or (target in self._half_left and not _has_stuck_thread(target.pid)):
                 with _told(self._tell):
-                    self._split(target)
+                    members = self._leave(target)
+                    if is_active:
+                        self._attach_living(members)
         self._note_executed()
 
     def describe(self, *, is_active: bool) -> list[dict[str, Any]]:
         """What is told of them."""
         self._note_executed()
-        probed = {target.pid for target in self._probes.targets}
-        for target in self._probes.targets:
+        probed = {target.pid for target in self.targets}
+        for target in self.targets:
             for pid in target.find_children():
                 with contextlib.suppress(ControlError):
                     probed.add(self._members.add(pid, target.origins).pid)
@@ -115,15 +129,26 @@ class SessionProcesses:
         return [one.describe() | {"is_probed": is_active and one.pid in probed} for one in members]
 
     def _split(self, target: ProbedTarget) -> None:
-        for member in self._leave(target):
+        self._attach_living(self._leave(target))
+
+    def _attach_living(self, members: list[Member]) -> None:
+        for member in members:
             with _told(self._tell):
                 if not member.has_ended:
                     self.attach(member)
 
     def _leave(self, target: ProbedTarget) -> list[Member]:
         """Take the probes out of a process and forks' children of it; those of them that there are still."""
+        try:
+            pids = [target.pid, *self._probes.detach(target)]
+        except ClewError:
+            if target not in self._half_left:
+                self._half_left.append(target)
+            raise
+        if target in self._half_left:
+            self._half_left.remove(target)
         found = []
-        for pid in [target.pid, *self._probes.detach(target)]:
+        for pid in pids:
             with contextlib.suppress(ControlError):
                 found.append(self._members.add(pid, target.origins))
         return found
@@ -135,6 +160,14 @@ class SessionProcesses:
                 with contextlib.suppress(ControlError):
                     self._members.add(target.pid, target.origins)
         self._members.forget_ended()
+
+
+def _has_stuck_thread(pid: Pid) -> bool:
+    """Whether a thread waits in the kernel for something that no signal ends, and could not be stopped."""
+    try:
+        return any(read_stat(Pid(tid))[:1] == [b"D"] for tid in iter_threads(pid))
+    except OSError:
+        return False
 
 
 @contextlib.contextmanager
