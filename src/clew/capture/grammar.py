@@ -5,8 +5,8 @@ Runs in the controller.
     expression  || && | ^ & == != < <= > >= << >> + - * / %, then - + ~ ! * & and (TYPE), then . -> [], as in C
     primary     number, "text", name, name(expression, ...), N(%REGISTER), (expression)
     number      10, 0x1f, 017, 1.5
-    name        REGISTER, $REGISTER, arg1, retval, tid, errno, environ, libc.so.6!environ, var:NAME, tls:NAME,
-                tls:IMAGE!NAME
+    name        REGISTER, $REGISTER, arg1, retval, tid, errno, environ, libc.so.6!environ, var:NAME, var:$retval,
+                tls:NAME, tls:IMAGE!NAME
     TYPE        int, unsigned long, u32, struct NAME, enum NAME, or any other name in front of a star
 """
 
@@ -47,7 +47,7 @@ _TOKEN: Final = re.compile(
       | (?P<number>0[xX][0-9a-fA-F]+|\d+)(?:[uU]?[lL]{0,2}|[lL]{1,2}[uU])(?![\w.])
       | (?P<text>"(?:[^"\\]|\\.)*")
       | (?P<register>\$[a-z][a-z0-9]*|(?<=\()%[a-z][a-z0-9]*)
-      | (?P<variable>var:[A-Za-z_]\w*(?:::~?[A-Za-z_]\w*)*)
+      | (?P<variable>var:(?:\$retval|[A-Za-z_]\w*(?:::~?[A-Za-z_]\w*)*))
       | (?P<thread_local>tls:(?:[A-Za-z_.][\w.+-]*!)?[A-Za-z_]\w*)
       | (?P<name>[A-Za-z_.][\w.+-]*![A-Za-z_][\w:$@.]*|[A-Za-z_][\w:]*)
       | (?P<operator>\|\||&&|==|!=|<=|>=|<<|>>|->|[][.]|[-+*/%&|^~!<>(),])

@@ -90,7 +90,7 @@ class Call(NamedTuple):
 
 
 class Variable(NamedTuple):
-    """`var:NAME`: a variable of the program's, by its debugging information."""
+    """`var:NAME`: a variable of the program's, by its debugging information; `var:$retval` is a function's result."""
 
     name: str
     at: int

@@ -70,10 +70,21 @@ class ProgramScope:
         return self._architecture.dwarf_registers
 
     def find_variable(self, name: str) -> Known:
-        """A variable, parameter, or global of the unit. Raises CaptureError, BinaryError."""
+        """A variable, parameter, or global of the unit; `$retval`: what the function has returned. Raises CaptureError,
+        BinaryError."""
         place = self.place
+        if name == "$retval":
+            return self._find_result(place)
         variable = place.find_variable(name)
         return Known(type_of(variable.entry), place.place(variable), self.registers)
+
+    def _find_result(self, place: CodePlace) -> Known:
+        if not self._has_returned:
+            raise CaptureError("it is known only when the function has returned")
+        kind, where = place.result, place.convention.result
+        if kind is None or isinstance(where, str):
+            raise CaptureError(where if isinstance(where, str) else "no function is known here")
+        return Known(kind, where, self.registers)
 
     def find_type(self, name: str) -> DebugType | None:
         """`struct NAME`, `enum NAME`, or the name of another type. Raises CaptureError, BinaryError."""

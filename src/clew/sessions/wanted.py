@@ -6,7 +6,7 @@ Runs in the controller, in any thread.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from clew.address import Pid
@@ -42,14 +42,17 @@ class Wanted:
         *,
         has_returned: bool = False,
         keeps_types: bool = False,
+        better: Mapping[int, str] | None = None,
     ) -> None:
+        """`better` is what is taken instead of expressions, by their indices, if that is known at the first place."""
         self.texts = [capture] if isinstance(capture, str) else list(capture)
+        self._better = dict(better or {})
         self._condition, self._machine, self._images = condition, machine, images
         self.has_returned, self._keeps_types = has_returned, keeps_types
         self._prepared: dict[tuple[Pid, int], Form] = {}
         self._kinds: list[CaptureType] | None = None
         conditions = [] if condition is None else [condition]
-        is_placed = [asks_program(text) for text in (*self.texts, *conditions)]
+        is_placed = [asks_program(text) for text in (*self.texts, *conditions, *self._better.values())]
         self.is_placed = any(is_placed)
         """Whether it has a form for each place."""
         self._common = (
@@ -106,15 +109,27 @@ class Wanted:
         """Of which types the values are. Raises CaptureError where that is not known yet."""
         if self._kinds is None:
             scopes = [UnloadedScope() for _ in range(1 + self.has_returned)]
-            self._note(self._common or self._compile(self._machine_of(scopes)))
+            self._note(self._common or self._compile_texts(self._best(), self._machine_of(scopes)))
         assert self._kinds is not None
         return self._kinds
 
     def _compile(self, machine: Machine) -> Form:
-        form = compile_capture(self.texts, machine, self._condition, self._kinds if self._keeps_types else None)
+        try:
+            form = self._compile_texts(self._best(), machine)
+        except CaptureError:
+            if not self._better:
+                raise
+            form = self._compile_texts(self.texts, machine)
+            self._better.clear()
         if self._kinds is None:
             self._note(form)
         return form
+
+    def _best(self) -> list[str]:
+        return [self._better.get(index, text) for index, text in enumerate(self.texts)]
+
+    def _compile_texts(self, texts: list[str], machine: Machine) -> Form:
+        return compile_capture(texts, machine, self._condition, self._kinds if self._keeps_types else None)
 
     def _note(self, form: Form) -> None:
         self._kinds = [form.instructions[field].result for field in form.fields]

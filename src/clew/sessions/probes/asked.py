@@ -102,7 +102,7 @@ class AskedProbe:
     @cached_property
     def return_form(self) -> AskedForm:
         """Of events where the function returns."""
-        fields = [DURATION, *self.spec.return_fields]
+        fields = [DURATION, *self.spec.leaving_fields]
         return self._make(self.spec.name, fields, None, EventKind.RETURN)
 
     @cached_property

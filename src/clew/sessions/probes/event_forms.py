@@ -56,7 +56,10 @@ class EventForm:
         # What two fields have in common is taken once.
         self._columns = [[texts.setdefault(text, len(texts)) for text in self._expressions(one)] for one in fields]
         has_returned = kind == EventKind.RETURN
-        self.wanted = Wanted(list(texts), condition, machine, images, has_returned=has_returned, keeps_types=True)
+        better = {texts[one.text]: one.better for one in fields if one.better}
+        self.wanted = Wanted(
+            list(texts), condition, machine, images, has_returned=has_returned, keeps_types=True, better=better
+        )
         self._types: dict[str, EventType] = {}
 
     def _expressions(self, one: ContextField) -> list[str]:

@@ -107,7 +107,7 @@ class FollowedProbes:
         entry = EventForm(spec.name, [parent, *spec.fields], spec.condition, machine, images, kind=EventKind.ENTRY)
         # Returns are told of the calls whose entries are.
         chosen = None if spec.condition is None else f"entry({spec.condition})"
-        leaving = [DURATION, *spec.return_fields]
+        leaving = [DURATION, *spec.leaving_fields]
         return [entry, EventForm(spec.name, leaving, chosen, machine, images, kind=EventKind.RETURN)]
 
     def _make_parts(self, spec: ProbeSpec, forms: Sequence[EventForm], index: int) -> list[Part]:

@@ -10,9 +10,9 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from clew.address import Pid
-from clew.dataclass import dataclass
+from clew.dataclass import dataclass, replace
 from clew.errors import UsageError
-from clew.probing.locations.syntax import Location, parse_location
+from clew.probing.locations.syntax import Location, NamePlace, parse_location
 from clew.protocol._constants import Change
 from clew.sessions.aggregate_table import AggregateWish
 
@@ -31,13 +31,14 @@ MAX_FRAMES: Final = 128
 class ContextField:
     """A value that events have: an expression of captures, under a name; `is_address` for one that is shown as such.
     `backtrace` is not 0 for so many frames at most; `is_registers`: all general registers, the instruction's address
-    and the flags."""
+    and the flags. `better` is taken instead of `text` where debugging information knows of it."""
 
     name: str
     text: str = ""
     is_address: bool = False
     backtrace: int = 0
     is_registers: bool = False
+    better: str = ""
 
 
 class TriggerAction(Enum):
@@ -96,6 +97,15 @@ class ProbeSpec:
         return self.wish is None and self.consequence is None
 
     @property
+    def leaving_fields(self) -> list[ContextField]:
+        """What is taken where it returns. Of functions that a pattern means results are of several types: they are
+        words."""
+        where = self.location
+        if isinstance(where, NamePlace) and where.may_be_pattern:
+            return [replace(one, better="") for one in self.return_fields]
+        return list(self.return_fields)
+
+    @property
     def location(self) -> Location:
         """The place that is meant. Raises UsageError."""
         found = parse_location(self.where)
@@ -126,4 +136,6 @@ def parse_context(text: str) -> list[ContextField]:
         return [ContextField(found["name"], expression)]
     if found := _NAMED.fullmatch(text):
         return [ContextField(found["name"], found["text"])]
+    if text == "retval":
+        return [ContextField(text, text, better="var:$retval")]
     return [ContextField(text, _SYNONYMS.get(text, text))]

@@ -118,7 +118,7 @@ class UprobeEvents:
         if kind == EventKind.ENTRY:
             fields.insert(0, ContextField("parent_ip", f"*(u64 *)${machine.stack_pointer}", is_address=True))
         if kind == EventKind.RETURN:
-            fields = [DURATION, *spec.return_fields]
+            fields = [DURATION, *spec.leaving_fields]
         # Returns are told of the calls that were chosen as they began.
         condition = None if kind == EventKind.RETURN else spec.condition
         return EventForm(spec.name, fields, condition, machine, self._images, kind=kind)
