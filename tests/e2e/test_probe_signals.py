@@ -37,14 +37,14 @@ def counts_of(*names: str) -> list[ProbeSpec]:
     return [ProbeSpec(name, name, wish=AggregateWish([], None, None, 1, False)) for name in names]
 
 
-def be_interrupted(program: Path, places: list[str]) -> tuple[list[int], dict[str, int], int]:
+def be_interrupted(program: Path, places: list[str], how: str = "timer") -> tuple[list[int], dict[str, int], int]:
     """What the program says of alarms, how often it came to places, and how often that was not taken."""
     session = ProbeSession(counts_of(*places))
     with started(program) as running:
         try:
             session.attach(Pid(running.pid))
             assert not session.take_remarks()
-            said = [int(word) for word in running.ask(f"timer {N_ALARMS}").split()]
+            said = [int(word) for word in running.ask(f"{how} {N_ALARMS}").split()]
             n_lost = sum(one.count for one in session.read().losses)
             counts = {spec.where: sum(found.read()["count"].to_pylist()) for spec, found in session.sums()}
         finally:
@@ -77,6 +77,16 @@ def test_it_comes_where_a_probe_traps(program: Path) -> None:
     assert n_wrong == 0
     assert counts["leaf"] == n_calls
     assert counts["in_handler"] + n_lost == n_alarms
+
+
+@pytest.mark.parametrize("places", [("leaf",), ("leaf", "leaf+15", "leaf+32")], ids=len)
+def test_the_timer_s_handler_leaves_by_a_jump(program: Path, places: tuple[str, ...]) -> None:
+    """Out of the leaf, out of copies, out of the midst of what takes an event: what was begun there is given up."""
+    (n_wrong, n_calls, n_alarms), counts, n_lost = be_interrupted(program, [*places], "jumps")
+    assert n_wrong == 0
+    assert n_alarms == N_ALARMS
+    # It may come between the program's own count and the leaf.
+    assert len(places) * (n_calls - n_alarms) <= sum(counts.values()) + n_lost <= len(places) * n_calls
 
 
 @pytest.mark.usefixtures("only_traps")

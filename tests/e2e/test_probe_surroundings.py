@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import os
 import shutil
+import struct
 import subprocess
 from collections import Counter
 from pathlib import Path
@@ -16,7 +20,7 @@ from clew.sessions.aggregate_table import AggregateWish
 from clew.sessions.probes.probe_session import ProbeSession
 from clew.sessions.probes.specs import ContextField, ProbeSpec
 from tests.e2e.probed_program import PROBES, at_once, calls_of, dirty_code, hears, points, read_code, started
-from tests.programs.build import BIN, build_plain
+from tests.programs.build import BIN, build_plain, may_set_probes
 
 N_REQUESTS = 80
 """That the program of Go makes for a line."""
@@ -144,3 +148,50 @@ def test_a_program_forbids_itself_all_calls_while_it_counts(strict: Path) -> Non
         assert read_code(running.pid) == code
         assert running.ask() == native
         assert running.end() == 0
+
+
+def set_uprobe(pid: int, program: Path, offset: int) -> int:
+    """A probe of the kernel that counts in a process, at an offset of its program's file; its descriptor."""
+    perf_event_open, attribute_bytes, exclude_kernel_and_hv = 298, 72, 3 << 5
+    path = ctypes.create_string_buffer(os.fsencode(program))
+    kind = int(Path("/sys/bus/event_source/devices/uprobe/type").read_text())
+    head = (kind, attribute_bytes, 0, 0, 0, 0, exclude_kernel_and_hv, 0, 0)
+    attributes = struct.pack("=IIQQQQQIIQQ", *head, ctypes.addressof(path), offset)
+    descriptor: int = ctypes.CDLL(None).syscall(perf_event_open, attributes, pid, -1, -1, 0)
+    assert descriptor >= 0
+    return descriptor
+
+
+@pytest.mark.skipif(not may_set_probes(), reason="no probes of the kernel can be set here: none was beside a probe")
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_probe_of_the_kernel_is_at_the_same_place(is_first: bool) -> None:
+    """It keeps the place, whichever was there first, and the program goes on right; what is beside it is told."""
+    program = build_plain(PROBES / "probed_calls.c", "-O1", "-g", "-no-pie")
+    native = subprocess.run([program], capture_output=True, text=True, check=False).stdout.splitlines()
+    symbols = subprocess.run(["nm", program], capture_output=True, check=True, text=True).stdout
+    address = int(next(line for line in symbols.splitlines() if line.endswith(" T add")).split()[0], 16)
+    with started(program, "waits") as running, contextlib.ExitStack() as opened:
+        lines = Path(f"/proc/{running.pid}/maps").read_text().splitlines()
+        start, offset = next((line.split()[0], line.split()[2]) for line in lines if " r-xp " in line)
+        at = address - int(start.split("-")[0], 16) + int(offset, 16)
+
+        def set_one() -> int:
+            descriptor = set_uprobe(running.pid, program, at)
+            opened.callback(os.close, descriptor)
+            return descriptor
+
+        descriptor = set_one() if is_first else -1
+        session = ProbeSession(points("add", "descend"))
+        try:
+            target = session.attach(Pid(running.pid))
+            assert ["breakpoint of somebody else's" in text for text in target.remarks] == [True] * is_first
+            if not is_first:
+                descriptor = set_one()
+            running.tell()
+            assert [running.hear() for _ in native] == native
+            tables = session.read().tables
+            assert {kind.name: len(table) for kind, table in tables} == {"descend": 7}
+        finally:
+            session.close()
+        assert int.from_bytes(os.read(descriptor, 8), "little") == 5
+        assert running.end() == 3

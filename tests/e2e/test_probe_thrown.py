@@ -25,7 +25,10 @@ THROWN, JUMPED = 20, 20
 """So often the functions are called for a line: see the program."""
 
 
-@pytest.fixture(scope="module", params=["-O0", "-O2", "-O2 -fcf-protection=none -no-pie"])
+BUILDS = ["-O2", *(pytest.param(one, marks=pytest.mark.long) for one in ("-O0", "-O2 -fcf-protection=none -no-pie"))]
+
+
+@pytest.fixture(scope="module", params=BUILDS)
 def program(request: pytest.FixtureRequest) -> Path:
     flags = str(request.param).split()
     return build_cxx("probed_throwing.cc", *flags, called="probed_throwing" + "".join(flags))

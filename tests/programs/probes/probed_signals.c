@@ -1,8 +1,10 @@
 /* Signals come while functions are executed that are probed. A line says what is done:
    `timer N`: a leaf is called until N alarms have come, a thousand a second, whose handler calls a function, too;
+   `jumps N`: the same, but the handler leaves by siglongjmp;
    `traps N`: a function is called N times, and each time the program traps by itself, by int3 and by ud2;
    `fault`: a load faults, and the handler waits for a line before it lets it be made again. */
 #define _GNU_SOURCE
+#include <setjmp.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +17,8 @@
 #define PROBED __attribute__((noipa))
 
 static volatile sig_atomic_t n_alarms, n_traps, n_illegal, n_bad;
-static volatile long n_in_handler;
+static volatile long n_in_handler, n_calls;
+static sigjmp_buf place;
 static char *page;
 
 /* Adds its arguments by way of the red zone, and of flags. */
@@ -38,6 +41,13 @@ static void on_alarm(int number)
     (void)number;
     n_in_handler = in_handler(n_in_handler);
     n_alarms++;
+}
+
+static void leave(int number)
+{
+    (void)number;
+    n_alarms++;
+    siglongjmp(place, 1);
 }
 
 static void on_trap(int number, siginfo_t *info, void *context)
@@ -85,14 +95,31 @@ static int is_set(int number, void (*handler)(int, siginfo_t *, void *))
 static void be_interrupted(long n)
 {
     struct itimerval each = {{0, 1000}, {0, 1000}}, none = {{0, 0}, {0, 0}};
-    long n_calls = 0, n_wrong = 0;
-    n_alarms = 0, n_in_handler = 0;
+    long n_wrong = 0;
+    n_alarms = 0, n_in_handler = 0, n_calls = 0;
     setitimer(ITIMER_REAL, &each, NULL);
     for (; n_alarms < n; n_calls++) n_wrong += leaf(n_calls, 1000) != n_calls + 1000 + (n_calls < 1000);
     setitimer(ITIMER_REAL, &none, NULL);
     /* None comes any more. */
     n_wrong += n_in_handler != n_alarms;
     printf("%ld %ld %ld\n", n_wrong, n_calls, n_in_handler);
+}
+
+static void be_left(long n)
+{
+    struct itimerval each = {{0, 1000}, {0, 1000}}, none = {{0, 0}, {0, 0}};
+    volatile long n_wrong = 0;
+    n_alarms = 0, n_calls = 0;
+    signal(SIGALRM, leave);
+    setitimer(ITIMER_REAL, &each, NULL);
+    sigsetjmp(place, 1);
+    while (n_alarms < n) {
+        n_calls++;
+        n_wrong += leaf(n_calls, 1000) != n_calls + 1000 + (n_calls < 1000);
+    }
+    setitimer(ITIMER_REAL, &none, NULL);
+    signal(SIGALRM, on_alarm);
+    printf("%ld %ld %d\n", n_wrong, n_calls, n_alarms);
 }
 
 static void trap(long n)
@@ -121,6 +148,7 @@ int main(void)
     fflush(stdout);
     while (fgets(line, sizeof line, stdin)) {
         if (!strncmp(line, "timer ", 6)) be_interrupted(atol(line + 6));
+        else if (!strncmp(line, "jumps ", 6)) be_left(atol(line + 6));
         else if (!strncmp(line, "traps ", 6)) trap(atol(line + 6));
         else if (!strcmp(line, "own\n")) printf("%d %d\n", is_set(SIGTRAP, on_trap), is_set(SIGILL, on_trap));
         else if (!strcmp(line, "fault\n")) {
