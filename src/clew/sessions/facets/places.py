@@ -93,6 +93,11 @@ class PlacesFacet:
         return probes.call_at(spec.where, callback, texts, filter, with_inlined=inline)
 
     @property
+    def warnings(self) -> list[str]:
+        """What is doubtful about the places of probes, and where none can be, for people."""
+        return [] if self._placed is None else self._placed.remarks()
+
+    @property
     def placed(self) -> FollowedProbes:
         """All probes of the session, for who has many: they come and are read together."""
         if self._placed is None:

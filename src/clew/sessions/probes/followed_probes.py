@@ -202,7 +202,7 @@ class FollowedProbes:
 
     def remarks(self) -> list[str]:
         """What there is to tell people of places."""
-        return list(dict.fromkeys(text for one in self._of_spec for text in one.warnings))
+        return list(dict.fromkeys(text for one in self._of_spec for text in (*one.warnings, *one.refusals)))
 
     def remove(self, index: int) -> None:
         """Have it nowhere any more. Raises ControlError."""

@@ -56,7 +56,10 @@ class Located:
         """What its parts are known by now."""
         self.missing = ""
         """Why it is nowhere."""
+        self.refusals: list[str] = []
+        """Why it is not at some places."""
         self.warnings: list[str] = []
+        """What else there is to tell people."""
         self._lock = threading.Lock()
         self._places: dict[tuple[FollowedProcess, int], ProcessPlace] = {}
 
@@ -84,10 +87,13 @@ class Located:
         with self._lock:
             self._places.clear()
 
+    def refuse(self, text: str) -> None:
+        """Note why it is not at a place."""
+        _note(self.refusals, text)
+
     def warn(self, text: str) -> None:
-        """Note something for people, once."""
-        if text not in self.warnings and len(self.warnings) < MAX_WARNINGS:
-            self.warnings.append(text)
+        """Note something for people."""
+        _note(self.warnings, text)
 
 
 class LocatedProbes:
@@ -135,11 +141,11 @@ class LocatedProbes:
             yield True
 
         self._target.run(steps)
-        failed = [one for one in some if one.warnings and not one.places and not one.missing]
+        failed = [one for one in some if one.refusals and not one.places]
         if failed:
             for one in some:
                 self.disarm(one)
-            raise UsageError(failed[0].warnings[0])
+            raise UsageError(failed[0].refusals[0])
 
     def disarm(self, one: Located) -> None:
         """Have it captured nowhere any more. Raises ControlError."""
@@ -199,7 +205,7 @@ class LocatedProbes:
             self._note_place(one, place)
         except (CaptureError, ControlError, UsageError) as error:
             one.leave(followed, place)
-            one.warn(f"{one.where}: not at {place.name}: {error.message}")
+            one.refuse(f"{one.where}: not at {place.name}: {error.message}")
 
     def _await_choice(self, followed: FollowedProcess, one: Located, place: ProcessPlace) -> None:
         """Code that chooses a function is about to be called, or was: be told of what it returns."""
@@ -249,6 +255,12 @@ class LocatedProbes:
         for followed in [one for one in self._open if one.has_ended]:
             self._open.pop(followed).close()
             del self._images[followed]
+
+
+def _note(texts: list[str], text: str) -> None:
+    """Once, and no more than anybody reads."""
+    if text not in texts and len(texts) < MAX_WARNINGS:
+        texts.append(text)
 
 
 def check_place(place: ProcessPlace, images: ProcessPlaces, *, is_function: bool) -> None:
