@@ -270,8 +270,8 @@ class ProbeSession:
         """What fails here is told."""
         try:
             yield
-        except ClewError as error:
-            self._remarks.append(f"{what}: {error.message}")
+        except (ClewError, OSError) as error:
+            self._remarks.append(f"{what}: {error}")
 
     def _forget(self, target: ProbedTarget) -> None:
         """It is about to be let go of: keep what is to be told of it."""

@@ -54,11 +54,10 @@ class EventWish:
             self.is_function,
             fields,
             leaving if self.is_function else (),
-            self.condition,
-            self.with_inlined,
-            None,
-            Pid(self.pid) if self.pid else None,
-            self.path,
+            condition=self.condition,
+            with_inlined=self.with_inlined,
+            pid=Pid(self.pid) if self.pid else None,
+            path=self.path,
         )
         check_spec(spec)
         _ = spec.location
