@@ -21,6 +21,7 @@ from clew.address import Pid
 from clew.capture.machine import Machine
 from clew.errors import ClewError, TargetError
 from clew.export.probes.event_types import EventBatch, EventType, Loss
+from clew.probing.leaving import find_children
 from clew.probing.probed_process import ProbedProcess
 from clew.process.futexes import MAX_WORDS, wait_for_change
 from clew.process.identity import read_group
@@ -146,12 +147,16 @@ class ProbeSession:
     def detach(self, target: ProbedTarget) -> list[Pid]:
         """Leave a process, and forks' children of it that have its probes: those, by their numbers. What they came to
         until then is to be read still. Raises TargetError: it is as before then, and this may be tried again."""
-        children = target.find_children()
-        self.left += target.leave()
+        left, children = target.leave()
+        self.left += left
         target.drain(self.sink)
         self._forget(target)
         target.release()
         return children
+
+    def find_children(self) -> dict[Pid, list[Pid]]:
+        """Of each process the forks' children that have its probes."""
+        return find_children([target.process for target in self.targets])
 
     def _begin(
         self, process: ProbedProcess, origins: frozenset[Pid], stopped: StoppedProcess | None = None
