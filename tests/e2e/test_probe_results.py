@@ -18,7 +18,7 @@ FUNCTIONS = ("negative", "half", "is_even", "small", "wide")
 def results(tmp_path: Path, *options: str, debug: str = "-g") -> dict[str, dict[str, Any]]:
     """By function what its event has where it returned."""
     program, out = build_plain(SOURCES / "probes" / "probed_results.c", "-O1", debug), tmp_path / "events.json"
-    command = [*runs.CLEW, "trace", *options, "--format", "json", "-o", out, "--", program]
+    command: list[str | Path] = [*runs.CLEW, "trace", *options, "--format", "json", "-o", out, "--", program]
     done = subprocess.run(command, env=runs.environment(), capture_output=True, check=False, timeout=120)
     assert (done.returncode, done.stdout) == (0, b"-3 2.50 1 -5 65535\n-7 2.25 yes\n"), done.stderr
     events = [json.loads(line) for line in out.read_text().splitlines()]

@@ -15,7 +15,7 @@ import pytest
 from clew.binary.elf import open_elf
 from tests.e2e import runs
 from tests.e2e.probe_sessions import Sessions, events_of, told_program, turns_program
-from tests.e2e.test_probes import calls_program, dirty_code, read_maps
+from tests.e2e.test_probes import calls_program, dirty_code, read_maps, threads_program
 
 # Each instruction on one line, however long it is.
 OBJDUMP = ("objdump", "-d", "--insn-width=16", "--disassemble=turn")
@@ -192,6 +192,31 @@ def test_events_come_and_go(sessions: Sessions, tmp_path: Path) -> None:
         ("b", 4, 11),
         ("b", 5, 12),
     ]
+
+
+@pytest.mark.long
+def test_a_session_starts_and_stops_while_threads_run(sessions: Sessions, tmp_path: Path) -> None:
+    pipe = subprocess.PIPE
+    with subprocess.Popen([threads_program(), "4"], stdin=pipe, stdout=pipe, text=True) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "ready\n"
+        maps, place = read_maps(program.pid), ("--pid", str(program.pid))
+        sessions.run("enable-event", "a", *place, "--function", "leaf", "--filter", "rdi % 5000 == 0")
+        sessions.run("enable-event", "b", *place, "--probe", "leaf", "--filter", "rdi % 5000 == 1")
+        for turn in range(5):
+            sessions.run("start", *(() if turn else ("-o", "trace")))
+            if turn % 2:
+                sessions.run("disable-event", "b")
+                sessions.run("enable-event", "b")
+            sessions.run("stop")
+            assert not dirty_code(program.pid)
+            assert read_maps(program.pid) == maps
+        listed = sessions.listed()
+        assert (listed["lost"], listed["remarks"]) == (0, [])
+        sessions.run("destroy")
+        assert program.communicate("\n", timeout=60)[0] == "0\n"
+    lines = printed_by_babeltrace(tmp_path / "trace")
+    assert len(lines) == sum(one["events"] for one in listed["events"]) > 0
 
 
 def test_children_of_forks_have_what_comes_later(sessions: Sessions, tmp_path: Path) -> None:

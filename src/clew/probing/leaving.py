@@ -11,7 +11,7 @@ import contextlib
 import mmap
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 import numpy as np
@@ -47,33 +47,53 @@ _MAX_FRAME_BYTES: Final = 1 << 16
 Spans = Sequence[tuple[int, int]]
 
 
-def leave(process: ProbedProcess, placing: Placing) -> list[str]:
-    """Take everything out, of forks' children as well, which may be all that is left; what stays, for people. It may be
-    tried again. Raises TargetError, AttachError."""
+def leave(process: ProbedProcess, placing: Placing) -> tuple[list[str], list[Pid]]:
+    """Take everything out, of forks' children as well, which may be all that is left; what stays, for people, and those
+    children. It may be tried again. Raises TargetError, AttachError."""
     left: list[str] = []
+    children: list[Pid] = []
     placing.begin_leaving()
-    own = [process.pid] if process.is_served() else []
-    for pid in [*own, *find_children(process)]:
+    if process.is_served():
         with contextlib.suppress(TargetGoneError):
-            left += _leave_one(pid, process, placing)
-    return left
+            left += _leave_one(process.pid, process, placing)
+    # Nothing inherits probes from what has none; children make children until they are left themselves.
+    while new := [pid for pid in find_children([process])[process.pid] if pid not in children]:
+        children += new
+        for pid in new:
+            with contextlib.suppress(TargetGoneError):
+                left += _leave_one(pid, process, placing)
+    return left, children
 
 
-def find_children(process: ProbedProcess) -> list[Pid]:
-    """The forks' children, and theirs, that have the probes."""
-    others = (Pid(int(name)) for name in os.listdir("/proc") if name.isdigit())
+def find_children(processes: Collection[ProbedProcess]) -> dict[Pid, list[Pid]]:
+    """Of each of these the forks' children, and theirs, that have its probes: by the memory that they share."""
+    own = {_identity_of(one): one.pid for one in processes}
     # The controller has the memory, too.
-    own = (process.pid, process.task, os.getpid())
-    return [pid for pid in others if pid not in own and has_probes_of(process, pid)]
+    others = {os.getpid(), *(one.pid for one in processes), *(one.task for one in processes)}
+    children: dict[Pid, list[Pid]] = {pid: [] for pid in own.values()}
+    for name in os.listdir("/proc"):
+        if name.isdigit() and int(name) not in others:
+            for identity in _shared_by(Pid(int(name))) & own.keys():
+                children[own[identity]].append(Pid(int(name)))
+    return children
 
 
 def has_probes_of(process: ProbedProcess, pid: Pid) -> bool:
-    """Whether a process has the probes of another one: by the memory that they share."""
+    """Whether a process has the probes of another one."""
+    return _identity_of(process) in _shared_by(pid)
+
+
+def _identity_of(process: ProbedProcess) -> tuple[int, int]:
     shared = os.fstat(process.shared.fd)
+    return shared.st_ino, shared.st_dev
+
+
+def _shared_by(pid: Pid) -> set[tuple[int, int]]:
+    """The files that a process has mapped."""
     try:
-        return any((one.inode, one.device) == (shared.st_ino, shared.st_dev) for one in read_maps(pid))
+        return {(one.inode, one.device) for one in read_maps(pid)}
     except OSError:
-        return False
+        return set()
 
 
 def _leave_one(pid: Pid, process: ProbedProcess, placing: Placing) -> list[str]:

@@ -17,6 +17,7 @@ from typing import Final
 from clew.address import Pid
 from clew.errors import ClewError, TargetError, TargetGoneError, UsageError
 from clew.export.probes.event_types import EventBatch, Loss
+from clew.probing.leaving import find_children
 from clew.probing.probed_process import ProbedProcess
 from clew.process.futexes import MAX_WORDS, wait_for_change
 from clew.process.identity import read_group
@@ -178,12 +179,16 @@ class ProbeSession:
     def detach(self, target: ProbedTarget) -> list[Pid]:
         """Leave a process, and forks' children of it that have its probes: those, by their numbers. What they came to
         until then is to be read still. Raises TargetError: it is as before then, and this may be tried again."""
-        children = target.find_children()
-        self.left += target.leave()
+        left, children = target.leave()
+        self.left += left
         self._drain_last(target)
         self._forget(target)
         target.release()
         return children
+
+    def find_children(self) -> dict[Pid, list[Pid]]:
+        """Of each process the forks' children that have its probes."""
+        return find_children([target.process for target in self.targets])
 
     def _begin(
         self, process: ProbedProcess, origins: frozenset[Pid], stopped: StoppedProcess | None = None
@@ -367,8 +372,8 @@ class ProbeSession:
         """What fails here is told."""
         try:
             yield
-        except ClewError as error:
-            self._remarks.append(f"{what}: {error.message}")
+        except (ClewError, OSError) as error:
+            self._remarks.append(f"{what}: {error}")
 
     def _forget(self, target: ProbedTarget) -> None:
         """It is about to be let go of: keep what is to be told of it."""

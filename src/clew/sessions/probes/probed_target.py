@@ -16,8 +16,8 @@ import numpy as np
 
 from clew.address import Pid, Tid
 from clew.capture.form import Form
-from clew.errors import CaptureError, RemoteCallError, TargetError, TargetGoneError, UsageError
-from clew.probing.leaving import find_children, has_probes_of, leave, wait_for_end
+from clew.errors import CaptureError, RemoteCallError, TargetError, UsageError
+from clew.probing.leaving import has_probes_of, leave, wait_for_end
 from clew.probing.locations.in_process import ProcessPlace, open_process
 from clew.probing.locations.syntax import parse_location
 from clew.probing.placing import Placing
@@ -352,12 +352,8 @@ class ProbedTarget:
         with the probes."""
         return bool(select.select([self._pidfd], [], [], seconds)[0])
 
-    def find_children(self) -> list[Pid]:
-        """The forks' children, and theirs, that have the probes."""
-        return find_children(self.process)
-
     def shares_with(self, pid: Pid) -> bool:
-        """Whether a process is one of these."""
+        """Whether a process is a forks' child of it, or theirs, that has the probes."""
         return has_probes_of(self.process, pid)
 
     def let_go(self) -> None:
@@ -434,21 +430,16 @@ class ProbedTarget:
         wait_for_end(self.process)
         with contextlib.suppress(RemoteCallError):
             reap_worker(stopped, self.process.task_inside)
-        children = self.find_children()
-        if children:
-            self.leave()
-        return children
+        return self.leave()[1]
 
-    def leave(self) -> list[str]:
+    def leave(self) -> tuple[list[str], list[Pid]]:
         """Take all probes out, and the runtime's task, as far as the process and its forks' children are there still;
-        what stays, for people. What is in the rings can be read behind that. Raises TargetError."""
-        with contextlib.suppress(TargetGoneError):
-            return leave(self.process, self._placing)
-        return []
+        what stays, for people, and those children. What is in the rings can be read behind that. Raises TargetError."""
+        return leave(self.process, self._placing)
 
     def close(self) -> list[str]:
         """Leave, and let go."""
-        left = self.leave()
+        left, _ = self.leave()
         self.release()
         return left
 

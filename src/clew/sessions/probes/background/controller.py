@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import select
 import signal
 import sys
@@ -40,6 +41,9 @@ def run_controller(place: SessionPlace, open_writer: OpenWriter, ready: int) -> 
     for number in (1, 2):
         os.dup2(log, number)
     os.chdir("/")
+    # Each process takes some descriptors: its memory, its files.
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     try:
         _Controller(place, open_writer).run(ready)
     finally:

@@ -102,8 +102,9 @@ class SessionProcesses:
 
     def split_families(self) -> None:
         """Have each stand for itself: changes reach a process alone, and not forks' children that have its probes."""
+        children = self._probes.find_children()
         for target in self.targets:
-            if target.find_children():
+            if children[target.pid]:
                 self._split(target)
 
     def look_after(self, *, is_active: bool) -> None:
@@ -121,8 +122,9 @@ class SessionProcesses:
         """What is told of them."""
         self._note_executed()
         probed = {target.pid for target in self.targets}
+        children = self._probes.find_children()
         for target in self.targets:
-            for pid in target.find_children():
+            for pid in children[target.pid]:
                 with contextlib.suppress(ControlError):
                     probed.add(self._members.add(pid, target.origins).pid)
         members = self._members.living()

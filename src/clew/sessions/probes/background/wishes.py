@@ -54,8 +54,8 @@ class EventWish:
             self.is_function,
             fields,
             leaving if self.is_function else (),
-            self.condition,
-            self.with_inlined,
+            condition=self.condition,
+            with_inlined=self.with_inlined,
             pid=Pid(self.pid) if self.pid else None,
             path=self.path,
         )
