@@ -98,8 +98,8 @@ def with_probe(spec: ProbeSpec) -> Attach:
             target = session.attach(program.pid)
 
             def read() -> int:
-                target.drain(session.sink)
-                return target.take_lost()
+                target.rings.drain(session.sink)
+                return target.rings.take_lost()
 
             yield read
         finally:

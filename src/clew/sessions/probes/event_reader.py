@@ -26,6 +26,7 @@ from clew.sessions.capture_sink import Captured
 from clew.sessions.live_clock import LiveClock
 from clew.sessions.memory import Image, Images
 from clew.sessions.probes.event_forms import EventForm
+from clew.sessions.probes.target_rings import TargetRings
 
 __all__ = ["CapturedOf", "EventReader", "ReadEvents"]
 
@@ -44,11 +45,8 @@ class Probed(Protocol):
         """What it had mapped when something was loaded last."""
 
     @property
-    def processes(self) -> set[int]:
-        """Those that came to probes."""
-
-    def first_name(self, tid: int) -> bytes:
-        """What a thread was called when it came to a probe first; empty where it did not, or that is not known."""
+    def rings(self) -> TargetRings:
+        """What its threads wrote."""
 
 
 class CapturedOf(NamedTuple):
@@ -145,7 +143,7 @@ class EventReader:
 
     def _first_name(self, tid: int) -> bytes:
         """What a thread was called when it came to a probe first; empty: nobody knows."""
-        return next(filter(None, (target.first_name(tid) for target in self._targets())), b"")
+        return next(filter(None, (target.rings.first_name(tid) for target in self._targets())), b"")
 
     def name_address(self, pid: int, address: int) -> str:
         """What an address of a process is called in a stack: its function, or how far it is in its image."""
@@ -169,7 +167,7 @@ class EventReader:
         with contextlib.suppress(TargetError):
             found = self._images.of(Pid(pid))
         if not found:
-            targets = (target for target in self._targets() if pid in target.processes)
+            targets = (target for target in self._targets() if pid in target.rings.processes)
             found = next((self._loaded.get(target.pid, []) for target in targets), [])
         self._loaded[pid] = found
         return found

@@ -6,7 +6,6 @@ Runs in the controller.
 from __future__ import annotations
 
 import contextlib
-import os
 import signal
 import time
 from collections import Counter
@@ -15,16 +14,15 @@ from functools import cache, partial
 from typing import Final
 
 from clew.address import Pid
-from clew.errors import ClewError, TargetError, TargetGoneError, UsageError
+from clew.errors import ClewError, TargetError, UsageError
 from clew.export.probes.event_types import EventBatch, Loss
 from clew.probing.leaving import find_children
 from clew.probing.probed_process import ProbedProcess
 from clew.process.futexes import MAX_WORDS, wait_for_change
 from clew.process.identity import read_group
-from clew.process.linux import send_to_thread
 from clew.process.runtime_image import default_runtime_path, load_runtime_image
 from clew.process.stopped_process import StoppedProcess
-from clew.sessions.aggregate_table import AggregateRoom, AggregateTable
+from clew.sessions.aggregate_table import AggregateTable
 from clew.sessions.aggregates import Aggregate
 from clew.sessions.capture_sink import CaptureSink
 from clew.sessions.memory import Images
@@ -38,7 +36,9 @@ from clew.sessions.probes.probe_launch import ProbedCommand
 from clew.sessions.probes.probed_target import EXECUTION_NUMBER, ProbedTarget, Waiting
 from clew.sessions.probes.process_machine import make_machine
 from clew.sessions.probes.pulse import Pulse
+from clew.sessions.probes.session_sums import SessionSums
 from clew.sessions.probes.specs import ProbeSpec, Trigger, TriggerAction
+from clew.sessions.probes.triggers import pull
 
 __all__ = ["ProbeSession"]
 
@@ -71,10 +71,7 @@ class ProbeSession:
         self.targets: list[ProbedTarget] = []
         self._pulse = Pulse()
         self._known_code = KnownCode()
-        self._room = AggregateRoom()
-        self._sums: dict[int, tuple[AggregateTable, Aggregate]] = {}
-        self._tabled: set[tuple[int, Pid]] = set()
-        """Which processes have which of the tables."""
+        self._sums = SessionSums()
         self._remarks: list[str] = []
         """Of processes that were left, or could not be probed."""
         self._told: set[str] = set()
@@ -97,6 +94,11 @@ class ProbeSession:
         consequences = [spec.consequence for spec in self._specs.values()]
         if any(isinstance(one, Trigger) and one.action == TriggerAction.START for one in consequences):
             self.remove(index for index in indices if self._specs[index].has_events)
+
+    @property
+    def event_indices(self) -> list[int]:
+        """Of all probes that have events, whether they are there or not."""
+        return [index for index, spec in self._specs.items() if spec.has_events]
 
     @property
     def next_index(self) -> int:
@@ -198,11 +200,7 @@ class ProbeSession:
         machine = make_machine(process.pid, self.images)
 
         def find_table(probe: AskedProbe) -> AggregateTable:
-            table = self._find_table(probe)
-            if (probe.index, process.pid) not in self._tabled:
-                self._tabled.add((probe.index, process.pid))
-                table.have_in(process.shared.aggregates)
-            return table
+            return self._sums.find_table(probe, process)
 
         @cache
         def ask(index: int) -> AskedProbe:
@@ -218,23 +216,13 @@ class ProbeSession:
         _raise_refused(target)
         return target
 
-    def _find_table(self, probe: AskedProbe) -> AggregateTable:
-        """Where a probe adds up, the same in all processes. Raises UsageError, CaptureError."""
-        wish = probe.spec.wish
-        assert wish is not None
-        if probe.index not in self._sums:
-            table = self._room.make(wish, probe.wanted_sum.kinds())
-            self._sums[probe.index] = table, Aggregate(table, probe.spec.where, wish, lambda: None)
-        return self._sums[probe.index][0]
-
     def sums(self) -> list[tuple[ProbeSpec, Aggregate]]:
         """What is added up, as far as there was a place for it. It can be read when all is over, too."""
-        return [(self._specs[index], found) for index, (_, found) in sorted(self._sums.items())]
+        return [(self._specs[index], found) for index, found in sorted(self._sums.found.items())]
 
     def find_sum(self, index: int) -> Aggregate | None:
         """What a probe adds up; None: there was no place for it yet."""
-        found = self._sums.get(index)
-        return None if found is None else found[1]
+        return self._sums.found.get(index)
 
     def _note_forms(self, target: ProbedTarget) -> None:
         """What is taken, as far as there are places for it by now. It is of the same types in all processes."""
@@ -273,9 +261,9 @@ class ProbeSession:
             self._note_forms(target)
             self.reader.note_images(target)
             if self._newest_bytes:
-                target.make_room()
-            elif target.drain(self.sink):
-                target.free_slots()
+                target.rings.make_room()
+            elif target.rings.drain(self.sink):
+                target.rings.free_slots()
             self._executing += [thread for thread in waiting if thread.number == EXECUTION_NUMBER]
             for thread in waiting:
                 if thread.number != EXECUTION_NUMBER:
@@ -303,40 +291,23 @@ class ProbeSession:
     def snapshot(self) -> None:
         """Have the newest events of all threads read next, as they are now."""
         for target in self.targets:
-            target.drain_newest(self.sink, self._newest_bytes)
+            target.rings.drain_newest(self.sink, self._newest_bytes)
         self._is_due = True
 
     def _drain_last(self, target: ProbedTarget) -> None:
         if self._newest_bytes:
-            target.drain_newest(self.sink, self._newest_bytes)
+            target.rings.drain_newest(self.sink, self._newest_bytes)
         else:
-            target.drain(self.sink)
+            target.rings.drain(self.sink)
 
     def _act(self, waiting: Waiting) -> None:
         """Do what is to be done where a thread has come to, and let it go on."""
         try:
             trigger = self._specs[(waiting.number - 1) // N_NUMBERS].consequence
             if isinstance(trigger, Trigger):
-                self._pull(trigger, waiting)
+                pull(self, trigger, waiting)
         finally:
             waiting.target.reply(waiting.slot)
-
-    def _pull(self, trigger: Trigger, waiting: Waiting) -> None:
-        events = [index for index, spec in self._specs.items() if spec.has_events]
-        with contextlib.suppress(TargetGoneError, ProcessLookupError):
-            match trigger.action:
-                case TriggerAction.SNAPSHOT:
-                    self.snapshot()
-                case TriggerAction.START:
-                    self.enable(events)
-                case TriggerAction.STOP:
-                    self.remove(events)
-                case TriggerAction.PAUSE:
-                    os.kill(waiting.real_pid, signal.SIGSTOP)
-                case TriggerAction.SIGNAL if waiting.target.has_own_numbers:
-                    os.kill(waiting.real_pid, trigger.signal)
-                case TriggerAction.SIGNAL:
-                    send_to_thread(waiting.pid, waiting.tid, trigger.signal)
 
     def _follow(self, execution: Waiting) -> None:
         """Have the program that a thread is about to execute probed from its first instruction on."""
@@ -380,7 +351,7 @@ class ProbeSession:
         self._late_losses += self._losses_of(target)
         self._remarks += target.remarks
         self._pulse.remove(target.process.shared)
-        self._tabled = {one for one in self._tabled if one[1] != target.pid}
+        self._sums.forget(target.pid)
         self.targets.remove(target)
         del self._asking[target]
 
@@ -410,7 +381,7 @@ class ProbeSession:
         return losses
 
     def _losses_of(self, target: ProbedTarget) -> list[Loss]:
-        lost = target.take_lost()
+        lost = target.rings.take_lost()
         return [Loss(time.time_ns(), int(target.pid), int(target.pid), lost)] if lost else []
 
 

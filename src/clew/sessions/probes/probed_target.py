@@ -12,8 +12,6 @@ import select
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
-import numpy as np
-
 from clew.address import Pid, Tid
 from clew.capture.form import Form
 from clew.errors import CaptureError, RemoteCallError, TargetError, UsageError
@@ -31,15 +29,11 @@ from clew.process.maps import Mapping, read_maps
 from clew.process.stopped_process import StoppedProcess
 from clew.protocol._constants import (
     MAX_PROBES,
-    RECORD_BYTES,
     CaptureAction,
     HoldReply,
     RequestKind,
-    SlotState,
 )
 from clew.protocol.layout import field_offset
-from clew.recording.drain.slots import ImpossibleHeadError, Slots
-from clew.sessions.capture_sink import CaptureSink
 from clew.sessions.probes.asked import AskedProbe
 from clew.sessions.probes.backends import AUTO, Backend, BackendChoice
 from clew.sessions.probes.collecting import nothing_collected
@@ -48,12 +42,12 @@ from clew.sessions.probes.image_code import KnownCode, ProcessCode
 from clew.sessions.probes.known_places import KnownPlaces
 from clew.sessions.probes.place_names import name_of_place
 from clew.sessions.probes.probe_sites import ArmedProbe, ProbeSites
+from clew.sessions.probes.target_rings import TargetRings
 
 __all__ = ["EXECUTION_NUMBER", "ProbedTarget", "Waiting"]
 
 _MAX_SITES: Final = MAX_PROBES - 4096
 """Some are left for what is heard of loading, and for what is planned anew."""
-_NEARLY_ALL: Final = 0.75
 _END_SECONDS: Final = 0.2
 """A process that is killed has no memory any more before it has ended."""
 LOADED_FUNCTION: Final = "_dl_debug_state"
@@ -108,7 +102,6 @@ class ProbedTarget:
         self._known_places = KnownPlaces(self._places, process.task)
         code = ProcessCode(self._places, known or KnownCode(), self._placing.read)
         self._plans = ProbeSites(process, code, self._placing.read)
-        self._slots = Slots(process.shared)
         self._sites: list[tuple[AskedProbe, ProcessPlace, str, Site]] = []
         """Places that are probed, and their roles."""
         self.place_names: dict[int, dict[int, str]] = {}
@@ -124,14 +117,12 @@ class ProbedTarget:
         self._n_to_load = _N_LOADINGS if stopped is not None and self._find(LOADED_FUNCTION) else 0
         self.has_own_numbers = has_own_namespace(process.task)
         """What the target calls its processes and threads says nothing here."""
+        self.rings = TargetRings(process, has_own_numbers=self.has_own_numbers)
         shared = process.shared
         bell = shared.layout.status_offset + field_offset("StatusPage", "doorbell")
         self.bell = ctypes.c_uint32.from_buffer(shared.map, bell)
         """What threads ring that want something."""
         self._pidfd = os.pidfd_open(process.pid)
-        self._n_lost = 0
-        self.processes: set[int] = set()
-        """Those whose events came from here: this one, and children of forks."""
         self.mappings: list[Mapping] = []
         """What the process had mapped when it was looked at last: when it had loaded or unloaded something."""
 
@@ -266,12 +257,12 @@ class ProbedTarget:
         wait on, and are given back."""
         waiting = []
         loading = []
-        for slot in self._slots.find_asking(RequestKind.HOLD):
-            number, _, tid = self._slots.read_request(slot).arguments[1:]
+        for slot in self.rings.slots.find_asking(RequestKind.HOLD):
+            number, _, tid = self.rings.slots.read_request(slot).arguments[1:]
             if number == LOADING_NUMBER:
                 loading.append(slot)
             else:
-                waiting.append(Waiting(self, slot, number, Pid(int(self._slots.rows["process"][slot])), Tid(tid)))
+                waiting.append(Waiting(self, slot, number, Pid(int(self.rings.slots.rows["process"][slot])), Tid(tid)))
         try:
             # A process that has ended may have a thread that asked.
             if loading and self.process.is_served():
@@ -290,7 +281,7 @@ class ProbedTarget:
 
     def reply(self, slot: int) -> None:
         """Let a thread go on that waits."""
-        self._slots.reply(slot, HoldReply.GO_ON)
+        self.rings.slots.reply(slot, HoldReply.GO_ON)
 
     def _forget_unloaded(self) -> None:
         """What was unloaded has taken its probes along."""
@@ -360,68 +351,6 @@ class ProbedTarget:
         """The process is about to run."""
         self._placing.stopped = None
 
-    def drain_newest(self, sink: CaptureSink, most_bytes: int) -> None:
-        """Hand over the newest records in the rings, of each so many bytes: no thread waits for that."""
-        for slot in self._slots.find_used():
-            data = self._slots.take_newest(slot, most_bytes)
-            if data:
-                records = np.frombuffer(data, np.uint8).reshape(-1, RECORD_BYTES)
-                pid = int(self._slots.rows["process"][slot]) or int(self.pid)
-                self.processes.add(pid)
-                sink.keep(pid, records)
-
-    def drain(self, sink: CaptureSink) -> int:
-        """Hand over what is in the rings; how many records."""
-        n = 0
-        for slot in self._slots.find_used():
-            try:
-                head, first, second = self._slots.read_ring(slot)
-            except ImpossibleHeadError:
-                continue
-            data = bytes(first) + bytes(second)
-            first.release()
-            second.release()
-            self._slots.free_room(slot, head)
-            if data:
-                records = np.frombuffer(data, np.uint8).reshape(-1, RECORD_BYTES)
-                pid = int(self._slots.rows["process"][slot]) or int(self.pid)
-                self.processes.add(pid)
-                sink.keep(pid, records)
-                n += len(records)
-        return n
-
-    def first_name(self, tid: int) -> bytes:
-        """What a thread was called when it came to a probe first; empty where it did not, or that is not known."""
-        slots = np.flatnonzero(self._slots.rows["tid"] == tid)
-        return bytes(self._slots.rows["name"][slots[0]].tobytes()).split(b"\0")[0] if len(slots) else b""
-
-    def free_slots(self) -> None:
-        """Have the slots of threads that are gone, and of whose records all were taken, be others'."""
-        self._free_slots(lets_go=False)
-
-    def make_room(self) -> None:
-        """Have the slots of threads that are gone be others', whatever is in their rings, if few are left."""
-        layout = self.process.shared.layout
-        if len(self._slots.find_threads()) > layout.max_threads * _NEARLY_ALL:
-            self._free_slots(lets_go=True)
-
-    def _free_slots(self, *, lets_go: bool) -> None:
-        if self.has_own_numbers:
-            return
-        for slot, tid, _ in self._slots.find_threads():
-            row = self._slots.rows[slot]
-            is_read = int(row["ring_head"]) == int(self._slots.tails[slot])
-            if (is_read or lets_go) and tid and not os.path.exists(f"/proc/{int(row['process'])}/task/{tid}"):
-                self._slots.skip(slot)
-                self._slots.states[slot] = SlotState.FREE
-
-    def take_lost(self) -> int:
-        """How many events were lost since this was asked last."""
-        lost = int(self._slots.status()["lost_records"])
-        lost += self.process.sites.missed()
-        before, self._n_lost = self._n_lost, lost
-        return lost - before
-
     def abandon(self, stopped: StoppedProcess) -> list[Pid]:
         """The process has become another program, before whose first instruction it is stopped: nothing is left there
         but the runtime's task, which ends. Forks' children that had the probes have none any more: those. What is in
@@ -445,7 +374,7 @@ class ProbedTarget:
 
     def release(self) -> None:
         """Let go of what is kept of it."""
-        self._slots.close()
+        self.rings.close()
         os.close(self._pidfd)
         del self.bell
         self.process.close()

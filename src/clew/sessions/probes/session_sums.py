@@ -1,0 +1,41 @@
+"""What probes of a session add up in the target: a table for each, the same in all processes.
+
+Runs in the controller, in the thread that owns the session.
+"""
+
+from __future__ import annotations
+
+from clew.address import Pid
+from clew.probing.probed_process import ProbedProcess
+from clew.sessions.aggregate_table import AggregateRoom, AggregateTable
+from clew.sessions.aggregates import Aggregate
+from clew.sessions.probes.asked import AskedProbe
+
+__all__ = ["SessionSums"]
+
+
+class SessionSums:
+    """Of one session; `found` has what each probe adds up, by its index."""
+
+    def __init__(self) -> None:
+        self.found: dict[int, Aggregate] = {}
+        self._room = AggregateRoom()
+        self._tables: dict[int, AggregateTable] = {}
+        self._given: set[tuple[int, Pid]] = set()
+        """Which processes have which of the tables."""
+
+    def find_table(self, probe: AskedProbe, process: ProbedProcess) -> AggregateTable:
+        """Where a probe adds up, which a process has from now on. Raises UsageError, CaptureError."""
+        wish, index = probe.spec.wish, probe.index
+        assert wish is not None
+        if index not in self._tables:
+            self._tables[index] = table = self._room.make(wish, probe.wanted_sum.kinds())
+            self.found[index] = Aggregate(table, probe.spec.where, wish, lambda: None)
+        if (index, process.pid) not in self._given:
+            self._given.add((index, process.pid))
+            self._tables[index].have_in(process.shared.aggregates)
+        return self._tables[index]
+
+    def forget(self, pid: Pid) -> None:
+        """A process has none of them any more."""
+        self._given = {one for one in self._given if one[1] != pid}
