@@ -38,7 +38,7 @@ def halt(running: Program) -> list[int]:
     return calls
 
 
-@pytest.mark.parametrize("n_cycles", [6, pytest.param(150, marks=pytest.mark.stress)])
+@pytest.mark.parametrize("n_cycles", [6, pytest.param(150, marks=[pytest.mark.stress, pytest.mark.timeout(3600)])])
 def test_counts_are_exact_while_probes_come_and_go(n_cycles: int) -> None:
     program = build_plain(PROBES / "probed_counted.c", "-O2", "-rdynamic", "-pthread")
     chosen = random.Random(n_cycles)

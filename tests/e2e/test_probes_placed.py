@@ -137,7 +137,7 @@ def test_probes_at_one_place_are_all_told(folder: Path) -> None:
     assert counts == dict.fromkeys(names, COUNTS["leaf_red"])
 
 
-@pytest.mark.parametrize("n_cycles", [12, pytest.param(150, marks=pytest.mark.stress)])
+@pytest.mark.parametrize("n_cycles", [12, pytest.param(150, marks=[pytest.mark.stress, pytest.mark.timeout(3600)])])
 def test_probes_come_and_go_while_threads_run(folder: Path, n_cycles: int) -> None:
     """No thread returns anything wrong, none is held for it, and the code is as it was in the end."""
     chosen = random.Random(n_cycles)
