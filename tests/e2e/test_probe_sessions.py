@@ -227,7 +227,9 @@ def test_children_of_forks_have_what_comes_later(sessions: Sessions, tmp_path: P
         program.ask("child")
         sessions.run("enable-event", "b", "--pid", str(program.pid), "--probe", "other")
         program.ask("child")
-        assert {one["pid"] for one in sessions.listed()["processes"]} == {program.pid, child}
+        listed = sessions.listed()
+        assert {one["pid"] for one in listed["processes"]} == {program.pid, child}
+        assert [text for text in listed["remarks"] if "nothing was told" in text]
         sessions.run("disable-event", "a")
         program.ask("child")
         sessions.run("stop")

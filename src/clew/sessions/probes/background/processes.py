@@ -6,6 +6,7 @@ Runs in the controller, in the thread that owns the session.
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -105,7 +106,7 @@ class SessionProcesses:
         children = self._probes.find_children()
         for target in self.targets:
             if children[target.pid]:
-                self._split(target)
+                self._renew(target)
 
     def look_after(self, *, is_active: bool) -> None:
         """Let go of those that have ended, and leave those that could not be left before; forks' children that outlive
@@ -113,9 +114,10 @@ class SessionProcesses:
         for target in list(self._probes.targets):
             if target.has_ended() or (target in self._half_left and not _has_stuck_thread(target.pid)):
                 with _told(self._tell):
-                    members = self._leave(target)
                     if is_active:
-                        self._attach_living(members)
+                        self._renew(target)
+                    else:
+                        self._leave(target)
         self._note_executed()
 
     def describe(self, *, is_active: bool) -> list[dict[str, Any]]:
@@ -130,14 +132,19 @@ class SessionProcesses:
         members = self._members.living()
         return [one.describe() | {"is_probed": is_active and one.pid in probed} for one in members]
 
-    def _split(self, target: ProbedTarget) -> None:
-        self._attach_living(self._leave(target))
-
-    def _attach_living(self, members: list[Member]) -> None:
+    def _renew(self, target: ProbedTarget) -> None:
+        """Leave a process and forks' children of it that have its probes; those that there are still get their own."""
+        started = time.monotonic()
+        members = [member for member in self._leave(target) if not member.has_ended]
         for member in members:
             with _told(self._tell):
-                if not member.has_ended:
-                    self.attach(member)
+                self.attach(member)
+        if members:
+            pids = ", ".join(str(member.pid) for member in members)
+            seconds = time.monotonic() - started
+            self._tell(
+                f"process {pids}: nothing was told for {seconds:.2f} s, while forks' children got their own probes"
+            )
 
     def _leave(self, target: ProbedTarget) -> list[Member]:
         """Take the probes out of a process and forks' children of it; those of them that there are still."""
