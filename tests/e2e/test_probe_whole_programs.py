@@ -186,7 +186,7 @@ def test_all_functions_of_node(tmp_path: Path, capfd: pytest.CaptureFixture[str]
     """Its threads are ended while they wait: not all calls return."""
     script = tmp_path / "script.js"
     script.write_text(NODE_SCRIPT)
-    command = [str(shutil.which("node")), script]
+    command: list[str | Path] = [str(shutil.which("node")), script]
     expected = native(command)
     told = run(command, [counted("node!*", is_function=one) for one in (False, True)], capfd)
     assert told.output == expected
