@@ -61,6 +61,9 @@ LOADING_NUMBER: Final = 1 << 28
 EXECUTION_NUMBER: Final = LOADING_NUMBER + 1
 """What captures are known by at which threads stop that load something, or are about to execute a program."""
 
+_UNANSWERED: Final = (
+    "threads went on without waiting for probes in what they loaded or executed: nobody answered them for too long"
+)
 _TECHNIQUES: Final = {
     Technique.JUMP: "jump",
     Technique.JUMP_GUARDED: "jump",
@@ -252,6 +255,8 @@ class ProbedTarget:
         finally:
             for slot in loading:
                 self.reply(slot)
+        if self._slots.status()["unanswered"] and _UNANSWERED not in self.remarks:
+            self.remarks.append(_UNANSWERED)
         return executions
 
     def reply(self, slot: int) -> None:
