@@ -48,6 +48,19 @@ def test_a_library_is_loaded_again_at_another_base(loading: Path, library: Path)
         assert running.end() == 0
 
 
+@pytest.mark.long
+def test_a_library_is_loaded_while_nobody_answers(loading: Path, library: Path) -> None:
+    """The thread goes on after a while, and the session is told that it may have missed something."""
+    with started(loading, library) as running:
+        native = running.ask("load")
+        with at_once(running.pid, calls_of("libprobed_shared.so!shared_work"), pending=1) as one:
+            assert running.ask("load") == native
+            one.read()
+            (told,) = one.session.take_remarks()
+            assert told.startswith("threads went on without waiting")
+        assert running.end() == 0
+
+
 def test_code_that_the_program_made_is_probed_by_address(loading: Path) -> None:
     with started(loading) as running:
         start = int(running.ask("made"), 16)

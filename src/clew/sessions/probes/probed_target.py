@@ -57,6 +57,10 @@ LOADING_NUMBER: Final = 1 << 28
 EXECUTION_NUMBER: Final = LOADING_NUMBER + 1
 """What captures are known by at which threads stop that load something, or are about to execute a program."""
 
+_UNANSWERED: Final = (
+    "threads went on without waiting for probes in what they loaded or executed: nobody answered them for too long"
+)
+
 
 class Waiting(NamedTuple):
     """Thread `tid` waits at a place of capture `number`. `pid`: the process that its block is of."""
@@ -273,6 +277,8 @@ class ProbedTarget:
                 self.reply(slot)
         # It runs already: what can't be as it has to be is nowhere, and told.
         self.refused.clear()
+        if self.rings.slots.status()["unanswered"] and _UNANSWERED not in self.remarks:
+            self.remarks.append(_UNANSWERED)
         return waiting
 
     def _follow_loading(self) -> None:
