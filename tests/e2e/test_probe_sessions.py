@@ -106,6 +106,8 @@ def test_events_of_a_stripped_program_by_its_file(sessions: Sessions, tmp_path: 
     assert done.stdout == native.stdout
     # What is no `ls` has none of them.
     sessions.run("probe", "run", "--", calls_program(), status=3)
+    # All that has happened is counted.
+    assert sessions.event("opened")["events"] == 4
     sessions.run("destroy")
     events = events_of(tmp_path / "out.json")
     assert Counter(one["event"] for one in events) == {

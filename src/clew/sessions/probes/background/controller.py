@@ -77,6 +77,9 @@ class _Controller:
         try:
             while not self._session.is_destroyed and not is_told:
                 self._wait()
+                if self._is_asked():
+                    # What has happened before somebody asks is in the answer.
+                    self._go_on()
                 self._server.advance()
                 self._go_on()
             if not self._session.is_destroyed:
@@ -93,15 +96,22 @@ class _Controller:
             text = error.message if isinstance(error, ClewError) else f"{type(error).__name__}: {error}"
             self._session.fail(text)
 
+    def _is_asked(self) -> bool:
+        return bool(self._poll(0))
+
+    def _poll(self, milliseconds: int | None) -> list[tuple[int, int]]:
+        """Wait until somebody asks, or a signal comes."""
+        poll = select.poll()
+        for descriptor in (*self._watched, self._woken):
+            poll.register(descriptor, select.POLLIN)
+        return poll.poll(milliseconds)
+
     def _wait(self) -> None:
         if self._session.has_processes:
             self._session.wait(_POLL_SECONDS)
             return
         if not self._server.is_busy:
-            poll = select.poll()
-            for descriptor in (*self._watched, self._woken):
-                poll.register(descriptor, select.POLLIN)
-            poll.poll()
+            self._poll(None)
         with contextlib.suppress(BlockingIOError):
             os.read(self._woken, 64)
 
