@@ -168,6 +168,7 @@ def test_left_while_threads_are_in_probed_code(folder: Path, n_times: int) -> No
                 time.sleep(0.01)
                 session.read()
             assert program.poll() is None
+            assert not session.left
             assert read_maps(program.pid) == before
 
 
