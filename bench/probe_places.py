@@ -13,7 +13,6 @@ from pathlib import Path
 from clew.address import Pid
 from clew.binary.elf import open_elf
 from clew.capture.compiler import compile_capture
-from clew.capture.machine import Machine
 from clew.dataclass import replace
 from clew.probing.leaving import leave
 from clew.probing.placing import Placing
@@ -23,11 +22,12 @@ from clew.probing.x86_64.exits import find_exits
 from clew.probing.x86_64.image_code import read_image_code
 from clew.probing.x86_64.plans import Technique
 from clew.process.capture_table import CaptureRow
-from clew.process.processors.chosen import native_processor
 from clew.process.runtime_image import default_runtime_path, load_runtime_image
 from clew.process.table_shape import TableShape
 from clew.protocol._constants import CaptureAction
 from clew.recording.drain.slots import Slots
+from clew.sessions.memory import Images
+from clew.sessions.probes.process_machine import make_machine
 from clew.sessions.probes.pulse import Pulse
 
 __all__ = ["PlacedProbes"]
@@ -52,7 +52,7 @@ class PlacedProbes:
 
 @contextlib.contextmanager
 def _placed(pid: Pid, path: str, name: str, *, is_histogram: bool) -> Iterator[Callable[[], int]]:
-    machine = _machine()
+    machine = make_machine(pid, Images())
     process = ProbedProcess.attach(pid, load_runtime_image(default_runtime_path()))
     pulse = Pulse()
     pulse.add(process.shared)
@@ -109,18 +109,3 @@ def _address_of(path: str, name: str) -> int:
     """Where a symbol of a program is that is linked to one place."""
     symbols = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout
     return next(int(line.split()[0], 16) for line in symbols.splitlines() if line.endswith(f" {name}"))
-
-
-def _machine() -> Machine:
-    processor = native_processor()
-    architecture, definition = processor.architecture, processor.definition
-    return Machine(
-        registers=definition.held_registers,
-        vectors=architecture.vector_registers,
-        n_vectors=architecture.n_vector_registers,
-        arguments=architecture.argument_registers,
-        result=architecture.result_register,
-        stack_pointer=definition.stack_pointer,
-        stack_arguments=architecture.stack_arguments,
-        find_symbol=lambda name: None,
-    )
