@@ -150,6 +150,26 @@ def test_a_program_forbids_itself_all_calls_while_it_counts(strict: Path) -> Non
         assert running.end() == 0
 
 
+def test_events_end_where_a_program_forbids_itself_all_calls(strict: Path) -> None:
+    """Time stamps are among what it may not have. It is as ever, and that is told."""
+    session = ProbeSession(points("worked"))
+    with started(strict) as running:
+        try:
+            session.attach(Pid(running.pid))
+            native = running.ask()
+            running.tell("strict")
+            n_events = 0
+            while "strict" not in "".join(session.take_remarks()):
+                session.wait(0.02)
+                n_events += sum(len(table) for _, table in session.read().tables)
+            assert running.hear() == native
+            assert running.ask() == native
+            assert n_events == 20 and not session.read().tables
+        finally:
+            session.close()
+        assert running.end() == 0
+
+
 def set_uprobe(pid: int, program: Path, offset: int) -> int:
     """A probe of the kernel that counts in a process, at an offset of its program's file; its descriptor."""
     perf_event_open, attribute_bytes, exclude_kernel_and_hv = 298, 72, 3 << 5

@@ -20,7 +20,7 @@ from clew.probing.locations.place import ImagePlace, PlaceKind, Resolution
 from clew.probing.locations.readable import find_named, last_part, readable_forms
 from clew.probing.locations.syntax import NamePlace
 
-__all__ = ["find_function_places"]
+__all__ = ["find_function_places", "find_functions_called"]
 
 MAX_TOLD: Final = 4
 MIN_HINT, MAX_HINTS = 2, 2000
@@ -62,6 +62,11 @@ def find_function_places(image: ImageFile, where: NamePlace, *, with_inlined: bo
         why = f"{name} has no code of its own in {image.path}: it was inlined at {_count(inlined)} (--inline)"
         return Resolution((), (), why)
     return Resolution((), tuple(warnings), _tell_missing(image, where, name, is_pattern))
+
+
+def find_functions_called(image: ImageFile, name: str) -> list[int]:
+    """Where functions begin in a file whose symbols are called just so: nothing else is looked at, nor told."""
+    return list(_group(image, list(find_named(image.symbols.names, name, is_pattern=False)), name, False))
 
 
 def _find_symbols(image: ImageFile, where: NamePlace) -> tuple[str, bool, list[int]]:

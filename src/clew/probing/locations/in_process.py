@@ -17,6 +17,7 @@ from clew.binary.elf import open_elf
 from clew.binary.vdso import VDSO_NAME, open_vdso
 from clew.dataclass import dataclass
 from clew.errors import BinaryError, TargetError
+from clew.probing.locations.functions import find_functions_called
 from clew.probing.locations.image_file import ImageFile, is_image_named
 from clew.probing.locations.place import ImagePlace, PlaceKind, Resolution
 from clew.probing.locations.resolve import resolve_in_image
@@ -173,6 +174,16 @@ class ProcessPlaces:
         told = next((one for one in missing if one.endswith(("?", ")"))), missing[0] if len(missing) == 1 else "")
         why = told or f"{where.text}: nothing that is loaded has it"
         return ProcessResolution((), tuple(dict.fromkeys(warnings)), why)
+
+    def find_functions_called(self, name: str) -> list[int]:
+        """Where functions begin whose symbols are called just so, in all that is loaded."""
+        return [
+            address
+            for image in self._images
+            for linked in find_functions_called(image.file, name)
+            for address in [linked + image.bias & _MASK]
+            if image.has(address)
+        ]
 
     def _resolve_in(self, file: ImageFile, where: Location, *, with_inlined: bool) -> Resolution:
         key = file.path, where, with_inlined

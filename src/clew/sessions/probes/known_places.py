@@ -21,6 +21,7 @@ class KnownPlaces:
         self._places, self._task = places, task
         self._loaded: list[Mapping] = []
         """Files' code, as it was mapped when that was looked at last."""
+        self._called: dict[str, list[int]] = {}
         self._found: dict[tuple[Location, bool], ProcessResolution] = {}
 
     def renew(self) -> list[Mapping]:
@@ -30,8 +31,15 @@ class KnownPlaces:
         if loaded != self._loaded:
             self._loaded = loaded
             self._found.clear()
+            self._called.clear()
         self._places.renew(mappings)
         return mappings
+
+    def find_functions_called(self, name: str) -> list[int]:
+        """Where functions of that name begin, in all that is loaded."""
+        if name not in self._called:
+            self._called[name] = self._places.find_functions_called(name)
+        return self._called[name]
 
     def resolve(self, where: Location, *, with_inlined: bool = False) -> ProcessResolution:
         """The places that are meant. What is in doubt is looked for each time: a function may be chosen later

@@ -33,11 +33,12 @@ from clew.sessions.probes.event_reader import CapturedOf, EventReader, ReadEvent
 from clew.sessions.probes.executions import begin_following, follow_execution
 from clew.sessions.probes.image_code import KnownCode
 from clew.sessions.probes.probe_launch import ProbedCommand
-from clew.sessions.probes.probed_target import EXECUTION_NUMBER, ProbedTarget, Waiting
+from clew.sessions.probes.probed_target import EXECUTION_NUMBER, STRICT_NUMBER, ProbedTarget, Waiting
 from clew.sessions.probes.process_machine import make_machine
 from clew.sessions.probes.pulse import Pulse
 from clew.sessions.probes.session_sums import SessionSums
 from clew.sessions.probes.specs import ProbeSpec, Trigger, TriggerAction
+from clew.sessions.probes.strict_mode import strict_forms
 from clew.sessions.probes.triggers import pull
 
 __all__ = ["ProbeSession"]
@@ -207,7 +208,8 @@ class ProbeSession:
             return AskedProbe(self._specs[index], index, machine, self.images, find_table)
 
         wanted = [ask(index) for index in self._wanted if self._is_for(index, origins)]
-        target = ProbedTarget(process, wanted, stopped, self._choice, origins, self._known_code)
+        strict = strict_forms(machine)
+        target = ProbedTarget(process, wanted, stopped, self._choice, origins, self._known_code, strict)
         self._asking[target] = ask
         self.targets.append(target)
         target.arm()
@@ -266,7 +268,9 @@ class ProbeSession:
                 target.rings.free_slots()
             self._executing += [thread for thread in waiting if thread.number == EXECUTION_NUMBER]
             for thread in waiting:
-                if thread.number != EXECUTION_NUMBER:
+                if thread.number == STRICT_NUMBER:
+                    self._end_events(thread)
+                elif thread.number != EXECUTION_NUMBER:
                     self._act(thread)
         if self._newest_bytes and not self._is_due:
             return []
@@ -299,6 +303,15 @@ class ProbeSession:
             target.rings.drain_newest(self.sink, self._newest_bytes)
         else:
             target.rings.drain(self.sink)
+
+    def _end_events(self, waiting: Waiting) -> None:
+        """A thread goes into strict seccomp mode: there are no events of its process from then on."""
+        target = waiting.target
+        self._remarks.append(f"process {target.pid}: goes into strict seccomp mode, in which there can be no events")
+        try:
+            target.change(partial(target.remove, self.event_indices))
+        finally:
+            target.reply(waiting.slot)
 
     def _act(self, waiting: Waiting) -> None:
         """Do what is to be done where a thread has come to, and let it go on."""

@@ -9,7 +9,7 @@ import contextlib
 import ctypes
 import os
 import select
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from clew.address import Pid, Tid
@@ -17,7 +17,6 @@ from clew.capture.form import Form
 from clew.errors import CaptureError, RemoteCallError, TargetError, UsageError
 from clew.probing.leaving import has_probes_of, leave, wait_for_end
 from clew.probing.locations.in_process import ProcessPlace, open_process
-from clew.probing.locations.syntax import parse_location
 from clew.probing.placing import Placing
 from clew.probing.planning import Planning, Site
 from clew.probing.probed_process import ProbedProcess
@@ -25,7 +24,8 @@ from clew.probing.worker import reap_worker
 from clew.process.attachable import has_own_namespace
 from clew.process.capture_table import CaptureRow
 from clew.process.linux import PROT_EXEC
-from clew.process.maps import Mapping, read_maps
+from clew.process.maps import Mapping as MemoryMapping
+from clew.process.maps import read_maps
 from clew.process.stopped_process import StoppedProcess
 from clew.protocol._constants import (
     MAX_PROBES,
@@ -44,10 +44,11 @@ from clew.sessions.probes.place_names import name_of_place
 from clew.sessions.probes.probe_sites import ArmedProbe, ProbeSites
 from clew.sessions.probes.target_rings import TargetRings
 
-__all__ = ["EXECUTION_NUMBER", "ProbedTarget", "Waiting"]
+__all__ = ["EXECUTION_NUMBER", "STRICT_NUMBER", "ProbedTarget", "Waiting"]
 
 _MAX_SITES: Final = MAX_PROBES - 4096
 """Some are left for what is heard of loading, and for what is planned anew."""
+_ALWAYS: Final = Form((), (), None, b"").pack()
 _END_SECONDS: Final = 0.2
 """A process that is killed has no memory any more before it has ended."""
 LOADED_FUNCTION: Final = "_dl_debug_state"
@@ -55,7 +56,9 @@ _N_LOADINGS: Final = 2
 """So often a program's libraries have the dynamic linker call that, before and behind (enum r_state of link.h)."""
 LOADING_NUMBER: Final = 1 << 28
 EXECUTION_NUMBER: Final = LOADING_NUMBER + 1
-"""What captures are known by at which threads stop that load something, or are about to execute a program."""
+STRICT_NUMBER: Final = LOADING_NUMBER + 2
+"""What captures are known by at which threads stop that load something, are about to execute a program, or to go into
+strict seccomp mode."""
 
 _UNANSWERED: Final = (
     "threads went on without waiting for probes in what they loaded or executed: nobody answered them for too long"
@@ -88,10 +91,12 @@ class ProbedTarget:
         choice: BackendChoice = AUTO,
         origins: frozenset[Pid] = frozenset(),
         known: KnownCode | None = None,
+        strict: Mapping[str, bytes] | None = None,
     ) -> None:
         """`probes` are wanted there. `stopped`: the process, if it is stopped before its first instruction. `choice`
         says by which techniques. `origins`: processes from which it descends, itself among them. `known`: code that is
-        known from other processes."""
+        known from other processes. `strict`: functions that have a thread go into strict seccomp mode, and when."""
+        self._strict = strict or {}
         self.process, self._choice, self.origins = process, choice, origins
         self.probes = {probe.index: probe for probe in probes}
         """Those that are to be there, by their indices."""
@@ -118,7 +123,9 @@ class ProbedTarget:
         """Numbers of probes, and the addresses where they are."""
         self._hears_loading = False
         # Of libraries it has none yet, where something loads them.
-        self._n_to_load = _N_LOADINGS if stopped is not None and self._find(LOADED_FUNCTION) else 0
+        self._n_to_load = (
+            _N_LOADINGS if stopped is not None and self._known_places.find_functions_called(LOADED_FUNCTION) else 0
+        )
         self.has_own_numbers = has_own_namespace(process.task)
         """What the target calls its processes and threads says nothing here."""
         self.rings = TargetRings(process, has_own_numbers=self.has_own_numbers)
@@ -127,7 +134,7 @@ class ProbedTarget:
         self.bell = ctypes.c_uint32.from_buffer(shared.map, bell)
         """What threads ring that want something."""
         self._pidfd = os.pidfd_open(process.pid)
-        self.mappings: list[Mapping] = []
+        self.mappings: list[MemoryMapping] = []
         """What the process had mapped when it was looked at last: when it had loaded or unloaded something."""
 
     @property
@@ -169,6 +176,8 @@ class ProbedTarget:
         if not self._hears_loading:
             self._hear_loading()
         self._hear_executions()
+        for name, form in self._strict.items():
+            self._stop_at(name, STRICT_NUMBER, form)
         self._place()
         if self._choice.tells_traps:
             self._tell_traps()
@@ -239,22 +248,18 @@ class ProbedTarget:
         for name in EXECUTING_FUNCTIONS:
             self._stop_at(name, EXECUTION_NUMBER)
 
-    def _stop_at(self, name: str, number: int) -> bool:
+    def _stop_at(self, name: str, number: int, form: bytes = _ALWAYS) -> bool:
         """Have threads stop at functions of that name, where they do not yet; whether there is one."""
-        stop = Form((), (), None, b"").pack()
-        places = self._find(name)
-        for place in places:
-            if (number, place.address) in self._known:
+        addresses = self._known_places.find_functions_called(name)
+        for address in addresses:
+            if (number, address) in self._known:
                 continue
-            self._known.add((number, place.address))
+            self._known.add((number, address))
             with contextlib.suppress(UsageError):
-                site = self._plans.site_at(place.address)
-                site.rows = [CaptureRow(site.pc, number, CaptureAction.STOP, stop)]
+                site = self._plans.site_at(address)
+                site.rows = [CaptureRow(site.pc, number, CaptureAction.STOP, form)]
                 self._planning.add(site)
-        return bool(places)
-
-    def _find(self, name: str) -> Sequence[ProcessPlace]:
-        return self._known_places.resolve(parse_location(name)).places
+        return bool(addresses)
 
     def answer(self) -> list[Waiting]:
         """Let threads go on that have loaded or unloaded something, once probes are where they are to be by now. Others
