@@ -136,7 +136,7 @@ class ProbeSession:
             wanted = [ask(index) for index in indices if self._is_for(index, target.origins)]
             target.change(partial(target.add, wanted))
             self._note_forms(target)
-            _raise_refused(target)
+            target.raise_refused()
 
     def _is_for(self, index: int, origins: frozenset[Pid]) -> bool:
         """Whether a probe is wanted in a process that is, or descends from, those processes."""
@@ -215,7 +215,7 @@ class ProbeSession:
         target.arm()
         self._note_forms(target)
         self.reader.note_images(target)
-        _raise_refused(target)
+        target.raise_refused()
         return target
 
     def sums(self) -> list[tuple[ProbeSpec, Aggregate]]:
@@ -396,11 +396,3 @@ class ProbeSession:
     def _losses_of(self, target: ProbedTarget) -> list[Loss]:
         lost = target.rings.take_lost()
         return [Loss(time.time_ns(), int(target.pid), int(target.pid), lost)] if lost else []
-
-
-def _raise_refused(target: ProbedTarget) -> None:
-    """Raises UsageError where places can't be as they have to be."""
-    refused, target.refused = target.refused, []
-    if refused:
-        others = f" (and {len(refused) - 1} others)" if len(refused) > 1 else ""
-        raise UsageError(f"{refused[0]}{others}")

@@ -338,6 +338,13 @@ class ProbedTarget:
         if self._choice.requires_jump:
             self.refused.append(self.remarks[-1])
 
+    def raise_refused(self) -> None:
+        """Raises UsageError where places can't be as they have to be, of those that were looked at since."""
+        refused, self.refused = self.refused, []
+        if refused:
+            others = f" (and {len(refused) - 1} others)" if len(refused) > 1 else ""
+            raise UsageError(f"{refused[0]}{others}")
+
     def _tell_traps(self) -> None:
         for one in self.armed:
             text = f"{one.name}: {one.place.name}: {one.address:#x} traps: {one.reason}"
