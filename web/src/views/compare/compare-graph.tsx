@@ -15,13 +15,14 @@ import { LegendPanel } from "../graph/legend.tsx";
 import { LookButton } from "../graph/look-controls.tsx";
 import { LayoutChoices } from "../graph/toolbar.tsx";
 import { ToggleButton } from "../shell/toggle-button.tsx";
+import { COMPARE_KEYS } from "./compare-keys.ts";
 
 const pressKey = bindKeys<null>(
   "Compare",
   [
     {
       key: "Escape",
-      what: "In the graph, select nothing",
+      what: COMPARE_KEYS.Escape,
       when: () => comparedScene.selection.peek() !== null,
       run: () => selectCompared(null),
     },

@@ -20,6 +20,7 @@ import { ToggleButton } from "../shell/toggle-button.tsx";
 import { ProcessChoice, TraceChoice } from "../shell/trace-choices.tsx";
 import { CompareFunction } from "./compare-function.tsx";
 import { CompareGraph } from "./compare-graph.tsx";
+import { COMPARE_KEYS } from "./compare-keys.ts";
 import { CompareListing } from "./compare-listing.tsx";
 import { CompareOrder } from "./compare-order.tsx";
 import { CompareSummary } from "./compare-summary.tsx";
@@ -32,16 +33,14 @@ const PARTS: Record<ComparePart, { name: string; title: string; Show: () => prea
   order: { name: "Partings", title: "Where they part, and where they meet again", Show: CompareOrder },
 };
 
-const PARTING = "Both replays to the next parting, or the one before";
-const BOTH = "Both replays a block back or on";
 const pressKey = bindKeys<HTMLElement>("Compare", [
-  { key: "v", what: "The next part of the comparison", run: keepingFocus(showNextPart) },
-  { key: "x", what: "Swap A and B", run: keepingFocus(swapSides) },
-  { key: "s", what: "In the graph, one picture or two beside each other", run: keepingFocus(togglePictures) },
-  { key: "n", what: PARTING, run: () => stepParting(1) },
-  { key: "p", what: PARTING, run: () => stepParting(-1) },
-  { key: "(", what: BOTH, run: () => stepBoth(-1) },
-  { key: ")", what: BOTH, run: () => stepBoth(1) },
+  { key: "v", what: COMPARE_KEYS.v, run: keepingFocus(showNextPart) },
+  { key: "x", what: COMPARE_KEYS.x, run: keepingFocus(swapSides) },
+  { key: "s", what: COMPARE_KEYS.s, run: keepingFocus(togglePictures) },
+  { key: "n", what: COMPARE_KEYS.n, run: () => stepParting(1) },
+  { key: "p", what: COMPARE_KEYS.p, run: () => stepParting(-1) },
+  { key: "(", what: COMPARE_KEYS["("], run: () => stepBoth(-1) },
+  { key: ")", what: COMPARE_KEYS[")"], run: () => stepBoth(1) },
 ]);
 
 /** With the focus on the view in the end: what had it may be gone with the part that it was in. */
