@@ -16,6 +16,7 @@ import pytest
 from clew.address import Pid
 from clew.errors import AttachError
 from clew.probing.native import Technique
+from clew.process.maps import read_maps
 from clew.sessions.aggregate_table import AggregateWish
 from clew.sessions.probes.probe_session import ProbeSession
 from clew.sessions.probes.specs import ContextField, ProbeSpec
@@ -113,6 +114,16 @@ def test_a_debugger_stops_where_a_probe_is(tmp_path: Path) -> None:
         assert read_code(running.pid) == code
         running.tell("end")
         assert running.hear() == "wrong 0"
+
+
+def test_the_heap_has_room_to_grow() -> None:
+    """Of a program that lies low jumps lead up, to where brk(2) takes memory from, at another place each time."""
+    program = build_plain(PROBES / "probed_calls.c", "-O1", "-g", "-no-pie")
+    for _ in range(6):
+        with started(program, "wait") as running, at_once(running.pid, points("add")):
+            mapped = read_maps(Pid(running.pid))
+            end = next(one.end for one in mapped if one.path == "[heap]")
+            assert not [one for one in mapped if end <= one.start < end + (1 << 28)]
 
 
 @pytest.fixture

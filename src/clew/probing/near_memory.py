@@ -13,6 +13,7 @@ from typing import Final
 from clew.address import Pid, RemoteAddress
 from clew.dataclass import dataclass
 from clew.errors import RemoteCallError, TargetError
+from clew.process.identity import read_stat
 from clew.process.linux import (
     MAP_ANONYMOUS,
     MAP_FIXED_NOREPLACE,
@@ -31,6 +32,10 @@ _REACH_BYTES: Final = (1 << 31) - (1 << 24)
 _WANTED_DISTANCE: Final = 1 << 30
 _MARGIN_BYTES: Final = 1 << 24
 """So far from anything that may grow."""
+_HEAP_BYTES: Final = 1 << 29
+"""So much more the heap may have."""
+_START_BRK: Final = 44
+"""Among the fields of /proc/PID/stat from the state on: start_brk (proc_pid_stat(5))."""
 CHUNK_BYTES: Final = 1 << 16
 """Distances of which one byte is given, that of the highest but one, lie within so many bytes of each other."""
 _MAX_CHUNK_BYTES: Final = 1 << 20
@@ -63,7 +68,7 @@ class NearMemory:
         self._pid = pid
         self._chunks: list[Chunk] = []
         self._current: dict[Hashable, Chunk] = {}
-        self._gaps = _find_gaps(mappings)
+        self._gaps = _find_gaps([(one.start, one.end) for one in mappings], _find_heap(pid, mappings))
 
     def take(
         self,
@@ -148,19 +153,28 @@ def _fit_in(chunk: Chunk, n_bytes: int, next_fit: NextFit, reach: range) -> int 
     return found
 
 
-def _find_gaps(mappings: Sequence[Mapping]) -> list[tuple[int, int]]:
-    """Where nothing is mapped, with a margin to what is, and in whole chunks; without a margin where there is nothing
-    else."""
+def _find_heap(pid: Pid, mappings: Sequence[Mapping]) -> tuple[int, int]:
+    """Where brk(2) has memory, and will have more: a program that starts has none of it yet."""
+    fields = read_stat(pid)
+    start = int(fields[_START_BRK]) if len(fields) > _START_BRK else 0
+    if not start:
+        return 0, 0
+    return start, max((one.end for one in mappings if one.path == "[heap]"), default=start) + _HEAP_BYTES
+
+
+def _find_gaps(mapped: Sequence[tuple[int, int]], heap: tuple[int, int]) -> list[tuple[int, int]]:
+    """Where nothing is mapped, with a margin to what is and where no heap will be, and in whole chunks; without a
+    margin where there is nothing else."""
     gaps: list[tuple[int, int]] = []
     tight: list[tuple[int, int]] = []
-    before = _LOWEST
-    for start, end in [*sorted((one.start, one.end) for one in mappings), (_HIGHEST, _HIGHEST)]:
-        for margin, found in ((_MARGIN_BYTES, gaps), (0, tight)):
+    for margin, spans, found in ((_MARGIN_BYTES, [*mapped, heap], gaps), (0, mapped, tight)):
+        before = _LOWEST
+        for start, end in [*sorted(spans), (_HIGHEST, _HIGHEST)]:
             first = -(-(before + margin) // CHUNK_BYTES) * CHUNK_BYTES
             last = (start - margin) // CHUNK_BYTES * CHUNK_BYTES
             if last - first >= CHUNK_BYTES:
                 found.append((first, last))
-        before = max(before, end)
+            before = max(before, end)
     return gaps + tight
 
 
