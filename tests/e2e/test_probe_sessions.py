@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 from collections import Counter
 from pathlib import Path
@@ -142,6 +143,12 @@ def test_a_command_runs_as_it_does_alone(sessions: Sessions, tmp_path: Path) -> 
     sessions.run("destroy")
     counted = Counter(one["event"] for one in events_of(tmp_path / "out.json"))
     assert counted == {"start": 3, "add_entry": 15, "add_exit": 15}
+
+
+def _hear_signals() -> None:
+    """Tests that a shell runs in the background ignore these, and what they start with them."""
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
 
 
 @pytest.mark.long
