@@ -158,7 +158,9 @@ def test_signals_reach_a_command(sessions: Sessions) -> None:
     sessions.run("start", "-o", "trace")
     for number, is_for_all in ((2, True), (3, True), (15, True), (15, False), (1, False)):
         words = runs.clew_command("probe", "run", "sleep", "60")
-        with subprocess.Popen(words, env=sessions.environment, start_new_session=True) as command:
+        with subprocess.Popen(
+            words, env=sessions.environment, start_new_session=True, preexec_fn=_hear_signals
+        ) as command:
             runs.wait_until(lambda: any("sleep" in one["executable"] for one in sessions.listed()["processes"]))
             (os.killpg if is_for_all else os.kill)(command.pid, number)
             assert command.wait(60) == 128 + number
