@@ -46,10 +46,7 @@ impl WaitLimit {
     /// Whether the controller will not come back: it is gone; or, where that can't be seen, silent for as long as anybody waits. One that is
     /// there may have no time.
     pub fn is_abandoned(&mut self) -> bool {
-        let (heartbeat, now_ns) = (self.shared.heartbeat(), monotonic_ns());
-        if heartbeat != self.heartbeat {
-            (self.heartbeat, self.since_ns) = (heartbeat, now_ns);
-        }
+        let now_ns = self.look();
         let silent_ms = now_ns.saturating_sub(self.since_ns) / 1_000_000;
         let is_seen = IS_CONTROLLER_SEEN.load(Ordering::Relaxed);
         let limit_ms = if is_seen { PATIENCE_MS } else { protocol::FULL_WAIT_SECONDS * 1000 };
@@ -58,22 +55,28 @@ impl WaitLimit {
 
     /// Whether it has come to an end. Nobody else in the process waits then either. No lock is taken.
     pub fn is_over(&mut self) -> bool {
-        let (heartbeat, now_ns) = (self.shared.heartbeat(), monotonic_ns());
-        if heartbeat != self.heartbeat {
-            (self.heartbeat, self.since_ns) = (heartbeat, now_ns);
-        }
+        let now_ns = self.look();
         let has_lasted = |since_ns: u64, ms: u64| now_ns.saturating_sub(since_ns) > ms * 1_000_000;
         let silence = if has_lasted(self.start_ns, protocol::LONGEST_WAIT_SECONDS * 1000)
             || has_lasted(self.since_ns, MISSED_MS) && self.shared.has_controller_ended()
         {
             IS_DEAF
         } else if has_lasted(self.since_ns, protocol::FULL_WAIT_SECONDS * 1000) {
-            IS_SILENT | u64::from(heartbeat)
+            IS_SILENT | u64::from(self.heartbeat)
         } else {
             return false;
         };
         SILENCE.store(silence, Ordering::Relaxed);
         true
+    }
+
+    /// Takes note of the heartbeat, and since when it is this one; what time it is.
+    fn look(&mut self) -> u64 {
+        let (heartbeat, now_ns) = (self.shared.heartbeat(), monotonic_ns());
+        if heartbeat != self.heartbeat {
+            (self.heartbeat, self.since_ns) = (heartbeat, now_ns);
+        }
+        now_ns
     }
 }
 

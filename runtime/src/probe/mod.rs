@@ -7,6 +7,7 @@
 mod asked;
 mod changes;
 mod children;
+mod code_memory;
 mod hits;
 mod patches;
 mod sites;
