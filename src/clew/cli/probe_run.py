@@ -5,13 +5,11 @@ Runs in the controller. What clew says goes to stderr.
 
 from __future__ import annotations
 
-import gc
 import os
 import shlex
 import signal
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -88,6 +86,8 @@ class ProbeRun:
     """
 
     def __init__(self, session: ProbingSession, line: str | None, pid: str | None, words: Sequence[str]) -> None:
+        from clew.sessions.probes.collecting import all_kept
+
         program = list(words) or (shlex.split(line) if line is not None else [])
         if bool(program) == (pid is not None):
             raise UsageError("either a command is given (-c, or behind --), or a process (-p)")
@@ -99,7 +99,7 @@ class ProbeRun:
             # For good: who asks when it is over is not to end this.
             signal.signal(signal.SIGUSR1, self._hear)
         try:
-            with _all_kept():
+            with all_kept():
                 if pid is None:
                     ignored = [number for number, handler in self._handlers.items() if handler == signal.SIG_IGN]
                     self._command = session.start(program, ignored)
@@ -151,18 +151,6 @@ class ProbeRun:
         if self._command is not None:
             return self._command.wait(0)
         return not os.path.exists(f"/proc/{self.pid}")
-
-
-@contextmanager
-def _all_kept() -> Iterator[None]:
-    """What is made meanwhile stays to the end: looking for circles among the plans of a hundred thousand functions
-    would take seconds, in which nobody reads events."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()
 
 
 def _name_of(pid: Pid) -> bytes:

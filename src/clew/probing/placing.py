@@ -21,7 +21,7 @@ from clew.probing.native import Origin, Relocated, SitePlan, Technique, find_far
 from clew.probing.near_memory import NearMemory, NoRoomError
 from clew.probing.patch_table import PatchTable
 from clew.probing.patches import JUMP_BYTES, Led, Patch, Patches, make_trampoline, trampoline_bytes
-from clew.probing.planning import Group
+from clew.probing.planning import Group, Site
 from clew.probing.probed_process import ProbedProcess
 from clew.probing.site_table import AskedSite
 from clew.probing.traps import TrapTable
@@ -197,16 +197,15 @@ class Placing:
     def _tell_captures(self, groups: Sequence[Group]) -> dict[_Spot, int]:
         """Have the runtime know what is captured by these; and as which place it knows each of their spots. Where the
         same is captured at many, they are one place: it looks when handlers are made, and not later."""
-        taken: dict[_Spot, list[tuple[object, ...]]] = {}
+        taken: dict[_Spot, list[CaptureRow]] = {}
         for group in groups:
             for site in group.sites:
-                own = taken.setdefault((site.at, site.is_taken, site.pc), [])
+                own = taken.setdefault(_spot_of(site), [])
                 # But for its place.
-                own += [one for row in site.rows if (one := tuple(row[1:])) not in own]
-        known: dict[tuple[tuple[object, ...], ...], int] = {}
+                own += [one for row in site.rows if (one := row._replace(pc=0)) not in own]
+        known: dict[tuple[CaptureRow, ...], int] = {}
         places = {spot: known.setdefault(tuple(rows), len(known) + 1) for spot, rows in taken.items()}
-        rows = [CaptureRow(place, *row) for rows, place in known.items() for row in rows]  # type: ignore[arg-type]
-        self._process.shared.set_captures(rows)
+        self._process.shared.set_captures([row._replace(pc=place) for rows, place in known.items() for row in rows])
         return places
 
     def _lay_out(
@@ -230,8 +229,8 @@ class Placing:
         room = _HANDLER_BYTES[0]
         # Near the trampoline, which may be as far from the code as a jump goes.
         handlers = [
-            Led(group.plan.find_index(at) or 0, taken, self.memory.take(worker, address, room, shape=_HANDLERS))
-            for at, taken, _ in spots
+            Led(group.index_of(site), site.is_taken, self.memory.take(worker, address, room, shape=_HANDLERS))
+            for site in spots.values()
         ]
         trampoline, resumes = make_trampoline(plan, address, handlers)
         first = self.n_handlers
@@ -343,10 +342,15 @@ def _shape_of(plan: SitePlan) -> Hashable:
     return plan.jump.allowed, plan.patch_address >> 8 * given[-1] if given else None
 
 
-def _spots_of(group: Group) -> list[_Spot]:
-    """Where a group leads to handlers: in front of which instructions, whether where that branches, and what events
-    know it by."""
-    return list(dict.fromkeys((site.at, site.is_taken, site.pc) for site in group.sites))
+def _spot_of(site: Site) -> _Spot:
+    """Where a site leads to a handler: in front of which instruction, whether where that branches, and what events know
+    it by."""
+    return site.at, site.is_taken, site.pc
+
+
+def _spots_of(group: Group) -> dict[_Spot, Site]:
+    """Those of a group, in the order in which threads come to them, each with one of its sites."""
+    return {_spot_of(site): site for site in group.sites}
 
 
 def _key_of(group: Group) -> Hashable:
