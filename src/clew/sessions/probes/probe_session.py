@@ -28,17 +28,18 @@ from clew.sessions.capture_sink import CaptureSink
 from clew.sessions.memory import Images
 from clew.sessions.probes.asked import N_NUMBERS, AskedProbe, check_spec
 from clew.sessions.probes.backends import AUTO, BackendChoice
-from clew.sessions.probes.event_forms import EventForm
+from clew.sessions.probes.clockless import clockless_forms
 from clew.sessions.probes.event_reader import CapturedOf, EventReader, ReadEvents
 from clew.sessions.probes.executions import begin_following, follow_execution
+from clew.sessions.probes.findings import Findings
+from clew.sessions.probes.hearing import CLOCKLESS_NUMBER, EXECUTION_NUMBER
 from clew.sessions.probes.image_code import KnownCode
 from clew.sessions.probes.probe_launch import ProbedCommand
-from clew.sessions.probes.probed_target import EXECUTION_NUMBER, STRICT_NUMBER, ProbedTarget, Waiting
+from clew.sessions.probes.probed_target import ProbedTarget, Waiting
 from clew.sessions.probes.process_machine import make_machine
 from clew.sessions.probes.pulse import Pulse
 from clew.sessions.probes.session_sums import SessionSums
 from clew.sessions.probes.specs import ProbeSpec, Trigger, TriggerAction
-from clew.sessions.probes.strict_mode import strict_forms
 from clew.sessions.probes.triggers import pull
 
 __all__ = ["ProbeSession"]
@@ -65,7 +66,7 @@ class ProbeSession:
         """By index, all that there ever were: events of those that were removed may be to come."""
         self._wanted: list[int] = []
         """Indices of those that are to be in all processes."""
-        self._forms: dict[int, EventForm] = {}
+        self._findings = Findings()
         self.sink = CaptureSink()
         self._asking: dict[ProbedTarget, Callable[[int], AskedProbe]] = {}
         """What makes a probe, by its index, one of a process."""
@@ -73,14 +74,6 @@ class ProbeSession:
         self._pulse = Pulse()
         self._known_code = KnownCode()
         self._sums = SessionSums()
-        self._remarks: list[str] = []
-        """Of processes that were left, or could not be probed."""
-        self._told: set[str] = set()
-        self._place_names: dict[int, dict[int, str]] = {}
-        """By index and address, of places that a pattern means."""
-        self._missing: dict[str, str] = {}
-        self._were_found: set[str] = set()
-        """Places, as they were asked for."""
         self.left: list[str] = []
         """What stays of probes that were taken out, for people."""
         self.n_events: Counter[int] = Counter()
@@ -133,9 +126,13 @@ class ProbeSession:
         self._wanted += indices
         for target in self.targets:
             ask = self._asking[target]
-            wanted = [ask(index) for index in indices if self._is_for(index, target.origins)]
+            wanted = [
+                ask(index)
+                for index in indices
+                if self._is_for(index, target.origins) and (target.takes_events or not self._specs[index].has_events)
+            ]
             target.change(partial(target.add, wanted))
-            self._note_forms(target)
+            self._findings.note(target)
             target.raise_refused()
 
     def _is_for(self, index: int, origins: frozenset[Pid]) -> bool:
@@ -208,12 +205,12 @@ class ProbeSession:
             return AskedProbe(self._specs[index], index, machine, self.images, find_table)
 
         wanted = [ask(index) for index in self._wanted if self._is_for(index, origins)]
-        strict = strict_forms(machine)
-        target = ProbedTarget(process, wanted, stopped, self._choice, origins, self._known_code, strict)
+        clockless = clockless_forms(machine)
+        target = ProbedTarget(process, wanted, stopped, self._choice, origins, self._known_code, clockless)
         self._asking[target] = ask
         self.targets.append(target)
         target.arm()
-        self._note_forms(target)
+        self._findings.note(target)
         self.reader.note_images(target)
         target.raise_refused()
         return target
@@ -226,27 +223,13 @@ class ProbeSession:
         """What a probe adds up; None: there was no place for it yet."""
         return self._sums.found.get(index)
 
-    def _note_forms(self, target: ProbedTarget) -> None:
-        """What is taken, as far as there are places for it by now. It is of the same types in all processes."""
-        self._missing.update(target.missing)
-        for index, names in target.place_names.items():
-            self._place_names.setdefault(index, {}).update(names)
-        for probe in target.found:
-            self._were_found.add(probe.spec.where)
-            for number, form in probe.forms().items():
-                self._forms.setdefault(number, form)
-
     def take_remarks(self) -> list[str]:
         """What there is to tell people that was not told yet."""
-        found = [*self._remarks, *(text for target in self.targets for text in target.remarks)]
-        self._remarks.clear()
-        new = [text for text in dict.fromkeys(found) if text not in self._told]
-        self._told.update(new)
-        return new
+        return self._findings.take_remarks(self.targets)
 
     def missing(self) -> list[str]:
         """Why probes are in none of the processes, for people."""
-        return [text for where, text in self._missing.items() if where not in self._were_found]
+        return self._findings.missing
 
     def read(self) -> EventBatch:
         """The events that have come since, of all threads."""
@@ -260,25 +243,24 @@ class ProbeSession:
             self._follow(thread)
         for target in list(self.targets):
             waiting = target.answer()
-            self._note_forms(target)
+            self._findings.note(target)
             self.reader.note_images(target)
             if self._newest_bytes:
                 target.rings.make_room()
             elif target.rings.drain(self.sink):
                 target.rings.free_slots()
-            self._executing += [thread for thread in waiting if thread.number == EXECUTION_NUMBER]
             for thread in waiting:
-                if thread.number == STRICT_NUMBER:
-                    self._end_events(thread)
-                elif thread.number != EXECUTION_NUMBER:
+                if thread.number == EXECUTION_NUMBER:
+                    self._executing.append(thread)
+                else:
                     self._act(thread)
         if self._newest_bytes and not self._is_due:
             return []
         self._is_due = False
-        numbers = sorted(self._forms)
+        numbers = sorted(self._findings.forms)
         taken = dict(zip(numbers, self.sink.take_together(numbers), strict=True))
         captured = [
-            CapturedOf(index, self._forms[number], one, self._place_names.get(index, {}))
+            CapturedOf(index, self._findings.forms[number], one, self._findings.place_names.get(index, {}))
             for number, some in taken.items()
             for index in [(number - 1) // N_NUMBERS]
             for one in some
@@ -304,23 +286,24 @@ class ProbeSession:
         else:
             target.rings.drain(self.sink)
 
-    def _end_events(self, waiting: Waiting) -> None:
-        """A thread goes into strict seccomp mode: there are no events of its process from then on."""
-        target = waiting.target
-        self._remarks.append(f"process {target.pid}: goes into strict seccomp mode, in which there can be no events")
-        try:
-            target.change(partial(target.remove, self.event_indices))
-        finally:
-            target.reply(waiting.slot)
-
     def _act(self, waiting: Waiting) -> None:
         """Do what is to be done where a thread has come to, and let it go on."""
         try:
+            if waiting.number == CLOCKLESS_NUMBER:
+                self._end_events(waiting.target)
+                return
             trigger = self._specs[(waiting.number - 1) // N_NUMBERS].consequence
             if isinstance(trigger, Trigger):
                 pull(self, trigger, waiting)
         finally:
             waiting.target.reply(waiting.slot)
+
+    def _end_events(self, target: ProbedTarget) -> None:
+        target.takes_events = False
+        self._findings.remarks.append(
+            f"process {target.pid}: forbids itself time stamps: there can be no events any more"
+        )
+        target.change(partial(target.remove, self.event_indices))
 
     def _follow(self, execution: Waiting) -> None:
         """Have the program that a thread is about to execute probed from its first instruction on."""
@@ -357,12 +340,12 @@ class ProbeSession:
         try:
             yield
         except (ClewError, OSError) as error:
-            self._remarks.append(f"{what}: {error}")
+            self._findings.remarks.append(f"{what}: {error}")
 
     def _forget(self, target: ProbedTarget) -> None:
         """It is about to be let go of: keep what is to be told of it."""
         self._late_losses += self._losses_of(target)
-        self._remarks += target.remarks
+        self._findings.remarks += target.remarks
         self._pulse.remove(target.process.shared)
         self._sums.forget(target.pid)
         self.targets.remove(target)

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from clew.address import Pid, Tid
-from clew.capture.form import Form
 from clew.errors import CaptureError, RemoteCallError, TargetError, UsageError
 from clew.probing.leaving import has_probes_of, leave, wait_for_end
 from clew.probing.locations.in_process import ProcessPlace, open_process
@@ -22,14 +21,12 @@ from clew.probing.planning import Planning, Site
 from clew.probing.probed_process import ProbedProcess
 from clew.probing.worker import reap_worker
 from clew.process.attachable import has_own_namespace
-from clew.process.capture_table import CaptureRow
 from clew.process.linux import PROT_EXEC
 from clew.process.maps import Mapping as MemoryMapping
 from clew.process.maps import read_maps
 from clew.process.stopped_process import StoppedProcess
 from clew.protocol._constants import (
     MAX_PROBES,
-    CaptureAction,
     HoldReply,
     RequestKind,
 )
@@ -37,29 +34,19 @@ from clew.protocol.layout import field_offset
 from clew.sessions.probes.asked import AskedProbe
 from clew.sessions.probes.backends import AUTO, Backend, BackendChoice
 from clew.sessions.probes.collecting import nothing_collected
-from clew.sessions.probes.executions import EXECUTING_FUNCTIONS
+from clew.sessions.probes.hearing import LOADING_NUMBER, Hearing
 from clew.sessions.probes.image_code import KnownCode, ProcessCode
 from clew.sessions.probes.known_places import KnownPlaces
 from clew.sessions.probes.place_names import name_of_place
 from clew.sessions.probes.probe_sites import ArmedProbe, ProbeSites
 from clew.sessions.probes.target_rings import TargetRings
 
-__all__ = ["EXECUTION_NUMBER", "STRICT_NUMBER", "ProbedTarget", "Waiting"]
+__all__ = ["ProbedTarget", "Waiting"]
 
 _MAX_SITES: Final = MAX_PROBES - 4096
 """Some are left for what is heard of loading, and for what is planned anew."""
-_ALWAYS: Final = Form((), (), None, b"").pack()
 _END_SECONDS: Final = 0.2
 """A process that is killed has no memory any more before it has ended."""
-LOADED_FUNCTION: Final = "_dl_debug_state"
-_N_LOADINGS: Final = 2
-"""So often a program's libraries have the dynamic linker call that, before and behind (enum r_state of link.h)."""
-LOADING_NUMBER: Final = 1 << 28
-EXECUTION_NUMBER: Final = LOADING_NUMBER + 1
-STRICT_NUMBER: Final = LOADING_NUMBER + 2
-"""What captures are known by at which threads stop that load something, are about to execute a program, or to go into
-strict seccomp mode."""
-
 _UNANSWERED: Final = (
     "threads went on without waiting for probes in what they loaded or executed: nobody answered them for too long"
 )
@@ -91,12 +78,11 @@ class ProbedTarget:
         choice: BackendChoice = AUTO,
         origins: frozenset[Pid] = frozenset(),
         known: KnownCode | None = None,
-        strict: Mapping[str, bytes] | None = None,
+        clockless: Mapping[str, bytes] | None = None,
     ) -> None:
         """`probes` are wanted there. `stopped`: the process, if it is stopped before its first instruction. `choice`
         says by which techniques. `origins`: processes from which it descends, itself among them. `known`: code that is
-        known from other processes. `strict`: functions that have a thread go into strict seccomp mode, and when."""
-        self._strict = strict or {}
+        known from other processes. `clockless`: functions that may forbid a thread time stamps, and when."""
         self.process, self._choice, self.origins = process, choice, origins
         self.probes = {probe.index: probe for probe in probes}
         """Those that are to be there, by their indices."""
@@ -121,13 +107,13 @@ class ProbedTarget:
         """What of that is a place that can't be as it has to be."""
         self._known: set[tuple[int, int]] = set()
         """Numbers of probes, and the addresses where they are."""
-        self._hears_loading = False
-        # Of libraries it has none yet, where something loads them.
-        self._n_to_load = (
-            _N_LOADINGS if stopped is not None and self._known_places.find_functions_called(LOADED_FUNCTION) else 0
-        )
         self.has_own_numbers = has_own_namespace(process.task)
         """What the target calls its processes and threads says nothing here."""
+        self.takes_events = True
+        """False from when it may have no time stamps any more."""
+        self._hearing = Hearing(self._known_places, self._plans, clockless or {}, has_own_numbers=self.has_own_numbers)
+        # Of libraries it has none yet, where something loads them.
+        self._n_to_load = 0 if stopped is None else self._hearing.count_loadings()
         self.rings = TargetRings(process, has_own_numbers=self.has_own_numbers)
         shared = process.shared
         bell = shared.layout.status_offset + field_offset("StatusPage", "doorbell")
@@ -173,11 +159,7 @@ class ProbedTarget:
                 if (probe.number, place.address) not in self._known:
                     self._known.add((probe.number, place.address))
                     self._plan(probe, place)
-        if not self._hears_loading:
-            self._hear_loading()
-        self._hear_executions()
-        for name, form in self._strict.items():
-            self._stop_at(name, STRICT_NUMBER, form)
+        self._hearing.plan(self._planning)
         self._place()
         if self._choice.tells_traps:
             self._tell_traps()
@@ -235,32 +217,6 @@ class ProbedTarget:
         if name:
             self.place_names.setdefault(probe.index, {})[address] = name
 
-    def _hear_loading(self) -> None:
-        """Have threads stop where the dynamic linker tells debuggers that it has loaded something, or is about to
-        unload it: in front of the constructors of what is new (glibc's elf/dl-debug.c; musl has the same)."""
-        self._hears_loading = self._stop_at(LOADED_FUNCTION, LOADING_NUMBER)
-
-    def _hear_executions(self) -> None:
-        """Have threads stop that are about to execute a program. In a pid namespace of its own they would give numbers
-        that say nothing here: such programs are not followed."""
-        if self.has_own_numbers:
-            return
-        for name in EXECUTING_FUNCTIONS:
-            self._stop_at(name, EXECUTION_NUMBER)
-
-    def _stop_at(self, name: str, number: int, form: bytes = _ALWAYS) -> bool:
-        """Have threads stop at functions of that name, where they do not yet; whether there is one."""
-        addresses = self._known_places.find_functions_called(name)
-        for address in addresses:
-            if (number, address) in self._known:
-                continue
-            self._known.add((number, address))
-            with contextlib.suppress(UsageError):
-                site = self._plans.site_at(address)
-                site.rows = [CaptureRow(site.pc, number, CaptureAction.STOP, form)]
-                self._planning.add(site)
-        return bool(addresses)
-
     def answer(self) -> list[Waiting]:
         """Let threads go on that have loaded or unloaded something, once probes are where they are to be by now. Others
         wait on, and are given back."""
@@ -306,6 +262,7 @@ class ProbedTarget:
         self._planning.forget(gone)
         self._sites = [one for one in self._sites if is_there(one[-1].address)]
         self._known = {(number, address) for number, address in self._known if is_there(address)}
+        self._hearing.forget(is_there)
 
     def _plan(self, probe: AskedProbe, place: ProcessPlace) -> None:
         """Plan the sites of a probe at a place; none where there can be none, which is told."""
