@@ -27,11 +27,13 @@ __all__ = [
     "at_once",
     "build_cxx",
     "calls_of",
+    "calls_program",
     "dirty_code",
     "hears",
     "instructions_of",
     "points",
     "read_code",
+    "run_clew",
     "started",
 ]
 
@@ -43,6 +45,19 @@ def build_cxx(name: str, *flags: str, called: str = "") -> Path:
     """A program of a source in C++ in the folder of programs for probes."""
     options = ["-Wl,--push-state,--no-as-needed", "-lstdc++", "-Wl,--pop-state"]
     return build_plain(PROBES / name, *flags, *options, name=called)
+
+
+def calls_program() -> Path:
+    """Calls with known arguments and results."""
+    return build_plain(PROBES / "probed_calls.c", "-O1", "-g", "-no-pie")
+
+
+def run_clew(*words: str | Path, status: int) -> subprocess.CompletedProcess[str]:
+    """A command of clew's, which ends with that status."""
+    command = [*runs.CLEW, *words]
+    done = subprocess.run(command, env=runs.environment(), capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == status, done.stderr
+    return done
 
 
 def calls_of(*names: str, **how: Any) -> list[ProbeSpec]:

@@ -12,7 +12,7 @@ import pytest
 
 import clew
 from clew.sessions.probes.hit_costs import find_costs
-from tests.e2e import runs
+from tests.e2e.probed_program import calls_program, run_clew
 from tests.programs.build import SOURCES, build_plain
 
 LINE = "probed_calls.c:12"
@@ -53,21 +53,8 @@ OWN = ("ip", "parent_ip", "duration", "cpu")
 """What differs from run to run, or is of the machine."""
 
 
-def calls_program() -> Path:
-    return build_plain(SOURCES / "probes/probed_calls.c", "-O1", "-g", "-no-pie")
-
-
 def run_probe(*words: str | Path, status: int = 3) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [*runs.CLEW, "probe", *words],
-        env=runs.environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert done.returncode == status, done.stderr
-    return done
+    return run_clew("probe", *words, status=status)
 
 
 def events_by(backend: str, path: Path, *options: str) -> list[dict[str, Any]]:

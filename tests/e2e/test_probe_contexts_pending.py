@@ -10,13 +10,9 @@ import pytest
 
 import clew
 from tests.e2e import runs
-from tests.programs.build import SOURCES, build_plain
+from tests.e2e.probed_program import calls_program
 
 TURNS = 5
-
-
-def calls_program() -> Path:
-    return build_plain(SOURCES / "probes/probed_calls.c", "-O1", "-g", "-no-pie")
 
 
 def trace(*words: str | Path) -> subprocess.CompletedProcess[str]:

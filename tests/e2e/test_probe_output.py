@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.e2e import runs
-from tests.e2e.test_probes import PROBES, calls_program, events_of, probe, trace
+from tests.e2e.probed_program import calls_program
+from tests.e2e.test_probes import PROBES, events_of, probe, trace
 from tests.programs.build import build_plain
 
 Row = dict[str, Any]

@@ -16,7 +16,8 @@ import pytest
 from clew.binary.elf import open_elf
 from tests.e2e import runs
 from tests.e2e.probe_sessions import Sessions, events_of, told_program, turns_program
-from tests.e2e.test_probes import calls_program, dirty_code, read_maps, threads_program
+from tests.e2e.probed_program import calls_program
+from tests.e2e.test_probes import dirty_code, read_maps, threads_program
 
 # Each instruction on one line, however long it is.
 OBJDUMP = ("objdump", "-d", "--insn-width=16", "--disassemble=turn")

@@ -15,14 +15,11 @@ import pytest
 
 from tests.e2e import runs
 from tests.e2e.probe_sessions import told_program, turns_program
+from tests.e2e.probed_program import calls_program
 from tests.programs.build import SOURCES, build_plain
 
 PROBES = SOURCES / "probes"
 Event = dict[str, Any]
-
-
-def calls_program() -> Path:
-    return build_plain(PROBES / "probed_calls.c", "-O1", "-g", "-no-pie")
 
 
 def threads_program() -> Path:

@@ -18,7 +18,7 @@ from clew.probing.locations.resolve import resolve_in_image
 from clew.probing.locations.syntax import parse_location
 from clew.process.perf_uprobes import UprobeHit, Uprobes
 from clew.process.processors.chosen import native_processor
-from tests.e2e import runs
+from tests.e2e.probed_program import calls_program, run_clew
 from tests.programs.build import SOURCES, build_plain
 
 OPTIONS = ["--function", "add", "--function", "descend", "--probe", "probed_calls.c:12", "-t", "rdi", "-t", "reg:rsi"]
@@ -35,21 +35,8 @@ def uprobes_are_there() -> None:
     uprobes.close()
 
 
-def calls_program() -> Path:
-    return build_plain(SOURCES / "probes/probed_calls.c", "-O1", "-g", "-no-pie")
-
-
 def run_trace(*words: str | Path, status: int = 3) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [*runs.CLEW, "trace", *words],
-        env=runs.environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
-    assert done.returncode == status, done.stderr
-    return done
+    return run_clew("trace", *words, status=status)
 
 
 def events_by(backend: str, path: Path, command: list[str | Path], *options: str, status: int = 3) -> list[Any]:

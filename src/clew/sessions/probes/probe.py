@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from clew.export.probes.event_types import EventType
 
-__all__ = ["Probe", "ProbeOwner", "ProbePlace", "read_spec"]
+__all__ = ["AtPlaces", "PlaceOwner", "Probe", "ProbeOwner", "ProbePlace", "read_spec"]
 
 WAIT_SECONDS: Final = 0.05
 
@@ -38,7 +38,42 @@ class ProbePlace(NamedTuple):
     cost_ns: float | None
 
 
-class ProbeOwner(Protocol):
+class PlaceOwner(Protocol):
+    """Who has what a session has at places, by their indices."""
+
+    def places(self, index: int) -> list[ProbePlace]:
+        """Where it is."""
+
+    def missing(self, index: int) -> str:
+        """Why it is nowhere."""
+
+    def remove(self, index: int) -> None:
+        """Have it nowhere any more. Raises ClewError."""
+
+
+class AtPlaces:
+    """What is at places of a program. `where` is what was asked for."""
+
+    def __init__(self, owner: PlaceOwner, index: int, where: str) -> None:
+        self._at_owner, self._index = owner, index
+        self.where = where
+
+    @property
+    def places(self) -> list[ProbePlace]:
+        """Where it is now; nothing as long as nothing that is loaded has such a place."""
+        return self._at_owner.places(self._index)
+
+    @property
+    def missing(self) -> str:
+        """Why it is nowhere, for people; empty if it is somewhere."""
+        return self._at_owner.missing(self._index)
+
+    def remove(self) -> None:
+        """Have it nowhere any more. What has come can still be read. Raises ClewError."""
+        self._at_owner.remove(self._index)
+
+
+class ProbeOwner(PlaceOwner, Protocol):
     """Who has a session's probes, by their indices."""
 
     def take(self, index: int) -> list[tuple[EventType, pa.Table]]:
@@ -47,17 +82,8 @@ class ProbeOwner(Protocol):
     def types(self, index: int) -> list[EventType]:
         """Of which types its events are, as far as that is known."""
 
-    def places(self, index: int) -> list[ProbePlace]:
-        """Where it is."""
-
     def count(self, index: int) -> int:
         """How many events came of it."""
-
-    def missing(self, index: int) -> str:
-        """Why it is nowhere."""
-
-    def remove(self, index: int) -> None:
-        """Have it nowhere any more. Raises ClewError."""
 
     def enable(self, index: int) -> None:
         """Have it again where it was. Raises ClewError."""
@@ -66,7 +92,7 @@ class ProbeOwner(Protocol):
         """Whether nothing more will come, after so many seconds at most. Raises what a callback raised."""
 
 
-class Probe:
+class Probe(AtPlaces):
     """What `session.probe` gives. `where` is what was asked for.
 
     Its events are read as tables, or iterated over as such until the process has ended. Columns are `event` (its name),
@@ -77,18 +103,8 @@ class Probe:
     """
 
     def __init__(self, owner: ProbeOwner, index: int, where: str) -> None:
-        self._owner, self._index = owner, index
-        self.where = where
-
-    @property
-    def places(self) -> list[ProbePlace]:
-        """Where it is now; nothing as long as nothing that is loaded has such a place."""
-        return self._owner.places(self._index)
-
-    @property
-    def missing(self) -> str:
-        """Why it is nowhere, for people; empty if it is somewhere."""
-        return self._owner.missing(self._index)
+        super().__init__(owner, index, where)
+        self._owner = owner
 
     @property
     def n_events(self) -> int:
@@ -108,10 +124,6 @@ class Probe:
             table = self.read()
             if table.num_rows:
                 yield table
-
-    def remove(self) -> None:
-        """Have it nowhere any more. What has come can still be read. Raises ClewError."""
-        self._owner.remove(self._index)
 
     def enable(self) -> None:
         """Have it again where it was before it was removed. Raises ClewError."""
