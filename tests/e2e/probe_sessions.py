@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from tests.e2e import runs
 from tests.programs.build import SOURCES, build_plain
@@ -100,3 +103,10 @@ def events_of(path: Path) -> list[dict[str, Any]]:
     events = [json.loads(line) for line in path.read_text().splitlines()]
     assert not [one for one in events if "lost" in one]
     return events
+
+
+def printed_by_babeltrace(folder: Path) -> list[str]:
+    """The lines that babeltrace prints of a trace; the test is skipped where there is none."""
+    if shutil.which("babeltrace2") is None:
+        pytest.skip("babeltrace2 is not installed")
+    return subprocess.run(["babeltrace2", folder], capture_output=True, check=True, text=True).stdout.splitlines()

@@ -28,11 +28,9 @@ __all__ = [
     "build_cxx",
     "calls_of",
     "calls_program",
-    "dirty_code",
     "hears",
     "instructions_of",
     "points",
-    "read_code",
     "run_clew",
     "started",
 ]
@@ -171,29 +169,6 @@ def hears(program: Program, lines: int, probed: Probed) -> tuple[list[str], list
         said.append(program.ask())
         events += probed.read()
     return said, events
-
-
-def read_code(pid: int) -> dict[str, bytes]:
-    """All code of files that a process executes, by its lines of /proc/PID/maps."""
-    found = {}
-    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
-        for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
-            if " r-xp " in line and "/" in line:
-                start, end = (int(word, 16) for word in line.split()[0].split("-"))
-                memory.seek(start)
-                found[line] = memory.read(end - start)
-    return found
-
-
-def dirty_code(pid: int) -> list[str]:
-    """Mappings of files' code of which a process has pages of its own."""
-    found, current = [], ""
-    for line in Path(f"/proc/{pid}/smaps").read_text().splitlines():
-        if re.match(r"[0-9a-f]+-[0-9a-f]+ ", line):
-            current = line
-        if re.match(r"(Anonymous|Swap):", line) and int(line.split()[1]) and " r-xp " in current:
-            found.append(f"{current}: {line}")
-    return found
 
 
 def instructions_of(file: Path, *names: str) -> list[str]:

@@ -11,7 +11,7 @@ import pytest
 
 from clew.sessions.probes.specs import ContextField
 from tests.e2e import runs
-from tests.e2e.probed_program import PROBES, at_once, points, started
+from tests.e2e.probed_program import PROBES, at_once, calls_program, points, started
 from tests.programs.build import build_plain
 
 FRAMES = 32
@@ -49,7 +49,7 @@ def test_backtraces_are_those_of_a_debugger(flags: str, tmp_path: Path) -> None:
 def test_babeltrace2_prints_all_contexts(tmp_path: Path) -> None:
     if shutil.which("babeltrace2") is None:
         pytest.skip("babeltrace2 is not installed: no traces were read by it")
-    program = build_plain(PROBES / "probed_calls.c", "-O1", "-g", "-no-pie")
+    program = calls_program()
     contexts = ("regs", "reg:rsi", "int:count:counter", "string:words:*(char **)text", "s32:bad:8", "backtrace:4")
     options = [word for one in (*contexts, "twice=rdi * 2", "comm", "pid") for word in ("-t", one)]
     folder = tmp_path / "ctf"

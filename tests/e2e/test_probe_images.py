@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from clew.sessions.probes.specs import ContextField
-from tests.e2e.probed_program import PROBES, at_once, calls_of, points, read_code, started
+from tests.e2e.probed_program import PROBES, at_once, calls_of, points, started
+from tests.e2e.process_code import read_code
 from tests.programs.build import build_plain
 
 N_LOADED = 4

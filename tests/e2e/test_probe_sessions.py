@@ -15,18 +15,13 @@ import pytest
 
 from clew.binary.elf import open_elf
 from tests.e2e import runs
-from tests.e2e.probe_sessions import Sessions, events_of, told_program, turns_program
+from tests.e2e.probe_sessions import Sessions, events_of, printed_by_babeltrace, told_program, turns_program
 from tests.e2e.probed_program import calls_program
-from tests.e2e.test_probes import dirty_code, read_maps, threads_program
+from tests.e2e.process_code import dirty_code, maps_text
+from tests.e2e.test_probes import threads_program
 
 # Each instruction on one line, however long it is.
 OBJDUMP = ("objdump", "-d", "--insn-width=16", "--disassemble=turn")
-
-
-def printed_by_babeltrace(folder: Path) -> list[str]:
-    if shutil.which("babeltrace2") is None:
-        pytest.skip("babeltrace2 is not installed")
-    return subprocess.run(["babeltrace2", folder], capture_output=True, check=True, text=True).stdout.splitlines()
 
 
 def values_of(name: str, lines: list[str]) -> list[int]:
@@ -36,12 +31,12 @@ def values_of(name: str, lines: list[str]) -> list[int]:
 def test_events_of_a_process_that_runs_by_the_verbs_of_lttng(sessions: Sessions, tmp_path: Path) -> None:
     with told_program() as program:
         pid = str(program.pid)
-        maps = read_maps(program.pid)
+        maps = maps_text(program.pid)
         sessions.run("enable-event", "turning", "-u", "--pid", pid, "--function", "turn")
         contexts = ("-t", "reg:rdi", "-t", "regs", "-t", "int:behind:$rsp", "-t", "backtrace")
         sessions.run("add-context", "-u", "-e", "turning", *contexts)
         assert program.turn(1) == 8
-        assert read_maps(program.pid) == maps
+        assert maps_text(program.pid) == maps
         started = sessions.run("start", "-o", "trace")
         assert started.stdout.decode().strip() == str(tmp_path / "trace")
         results = [program.turn(n) for n in (2, 3, 30)]
@@ -51,14 +46,14 @@ def test_events_of_a_process_that_runs_by_the_verbs_of_lttng(sessions: Sessions,
         assert event["contexts"] == ["reg:rdi", "regs", "int:behind:$rsp", "backtrace"]
         sessions.run("stop")
         assert program.turn(4) == 29
-        assert read_maps(program.pid) == maps
+        assert maps_text(program.pid) == maps
         assert not dirty_code(program.pid)
         # It goes on in the same trace.
         assert sessions.run("start").stdout == started.stdout
         results.append(program.turn(5))
         sessions.run("destroy")
         assert program.turn(6) == 43
-        assert read_maps(program.pid) == maps
+        assert maps_text(program.pid) == maps
         assert not dirty_code(program.pid)
     lines = printed_by_babeltrace(tmp_path / "trace")
     assert len(lines) == 8
@@ -212,7 +207,7 @@ def test_a_session_starts_and_stops_while_threads_run(sessions: Sessions, tmp_pa
     with subprocess.Popen([threads_program(), "4"], stdin=pipe, stdout=pipe, text=True) as program:
         assert program.stdout is not None
         assert program.stdout.readline() == "ready\n"
-        maps, place = read_maps(program.pid), ("--pid", str(program.pid))
+        maps, place = maps_text(program.pid), ("--pid", str(program.pid))
         sessions.run("enable-event", "a", *place, "--function", "leaf", "--filter", "rdi % 5000 == 0")
         sessions.run("enable-event", "b", *place, "--probe", "leaf", "--filter", "rdi % 5000 == 1")
         for turn in range(5):
@@ -222,142 +217,13 @@ def test_a_session_starts_and_stops_while_threads_run(sessions: Sessions, tmp_pa
                 sessions.run("enable-event", "b")
             sessions.run("stop")
             assert not dirty_code(program.pid)
-            assert read_maps(program.pid) == maps
+            assert maps_text(program.pid) == maps
         listed = sessions.listed()
         assert (listed["lost"], listed["remarks"]) == (0, [])
         sessions.run("destroy")
         assert program.communicate("\n", timeout=60)[0] == "0\n"
     lines = printed_by_babeltrace(tmp_path / "trace")
     assert len(lines) == sum(one["events"] for one in listed["events"]) > 0
-
-
-def test_children_of_forks_have_what_comes_later(sessions: Sessions, tmp_path: Path) -> None:
-    with told_program() as program:
-        sessions.run("enable-event", "a", "--pid", str(program.pid), "--probe", "turn", "-t", "rdi")
-        sessions.run("start", "--format", "json", "-o", "out.json")
-        child = int(program.ask("fork 3"))
-        program.ask("child")
-        sessions.run("enable-event", "b", "--pid", str(program.pid), "--probe", "other")
-        program.ask("child")
-        listed = sessions.listed()
-        assert {one["pid"] for one in listed["processes"]} == {program.pid, child}
-        assert [text for text in listed["remarks"] if "nothing was told" in text]
-        sessions.run("disable-event", "a")
-        program.ask("child")
-        sessions.run("stop")
-        assert not dirty_code(child)
-        assert not dirty_code(program.pid)
-        program.ask("child")
-        sessions.run("probe", "detach", str(program.pid))
-        sessions.run("start")
-        program.ask("child")
-        program.turn(1)
-        sessions.run("destroy")
-        program.ask("child")
-        assert not dirty_code(child)
-    by_process = Counter((one["pid"], one["event"]) for one in events_of(tmp_path / "out.json"))
-    assert by_process == {(child, "a"): 6, (child, "b"): 9}
-
-
-def test_a_child_outlives_its_parent(sessions: Sessions, tmp_path: Path) -> None:
-    with told_program() as program:
-        sessions.run("enable-event", "a", "--pid", str(program.pid), "--probe", "turn", "-t", "rdi")
-        sessions.run("start", "--format", "json", "-o", "out.json")
-        child = int(program.ask("leave"))
-        program.turn(1)
-        runs.wait_until(lambda: [one["pid"] for one in sessions.listed()["processes"]] == [child])
-        program.turn(2)
-        sessions.run("destroy")
-        assert not dirty_code(child)
-        program.turn(3)
-    told = [one["fields"]["rdi"] for one in events_of(tmp_path / "out.json")]
-    assert told == [1, 2]
-
-
-def test_a_child_stays_when_its_parent_executes_a_program(sessions: Sessions, tmp_path: Path) -> None:
-    with told_program() as program:
-        sessions.run("enable-event", "a", "--pid", str(program.pid), "--probe", "turn", "-t", "rdi")
-        sessions.run("start", "--format", "json", "-o", "out.json")
-        child = int(program.ask("fork 2"))
-        program.ask("child")
-        assert program.ask(f"exec {turns_program()}") == "ready"
-        program.turn(7)
-        sessions.run("stop")
-        told = Counter((one["pid"], one["fields"]["rdi"]) for one in events_of(tmp_path / "out.json"))
-        assert told == {(child, 1000): 1, (child, 1001): 1, (program.pid, 7): 1}
-        assert not dirty_code(child)
-        assert not dirty_code(program.pid)
-
-
-def test_a_session_stays_when_its_processes_have_ended(sessions: Sessions, tmp_path: Path) -> None:
-    with told_program() as program:
-        sessions.run("enable-event", "a", "--pid", str(program.pid), "--probe", "turn")
-        sessions.run("start", "-o", "trace")
-        program.turn(1)
-    runs.wait_until(lambda: not sessions.listed()["processes"])
-    assert sessions.listed()["is_active"]
-    assert sessions.event("a")["events"] == 1
-    refused = sessions.run("enable-event", "b", "--pid", str(program.pid), "--probe", "turn", status=1)
-    assert b"no such process" in refused.stderr
-    sessions.run("destroy")
-    assert len(printed_by_babeltrace(tmp_path / "trace")) == 1
-
-
-def test_processes_are_given_and_taken(sessions: Sessions, tmp_path: Path) -> None:
-    """Those of a file that the session was given, and no other; libraries get their probes when they are loaded."""
-    library = tmp_path / "libextra.so"
-    source = tmp_path / "extra.c"
-    source.write_text("static int done; __attribute__((constructor)) void extra_begin(void) { done = 1; }\n")
-    subprocess.run(["gcc", "-shared", "-fPIC", "-o", library, source], check=True)
-    sessions.run("enable-event", "a", "--path", turns_program(), "--probe", "turn", "-t", "rdi")
-    sessions.run("enable-event", "extra", "--path", library, "--probe", "extra_begin")
-    sessions.run("start", "--format", "json", "-o", "out.json")
-    with told_program() as program, told_program() as other:
-        sessions.run("probe", "attach", str(program.pid))
-        program.turn(1)
-        other.turn(2)
-        assert "is not loaded" in sessions.event("extra")["missing"]
-        assert program.ask(f"load {library}") == "loaded"
-        assert other.ask(f"load {library}") == "loaded"
-        refused = sessions.run("probe", "detach", str(other.pid), status=1)
-        assert b"is not in session" in refused.stderr
-        sessions.run("probe", "detach", str(program.pid))
-        program.turn(3)
-        assert not dirty_code(program.pid)
-        sessions.run("destroy")
-        pids = {one["pid"] for one in events_of(tmp_path / "out.json")}
-        assert pids == {program.pid}
-    assert [one["event"] for one in events_of(tmp_path / "out.json")] == ["a", "extra"]
-
-
-def read_code(pid: int) -> bytes:
-    """The code of the program of a process."""
-    code = next(line for line in read_maps(pid).splitlines() if " r-xp " in line)
-    start, end = (int(word, 16) for word in code.split()[0].split("-"))
-    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
-        return os.pread(memory.fileno(), end - start, start)
-
-
-def test_a_controller_that_is_killed_leaves_nothing(sessions: Sessions) -> None:
-    """In the process, and in a child that it has forked, which calls the function all the while."""
-    with told_program() as program:
-        pid, code = str(program.pid), read_code(program.pid)
-        sessions.run("enable-event", "a", "--pid", pid, "--function", "turn")
-        sessions.run("enable-event", "in", "--pid", pid, "--probe", "check_turn")
-        sessions.run("start", "-o", "trace")
-        child = int(program.ask("fork 0"))
-        assert code not in (read_code(program.pid), read_code(child))
-        os.kill(sessions.listed()["controller_pid"], 9)
-        runs.wait_until(lambda: read_code(program.pid) == read_code(child) == code, seconds=5)
-        assert program.turn(2) == 15
-        for _ in range(3):
-            assert program.ask("child") == "done"
-        # The socket that is left is nobody's: it is told once, and there is room for another session of that name.
-        assert b"ended without being destroyed" in sessions.run("list").stderr
-        made = sessions.run("enable-event", "b", "--pid", pid, "--probe", "other")
-        assert b"session default is made" in made.stderr
-        sessions.run("destroy")
-        runs.wait_until(lambda: not list((sessions.state / "clew" / "probes").iterdir()))
 
 
 @pytest.mark.long

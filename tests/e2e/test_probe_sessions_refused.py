@@ -16,7 +16,7 @@ from clew.errors import ControlError
 from clew.recording.control.sockets import ask
 from tests.e2e import runs
 from tests.e2e.probe_sessions import Sessions, told_program, turns_program
-from tests.e2e.test_probes import dirty_code
+from tests.e2e.process_code import dirty_code
 
 DESTROY = b'{"command": "destroy"}\n'
 NOBODY = 65534

@@ -14,7 +14,8 @@ from clew.sessions.aggregate_table import AggregateWish
 from clew.sessions.probes import probed_target
 from clew.sessions.probes.probe_session import ProbeSession
 from clew.sessions.probes.specs import ProbeSpec
-from tests.e2e.probed_program import PROBES, at_once, calls_of, points, read_code, started
+from tests.e2e.probed_program import PROBES, at_once, calls_of, points, started
+from tests.e2e.process_code import read_code
 from tests.programs.build import build_plain
 
 N_ALARMS = 300

@@ -21,7 +21,8 @@ from clew.process.maps import read_maps
 from clew.sessions.aggregate_table import AggregateWish
 from clew.sessions.probes.probe_session import ProbeSession
 from clew.sessions.probes.specs import ContextField, ProbeSpec
-from tests.e2e.probed_program import PROBES, at_once, calls_of, dirty_code, hears, points, read_code, started
+from tests.e2e.probed_program import PROBES, at_once, calls_of, calls_program, hears, points, started
+from tests.e2e.process_code import dirty_code, read_code
 from tests.programs.build import BIN, build_plain, may_set_probes
 
 N_REQUESTS = 80
@@ -119,7 +120,7 @@ def test_a_debugger_stops_where_a_probe_is(tmp_path: Path) -> None:
 
 def test_the_heap_has_room_to_grow() -> None:
     """Of a program that lies low jumps lead up, to where brk(2) takes memory from."""
-    program = build_plain(PROBES / "probed_calls.c", "-O1", "-g", "-no-pie")
+    program = calls_program()
     # Without luck: the heap begins right behind the program then.
     with started("setarch", "-R", program, "wait") as running, at_once(running.pid, points("add")):
         mapped = read_maps(Pid(running.pid))
@@ -205,7 +206,7 @@ def set_uprobe(pid: int, program: Path, offset: int) -> int:
 @pytest.mark.parametrize("is_first", [True, False])
 def test_a_probe_of_the_kernel_is_at_the_same_place(is_first: bool) -> None:
     """It keeps the place, whichever was there first, and the program goes on right; what is beside it is told."""
-    program = build_plain(PROBES / "probed_calls.c", "-O1", "-g", "-no-pie")
+    program = calls_program()
     native = subprocess.run([program], capture_output=True, text=True, check=False).stdout.splitlines()
     symbols = subprocess.run(["nm", program], capture_output=True, check=True, text=True).stdout
     address = int(next(line for line in symbols.splitlines() if line.endswith(" T add")).split()[0], 16)

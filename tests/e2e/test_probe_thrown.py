@@ -12,13 +12,12 @@ from tests.e2e.probed_program import (
     at_once,
     build_cxx,
     calls_of,
-    dirty_code,
     hears,
     instructions_of,
     points,
-    read_code,
     started,
 )
+from tests.e2e.process_code import dirty_code, read_code
 
 LINES = 3
 THROWN, JUMPED = 20, 20

@@ -10,7 +10,8 @@ from clew.address import Pid
 from clew.sessions.aggregate_table import AggregateWish
 from clew.sessions.probes.probe_session import ProbeSession
 from clew.sessions.probes.specs import ProbeSpec
-from tests.e2e.probed_program import PROBES, Program, dirty_code, read_code, started
+from tests.e2e.probed_program import PROBES, Program, started
+from tests.e2e.process_code import dirty_code, read_code
 from tests.programs.build import build_plain
 
 N_KINDS = 32

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -16,6 +15,7 @@ import pytest
 from tests.e2e import runs
 from tests.e2e.probe_sessions import told_program, turns_program
 from tests.e2e.probed_program import calls_program
+from tests.e2e.process_code import dirty_code, maps_text, read_code_of
 from tests.programs.build import SOURCES, build_plain
 
 PROBES = SOURCES / "probes"
@@ -142,21 +142,6 @@ def test_programs_that_are_executed_have_them_too(tmp_path: Path) -> None:
     assert sorted(by_process.values()) == [10, 10]
 
 
-def read_maps(pid: int) -> str:
-    return Path(f"/proc/{pid}/maps").read_text()
-
-
-def dirty_code(pid: int) -> list[str]:
-    """Mappings of files' code of which the process has pages of its own."""
-    found, current = [], ""
-    for line in Path(f"/proc/{pid}/smaps").read_text().splitlines():
-        if re.match(r"[0-9a-f]+-[0-9a-f]+ ", line):
-            current = line
-        if line.startswith("Anonymous:") and int(line.split()[1]) and " r-xp " in current:
-            found.append(current)
-    return found
-
-
 @pytest.mark.parametrize("turn", range(3))
 def test_nothing_is_left_of_probes_in_a_running_process(turn: int, tmp_path: Path) -> None:
     out = tmp_path / "events.json"
@@ -167,11 +152,11 @@ def test_nothing_is_left_of_probes_in_a_running_process(turn: int, tmp_path: Pat
         assert process.stdout.readline() == "ready\n"
         folder = Path(f"/proc/{process.pid}")
         lists = [folder / "fd", folder / "task"]
-        before = read_maps(process.pid), [sorted(one.name for one in path.iterdir()) for path in lists]
+        before = maps_text(process.pid), [sorted(one.name for one in path.iterdir()) for path in lists]
         options = ["--function", "leaf", "--duration", "0.2", "--format", "json", "-o", str(out)]
         done = trace("-p", str(process.pid), *options)
         assert (done.returncode, done.stderr) == (0, b"")
-        assert (read_maps(process.pid), [sorted(one.name for one in path.iterdir()) for path in lists]) == before
+        assert (maps_text(process.pid), [sorted(one.name for one in path.iterdir()) for path in lists]) == before
         assert not dirty_code(process.pid)
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
         assert not children.exists() or not children.read_text()
@@ -182,24 +167,16 @@ def test_nothing_is_left_of_probes_in_a_running_process(turn: int, tmp_path: Pat
 
 
 def test_probes_are_gone_soon_after_clew_was_killed() -> None:
-    with subprocess.Popen(
-        [threads_program(), "3"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
+    program = threads_program()
+    with subprocess.Popen([program, "3"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
-        code = next(line for line in read_maps(process.pid).splitlines() if " r-xp " in line)
-        start, end = (int(word, 16) for word in code.split()[0].split("-"))
-
-        def read_code() -> bytes:
-            with open(f"/proc/{process.pid}/mem", "rb", buffering=0) as memory:
-                return os.pread(memory.fileno(), end - start, start)
-
-        before = read_code()
+        before = read_code_of(process.pid, program)
         command = [*runs.CLEW, "trace", "-p", str(process.pid), "--function", "leaf"]
         with subprocess.Popen(command, env=runs.environment(), stdout=subprocess.DEVNULL) as clew:
-            runs.wait_until(lambda: read_code() != before)
+            runs.wait_until(lambda: read_code_of(process.pid, program) != before)
             clew.kill()
-        runs.wait_until(lambda: read_code() == before, seconds=5)
+        runs.wait_until(lambda: read_code_of(process.pid, program) == before, seconds=5)
         assert process.communicate("\n", timeout=60)[0] == "0\n"
 
 
@@ -210,7 +187,7 @@ def test_a_child_that_outlives_the_command_has_no_probes_left(tmp_path: Path) ->
         child = int(program.ask("leave"))
         runs.wait_until(lambda: not dirty_code(child))
         assert program.turn(2) == 15
-        assert not [line for line in read_maps(child).splitlines() if "clew" in line]
+        assert not [line for line in maps_text(child).splitlines() if "clew" in line]
 
 
 def test_events_are_a_trace_of_lttng_s_form(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from clew.errors import AttachError
 from clew.sessions.probes.probe_launch import ProbedCommand
 from clew.sessions.probes.probe_session import ProbeSession
 from clew.sessions.probes.specs import ProbeSpec
+from tests.e2e.process_code import maps_text, read_code_of
 
 SOURCES = Path(__file__).parents[1] / "programs" / "probes"
 KINDS = 16
@@ -99,19 +100,6 @@ def attached(specs: Sequence[ProbeSpec], pid: int) -> Iterator[ProbeSession]:
         session.close()
 
 
-def read_maps(pid: int) -> str:
-    return Path(f"/proc/{pid}/maps").read_text()
-
-
-def read_code(pid: int, program: Path) -> bytes:
-    """The code that a process executes of a file."""
-    line = next(one for one in read_maps(pid).splitlines() if "r-xp" in one and one.endswith(program.name))
-    start, end = (int(word, 16) for word in line.split()[0].split("-"))
-    with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
-        memory.seek(start)
-        return memory.read(end - start)
-
-
 def test_calls_are_counted_exactly(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Functions of one and two bytes beside each other, recursive ones, such as leave by jumps: all at once."""
     command = [str(folder / "probes_small"), str(COUNT)]
@@ -142,7 +130,7 @@ def test_probes_come_and_go_while_threads_run(folder: Path, n_cycles: int) -> No
     """No thread returns anything wrong, none is held for it, and the code is as it was in the end."""
     chosen = random.Random(n_cycles)
     with hammered(folder, 8) as program:
-        before, code = read_maps(program.pid), read_code(program.pid, folder / "probes_hammered")
+        before, code = maps_text(program.pid), read_code_of(program.pid, folder / "probes_hammered")
         with attached([ProbeSpec(f"f{kind}", f"f_{kind}_*", True) for kind in range(KINDS)], program.pid) as session:
             target = session.targets[0]
             assert len(target.armed) >= 2 * KINDS * 10
@@ -155,21 +143,21 @@ def test_probes_come_and_go_while_threads_run(folder: Path, n_cycles: int) -> No
                 assert {one.name for one in target.armed} == {f"f{kind}" for kind in range(KINDS) if kind not in absent}
                 session.read()
             assert target.n_held == 0
-        assert read_maps(program.pid) == before
-        assert read_code(program.pid, folder / "probes_hammered") == code
+        assert maps_text(program.pid) == before
+        assert read_code_of(program.pid, folder / "probes_hammered") == code
 
 
 @pytest.mark.parametrize("n_times", [5, pytest.param(50, marks=pytest.mark.stress)])
 def test_left_while_threads_are_in_probed_code(folder: Path, n_times: int) -> None:
     with hammered(folder, 6) as program:
-        before = read_maps(program.pid)
+        before = maps_text(program.pid)
         for _ in range(n_times):
             with attached(functions("f_*"), program.pid) as session:
                 time.sleep(0.01)
                 session.read()
             assert program.poll() is None
             assert not session.left
-            assert read_maps(program.pid) == before
+            assert maps_text(program.pid) == before
 
 
 def test_a_second_session_is_told_of_the_first(folder: Path) -> None:

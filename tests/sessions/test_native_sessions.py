@@ -11,18 +11,12 @@ import pytest
 
 import clew
 from clew.sessions.probes.probe_session import ProbeSession
+from tests.e2e.probed_program import calls_program
+from tests.e2e.process_code import maps_text
 from tests.programs.build import SOURCES, build_plain
 
 PROBES = SOURCES / "probes"
 TURNS = 5
-
-
-def calls_program() -> Path:
-    return build_plain(PROBES / "probed_calls.c", "-O1", "-g", "-no-pie")
-
-
-def read_maps(pid: int) -> str:
-    return Path(f"/proc/{pid}/maps").read_text()
 
 
 def test_entries_and_returns_say_what_the_program_prints() -> None:
@@ -95,7 +89,7 @@ def test_a_running_process_is_left_as_it_was() -> None:
     with subprocess.Popen([program, "2"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None and process.stdout is not None
         assert process.stdout.readline() == b"ready\n"
-        before = read_maps(process.pid)
+        before = maps_text(process.pid)
         with clew.probe_session(process.pid) as session:
             assert session.state == "running"
             probe = session.probe("leaf", capture="rdi", filter="rdi % 1000 == 0")
@@ -112,9 +106,9 @@ def test_a_running_process_is_left_as_it_was() -> None:
             assert len(probe.places) == 1
             while probe.n_events == n_events:
                 pass
-            assert read_maps(process.pid) != before
+            assert maps_text(process.pid) != before
             session.detach()
-            assert session.state == "detached" and read_maps(process.pid) == before
+            assert session.state == "detached" and maps_text(process.pid) == before
             with pytest.raises(clew.ClewError, match="ended"):
                 session.probe("leaf")
             with pytest.raises(clew.ClewError, match="goes on without it"):
@@ -182,7 +176,7 @@ def test_what_goes_wrong_in_the_session_s_own_thread_is_told_once(monkeypatch: p
 
     with subprocess.Popen([calls_program(), "wait"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None and process.stdout.readline() == b"ready\n"
-        before = read_maps(process.pid)
+        before = maps_text(process.pid)
         with clew.probe_session(process.pid) as session:
             session.probe("add")
             monkeypatch.setattr(ProbeSession, "read_events", fail)
@@ -191,6 +185,6 @@ def test_what_goes_wrong_in_the_session_s_own_thread_is_told_once(monkeypatch: p
             with pytest.raises(clew.ClewError, match="ended"):
                 session.probe("descend")
         # Whatever it was: nothing is left.
-        assert session.state == "detached" and read_maps(process.pid) == before
+        assert session.state == "detached" and maps_text(process.pid) == before
         process.communicate(b"\n", timeout=60)
         assert process.returncode == 3

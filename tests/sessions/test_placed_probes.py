@@ -11,6 +11,7 @@ import pytest
 
 import clew
 from clew.sessions.calls import Call
+from tests.e2e.probed_program import calls_program
 from tests.programs.build import SOURCES, build_plain
 
 PROBES = SOURCES / "probes"
@@ -31,10 +32,6 @@ int main(void)
     return 0;
 }
 """
-
-
-def calls_program() -> Path:
-    return build_plain(PROBES / "probed_calls.c", "-O1", "-g", "-no-pie")
 
 
 def address_of(program: Path, name: str) -> int:

@@ -11,3 +11,5 @@ pub mod task;
 mod tests;
 #[cfg(not(test))]
 pub mod trap;
+#[cfg(test)]
+mod values_tests;
