@@ -26,12 +26,12 @@ def alone(calling: Path) -> list[str]:
 
 
 def wait_until_both_run(session: clew.Session) -> None:
-    """Until the program has made its thread: its functions can't be called before they are linked."""
+    """Until both threads compute: one that its C library has only just made is not ready for all functions."""
     for _ in range(1000):
-        if len(session.threads) == 2:
+        if int.from_bytes(session.read(session.find("n_working"), 4), "little") == 2:
             return
         time.sleep(0.01)
-    raise AssertionError("it has made no thread")
+    raise AssertionError("its threads have not begun")
 
 
 @pytest.mark.parametrize("mode", ["counts", pytest.param("full", marks=pytest.mark.long)])

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 static volatile uint64_t n_ticks;
-volatile int n_called, is_over;
+volatile int n_called, is_over, n_working;
 static int n_rounds = 100000;
 static void on_tick(int number) { (void)number; n_ticks++; }
 
@@ -40,6 +40,7 @@ __attribute__((noipa)) static double compute(int n)
 static void *work(void *argument)
 {
     double *into = argument;
+    __atomic_fetch_add(&n_working, 1, __ATOMIC_SEQ_CST);
     *into = 0;
     for (int i = 0; i < n_rounds; i++)
         *into += compute(200000);

@@ -271,11 +271,15 @@ class Holding(VisitedProcess):
 
     @property
     def chosen(self) -> Tid | None:
-        """The thread that is meant where none is named: what moved last, or stands for a reason of its own, or any."""
+        """The thread that is meant where none is named: what moved last, or stands for a reason of its own, or the
+        first that the process has: one that has only just been made can't be of much use yet.
+        """
         if self._moved in self.stopped:
             return self._moved
-        reasons = sorted(self.stopped.values(), key=lambda thread: thread.reason == HoldReason.ASKED)
-        return reasons[0].tid if reasons else None
+        return min(self.stopped, key=self._remoteness, default=None)
+
+    def _remoteness(self, tid: Tid) -> tuple[bool, bool]:
+        return self.stopped[tid].reason == HoldReason.ASKED, tid != Tid(self.followed.pid)
 
     @cached_property
     def calls(self) -> HeldCalls:

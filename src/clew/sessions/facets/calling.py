@@ -34,7 +34,7 @@ class CallingFacet:
         `returns` is `int` (64 bits, without a sign) or `float`. It is the thread `tid`, by default the one that moved
         last: where it was, and what its registers hold, is as before. The function is called in the middle of whatever
         the thread did, as a signal's handler is: what is not safe there, such as `malloc` in the middle of `malloc`, is
-        not safe here.
+        not safe here; nor is much safe in a thread that the C library has only just made, or before it is initialised.
 
         In a callback it is the thread `tid` that waits for that (`Call.tid`): the session runs on then, and probes that
         the function comes to call nobody.
