@@ -10,82 +10,19 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
-import select
-import shutil
 import statistics
-import subprocess
 import sys
-import tempfile
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
 
 from bench.machine import describe_machine
+from bench.peers.probes import peer_ways
 from bench.probe_places import PlacedProbes
-from bench.workloads import compile_program
-from clew.address import Pid
+from bench.probed_hits import FUNCTION, Attach, Program, Way, run
 from clew.sessions.probes.probe_session import ProbeSession
 from clew.sessions.probes.specs import ContextField, ProbeSpec
 
-N_CALLS = 4000
-FUNCTION = "short_function"
 REGISTERS = tuple(ContextField(name, f"${name}") for name in ("rdi", "rsi", "rdx", "rcx"))
 TEXT = ContextField("text", "str($rdx, 32)")
-TRACING = Path("/sys/kernel/tracing")
-GROUP = "clew_bench"
-PEER_SECONDS = 60.0
-
-Attach = Callable[["Program"], contextlib.AbstractContextManager[Callable[[], int]]]
-"""Has a tracer attached to the program; what it gives reads what has come, and says how much was lost since."""
-
-
-@dataclass
-class Way:
-    """A way to run the program: how it is traced, and what it may cost."""
-
-    name: str
-    attach: Attach | None = None
-    bar_ns: float | None = None
-    text: str = "stack"
-    called: str = FUNCTION
-    prefix: tuple[str, ...] = ()
-    """The command that it runs under."""
-    baseline: str = "native"
-    times: list[float] = field(default_factory=list)
-    lost: int = 0
-    failure: str = ""
-
-
-class Program:
-    """The program, which waits to begin."""
-
-    def __init__(self, way: Way, bursts: int) -> None:
-        self.path = compile_program("probe_hits")
-        words = [*way.prefix, self.path, str(bursts), str(N_CALLS), way.text, way.called]
-        self.process = subprocess.Popen(
-            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        )
-        assert self.process.stdin is not None and self.process.stdout is not None
-        self.stdin, self.stdout = self.process.stdin, self.process.stdout
-        if self.stdout.readline() != "ready\n":
-            raise RuntimeError("the program did not start")
-        self.pid = Pid(self.process.pid)
-
-    def go_on(self) -> None:
-        self.stdin.write("\n")
-        self.stdin.flush()
-
-    def end(self) -> None:
-        """Let it end, or end it."""
-        with contextlib.suppress(OSError):
-            self.go_on()
-        try:
-            self.process.wait(10)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
 
 
 def with_probe(spec: ProbeSpec) -> Attach:
@@ -118,67 +55,6 @@ def with_trap(program: Program) -> contextlib.AbstractContextManager[Callable[[]
     return PlacedProbes.trapped(program.pid, program.path, "one_byte")
 
 
-def with_uprobe(kind: str, fetched: str = "", accepted: str = "") -> Attach:
-    """Probed by the kernel, whose ring is emptied."""
-
-    @contextlib.contextmanager
-    def attach(program: Program) -> Iterator[Callable[[], int]]:
-        symbols = subprocess.run(["nm", program.path], capture_output=True, text=True, check=True).stdout
-        address = next(int(line.split()[0], 16) for line in symbols.splitlines() if line.endswith(f" {FUNCTION}"))
-        # Of a program that is linked to one place: its first segment is the file's beginning.
-        offset = address - 0x400000
-        event = TRACING / "events" / GROUP / "hit"
-        _write(TRACING / "uprobe_events", f"{kind}:{GROUP}/hit {program.path}:{offset:#x} {fetched}\n")
-        try:
-            if accepted:
-                _write(event / "filter", accepted)
-            _write(event / "enable", "1")
-            with (TRACING / "trace_pipe").open("rb", buffering=0) as pipe:
-                os.set_blocking(pipe.fileno(), False)
-
-                def read() -> int:
-                    with contextlib.suppress(OSError):
-                        while pipe.read(1 << 20):
-                            pass
-                    return 0
-
-                yield read
-        finally:
-            _write(event / "enable", "0")
-            _write(TRACING / "uprobe_events", f"-:{GROUP}/hit\n")
-
-    return attach
-
-
-def with_bpftrace(script: str) -> Attach:
-    """Probed by a program that the kernel runs."""
-
-    @contextlib.contextmanager
-    def attach(program: Program) -> Iterator[Callable[[], int]]:
-        text = f'BEGIN {{ printf("ready\\n"); }} uprobe:{program.path}:{FUNCTION} {{ {script} }}'
-        words = ["bpftrace", "-p", str(program.pid), "-e", text]
-        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as tracer:
-            assert tracer.stdout is not None
-            said = [tracer.stdout.readline() for _ in range(2)]
-            try:
-                if "ready\n" not in said:
-                    raise RuntimeError(" ".join(said).strip())
-                yield lambda: 0
-            finally:
-                tracer.kill()
-
-    return attach
-
-
-def _write(path: Path, text: str) -> None:
-    """Write to a file of the kernel's, at whose end nobody can seek."""
-    file = os.open(path, os.O_WRONLY | os.O_APPEND)
-    try:
-        os.write(file, text.encode())
-    finally:
-        os.close(file)
-
-
 def clew_ways() -> list[Way]:
     def point(fields: tuple[ContextField, ...] = (), condition: str | None = None) -> Attach:
         return with_probe(ProbeSpec("point", FUNCTION, fields=fields, condition=condition))
@@ -194,48 +70,6 @@ def clew_ways() -> list[Way]:
         Way("clew, registers and string, all missing", point(fields=(*REGISTERS, ContextField("text", "str(8, 32)")))),
         Way("clew, trap", with_trap, 2500, called="one_byte", baseline="native, one byte"),
     ]
-
-
-def peer_ways(say: Callable[[str], None]) -> list[Way]:
-    ways = []
-    if (TRACING / "uprobe_events").exists():
-        ways += [
-            Way("uprobe", with_uprobe("p")),
-            Way("uprobe, filter that rejects", with_uprobe("p", "a=%di:s64", "a == -5")),
-            Way("uprobe, registers and string", with_uprobe("p", "a=%di b=%si c=%dx d=%cx s=+0(%dx):string")),
-            Way("uretprobe", with_uprobe("r", "$retval")),
-        ]
-    else:
-        say("uprobes are left out: tracefs is not mounted at /sys/kernel/tracing")
-    if shutil.which("bpftrace"):
-        ways.append(Way("bpftrace, count", with_bpftrace("@ = count();")))
-    else:
-        say("bpftrace is left out: it is not installed")
-    if shutil.which("uftrace"):
-        folder = Path(tempfile.mkdtemp(prefix="clew-bench-"))
-        prefix = ("uftrace", "record", "-P", FUNCTION, "-d", str(folder / "data"), "--no-event", "--no-sched")
-        ways.append(Way("uftrace, dynamic, entry and return", prefix=prefix))
-    else:
-        say("uftrace is left out: it is not installed")
-    say("frida and LTTng-UST are left out: they need a program of their own in, or around, the one that is measured")
-    return ways
-
-
-def run(way: Way, bursts: int) -> None:
-    """One round of a way."""
-    program = Program(way, bursts)
-    try:
-        with way.attach(program) if way.attach else contextlib.nullcontext(lambda: 0) as read:
-            program.go_on()
-            deadline = time.monotonic() + PEER_SECONDS
-            while not select.select([program.stdout], [], [], 0.0005)[0]:
-                way.lost += read()
-                if time.monotonic() > deadline:
-                    raise RuntimeError("it took too long")
-            way.times.append(float(program.stdout.readline().split()[0]))
-            way.lost += read()
-    finally:
-        program.end()
 
 
 def main(arguments: list[str]) -> int:

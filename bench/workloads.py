@@ -37,6 +37,7 @@ COMPILER_FLAGS = {
     "signals": ["-O2"],
     "probed": ["-O1"],
     "probe_hits": ["-O2", "-no-pie"],
+    "probe_hits_ust": ["-O2", "-no-pie", "-DWITH_UST", f"-I{PROGRAMS}", "-Wl,--no-as-needed", "-llttng-ust"],
     "api_calls": ["-O1", "-fno-builtin"],
     "trapped": ["-O1"],
     "short_threads": ["-O2", "-pthread"],

@@ -10,6 +10,11 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#ifdef WITH_UST
+#define LTTNG_UST_TRACEPOINT_DEFINE
+#define LTTNG_UST_TRACEPOINT_CREATE_PROBES
+#include "probe_hits_ust.h"
+#endif
 
 /* As compilers begin functions that need a frame: the kernel need not step over its first instruction. */
 long short_function(long a, long b, const char *text, long d);
@@ -20,6 +25,17 @@ __asm__(".text\n.globl short_function\n.type short_function, @function\nshort_fu
 long one_byte(long a, long b, const char *text, long d);
 __asm__(".text\n.globl one_byte\n.type one_byte, @function\none_byte: ret\n.size one_byte, 1\n"
         ".globl behind_it\n.type behind_it, @function\nbehind_it: movl $0x90909090, %eax\nret\n.size behind_it, . - behind_it\n");
+
+#ifdef WITH_UST
+/* The same function with a tracepoint, which is there whether it is enabled or not. */
+static long marked(long a, long b, const char *text, long d)
+{
+    lttng_ust_tracepoint(clew_bench, hit);
+    lttng_ust_tracepoint(clew_bench, values, a, b, text, d);
+    return short_function(a, b, text, d);
+}
+#define short_function marked
+#endif
 
 static double now_ns(void)
 {
