@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0xa3, 0xef, 0x3c, 0x86, 0x35, 0x11, 0xe0, 0x47, 0x21, 0xfe, 0x71, 0x32, 0xbb, 0x53, 0xa4, 0xeb, 0x0a, 0x44, 0x24,
-    0x79, 0x15, 0x94, 0xdc, 0x0c, 0x92, 0x11, 0x7c, 0xcb, 0x16, 0x7e, 0x0f, 0xe2,
+    0x86, 0x71, 0x4a, 0xbd, 0x9a, 0x35, 0x25, 0xc0, 0x67, 0x20, 0xfd, 0x0d, 0xce, 0x1f, 0x96, 0x76, 0x53, 0x9d, 0xcf,
+    0x05, 0xd6, 0xb3, 0x15, 0x9a, 0x53, 0xe5, 0x19, 0x79, 0x1e, 0x12, 0x50, 0x1f,
 ];
 /// the least that is mapped at once
 pub const PAGE_BYTES: u64 = 0x1000;
@@ -779,24 +779,24 @@ const _: () = assert!(core::mem::offset_of!(SessionHeader, traps_offset) == 200)
 const _: () = assert!(core::mem::offset_of!(SessionHeader, patches_offset) == 208);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, reserved) == 216);
 
-/// What the program's code held where the controller has written over it for probes: the runtime's task writes it back,
-/// should the controller be gone.
+/// What the program's code held where the controller has written over it for probes, and counters that it has raised
+/// for them: the runtime's task writes that back, should the controller be gone.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct PatchRow {
     /// of the first byte (written by: controller:live)
     pub address: u64,
-    /// how many bytes (written by: controller:live)
+    /// how many bytes; 0 of a counter (written by: controller:live)
     pub size: u32,
-    /// zero (written by: controller:live)
-    pub reserved: u32,
+    /// by how much the 16 bits there were raised; 0 of code (written by: controller:live)
+    pub raised: u32,
     /// the bytes (written by: controller:live)
     pub content: [u8; 16],
 }
 const _: () = assert!(core::mem::size_of::<PatchRow>() == 32);
 const _: () = assert!(core::mem::offset_of!(PatchRow, address) == 0);
 const _: () = assert!(core::mem::offset_of!(PatchRow, size) == 8);
-const _: () = assert!(core::mem::offset_of!(PatchRow, reserved) == 12);
+const _: () = assert!(core::mem::offset_of!(PatchRow, raised) == 12);
 const _: () = assert!(core::mem::offset_of!(PatchRow, content) == 16);
 
 /// Where a thread goes on that traps at an address, for the sake of a probe. Sorted by address.

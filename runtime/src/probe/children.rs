@@ -4,7 +4,7 @@
 //! task; they share the memory of the controller, which tells them from everybody else.
 
 use super::code_memory::{barrier, CodeMemory, OWN};
-use super::patches::{content, for_each};
+use super::patches::{content, count_at, for_each, for_each_counter, lower};
 use crate::buffer::Shared;
 use crate::cpu::probe::trap::TRAP;
 use crate::protocol::{PatchRow, StatusPage};
@@ -50,6 +50,9 @@ fn change(shared: Shared, own: &CodeMemory, pid: u32, step: Step) -> bool {
     let is_child = shares(shared, own, &memory);
     if is_child {
         for_each(shared, |row| change_row(own, &memory, row, step));
+        if step == Step::First {
+            for_each_counter(shared, |row| lower_counter(own, &memory, row));
+        }
     }
     is_child
 }
@@ -59,6 +62,14 @@ fn shares(shared: Shared, own: &CodeMemory, memory: &CodeMemory) -> bool {
     let started = shared.status() as u64 + offset_of!(StatusPage, start_tsc) as u64;
     let (mut here, mut there) = ([0; STARTED_BYTES], [0; STARTED_BYTES]);
     own.read(started, &mut here) && memory.read(started, &mut there) && here == there
+}
+
+/// A child has a counter as the process has it if it was made when that was raised.
+fn lower_counter(own: &CodeMemory, memory: &CodeMemory, row: &PatchRow) {
+    let (here, there) = (count_at(own, row.address), count_at(memory, row.address));
+    if let (Some(value), true) = (there, there == here) {
+        lower(memory, row, value);
+    }
 }
 
 fn change_row(own: &CodeMemory, memory: &CodeMemory, row: &PatchRow, step: Step) {

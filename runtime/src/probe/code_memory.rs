@@ -32,7 +32,7 @@ impl CodeMemory {
     }
 
     pub fn write(&self, address: u64, bytes: &[u8]) {
-        // SAFETY: what is written is the program's own code, as it was.
+        // SAFETY: what is written is the program's own code, or a counter of its, as it was.
         unsafe { syscall(number::PWRITE64, [self.0, bytes.as_ptr() as u64, bytes.len() as u64, address, 0, 0]) };
     }
 }

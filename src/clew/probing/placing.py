@@ -23,6 +23,7 @@ from clew.probing.patch_table import PatchTable
 from clew.probing.patches import JUMP_BYTES, Led, Patch, Patches, make_trampoline, trampoline_bytes
 from clew.probing.planning import Group, Site
 from clew.probing.probed_process import ProbedProcess
+from clew.probing.semaphores import Semaphores
 from clew.probing.site_table import AskedSite
 from clew.probing.traps import TrapTable
 from clew.process.capture_table import CaptureRow
@@ -61,6 +62,7 @@ class Placing:
         self.traps = TrapTable(process.shared, process.plan.scratch)
         self._writer = CodeWriter(process)
         self._table = PatchTable(process.shared)
+        self.semaphores = Semaphores(process, self._table)
         self._placed: dict[int, Patch] = {}
         """By the identities of their groups."""
         self._known: dict[Hashable, tuple[Relocated, tuple[int, ...]]] = {}
@@ -130,6 +132,7 @@ class Placing:
         found = list(self.patches)
         self._left += found
         self._table.set(self._process.pid, ())
+        self.semaphores.begin_leaving()
         self.patches.change(found, ())
         self._placed.clear()
 
@@ -137,6 +140,7 @@ class Placing:
         """Have the code of a process, or of one of its children, be as it was: nothing leads to handlers any more. All
         its threads are held. False: somebody else's jump leads to a copy, which has to stay. Raises OSError."""
         is_own = True
+        self.semaphores.restore(pid)
         with open(f"/proc/{pid}/mem", "r+b", buffering=0) as file:
             memory = file.fileno()
             for patch in self._left:

@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("a3ef3c863511e04721fe7132bb53a4eb0a4424791594dc0c92117ccb167e0fe2")
+SCHEMA_HASH: Final = bytes.fromhex("86714abd9a3525c06720fd0dce1f9676539dcf05d6b3159a53e519791e12501f")
 
 CONTAINER_MAGIC: Final = 3544686211845344323
 """what a container begins with: CLDATA11"""
@@ -897,7 +897,7 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
         {
             "address": (0, "<Q"),
             "size": (8, "<I"),
-            "reserved": (12, "<I"),
+            "raised": (12, "<I"),
             "content": (16, "<16s"),
         },
     ),

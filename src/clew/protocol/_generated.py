@@ -492,14 +492,14 @@ magic, version or hash that is not its own.
 
 PATCH_ROW: Final[np.dtype[np.void]] = np.dtype(
     {
-        "names": ["address", "size", "reserved", "content"],
+        "names": ["address", "size", "raised", "content"],
         "formats": ["<u8", "<u4", "<u4", ("<u1", (16,))],
         "offsets": [0, 8, 12, 16],
         "itemsize": 32,
     }
 )
-"""What the program's code held where the controller has written over it for probes: the runtime's task writes it back,
-should the controller be gone.
+"""What the program's code held where the controller has written over it for probes, and counters that it has raised for
+them: the runtime's task writes that back, should the controller be gone.
 """
 
 TRAP_ROW: Final[np.dtype[np.void]] = np.dtype(

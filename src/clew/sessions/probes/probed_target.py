@@ -204,12 +204,14 @@ class ProbedTarget:
             failed = self._placing.apply(made, gone)
             if not failed:
                 self._planning.confirm()
-                return
+                break
             for site, reason in self._planning.plan_again(failed):
                 for probe, place, _, own in self._sites:
                     if own is site:
                         self._refuse(probe, place, reason)
             made, gone = self._planning.changes()
+        counted = (place.semaphore for _, place, _, site in self._sites if site.group is not None)
+        self._placing.semaphores.want({one for one in counted if one is not None})
 
     def _note_name(self, probe: AskedProbe, place: ProcessPlace, address: int) -> None:
         """`address` is where events of it are told of."""
@@ -263,6 +265,8 @@ class ProbedTarget:
         self._sites = [one for one in self._sites if is_there(one[-1].address)]
         self._known = {(number, address) for number, address in self._known if is_there(address)}
         self._hearing.forget(is_there)
+        mappings = read_maps(self.process.task)
+        self._placing.semaphores.forget(lambda address: any(one.start <= address < one.end for one in mappings))
 
     def _plan(self, probe: AskedProbe, place: ProcessPlace) -> None:
         """Plan the sites of a probe at a place; none where there can be none, which is told."""

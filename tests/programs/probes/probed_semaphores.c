@@ -1,0 +1,83 @@
+/* Static probes behind counters (semaphores): a thread comes to one only if somebody has raised its counter. Notes are as sys/sdt.h writes them.
+ *
+ * Says `ready`, and for each line what came of it: `turn`: the counters of both probes, and how often each was come to so far; `raise`, `lower`:
+ * the same, once it has done so with the first counter itself; `fork`, with a child that does the same for lines that begin with `child`.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define NOTE(name)                                                                                                     \
+    ".pushsection .note.stapsdt, \"\", \"note\"\n"                                                                     \
+    ".balign 4\n"                                                                                                      \
+    ".4byte 992f-991f, 994f-993f, 3\n"                                                                                 \
+    "991: .asciz \"stapsdt\"\n"                                                                                        \
+    "992: .balign 4\n"                                                                                                 \
+    "993: .8byte 990b, _.stapsdt.base, " name "_semaphore\n"                                                           \
+    ".asciz \"shop\"\n"                                                                                                \
+    ".asciz \"" name "\"\n"                                                                                            \
+    ".asciz \"-4@%[n]\"\n"                                                                                             \
+    "994: .balign 4\n"                                                                                                 \
+    ".popsection\n"
+
+__asm__(".pushsection .stapsdt.base, \"aG\", \"progbits\", .stapsdt.base, comdat\n"
+        ".weak _.stapsdt.base\n"
+        ".hidden _.stapsdt.base\n"
+        "_.stapsdt.base: .space 1\n"
+        ".size _.stapsdt.base, 1\n"
+        ".popsection\n");
+
+__attribute__((used, section(".probes"))) volatile unsigned short sold_semaphore, lost_semaphore;
+static int n_sold, n_lost;
+
+static void turn(const char *word)
+{
+    sold_semaphore += !strcmp(word, "raise");
+    sold_semaphore -= !strcmp(word, "lower");
+    for (int n = 0; n < 3; n++) {
+        if (sold_semaphore) {
+            n_sold++;
+            __asm__ volatile("990: nop\n" NOTE("sold")::[n] "D"(n));
+        }
+        if (lost_semaphore) {
+            n_lost++;
+            __asm__ volatile("990: nop\n" NOTE("lost")::[n] "r"(n));
+        }
+    }
+}
+
+int main(void)
+{
+    char line[64];
+    int to_child[2], from_child[2];
+    puts("ready");
+    fflush(stdout);
+    while (fgets(line, sizeof line, stdin)) {
+        line[strcspn(line, "\n")] = 0;
+        if (!strcmp(line, "fork")) {
+            if (pipe(to_child) || pipe(from_child))
+                return 1;
+            if (fork() == 0) {
+                dup2(to_child[0], 0);
+                dup2(from_child[1], 1);
+                close(to_child[1]);
+                stdin = fdopen(0, "r");
+                continue;
+            }
+            close(to_child[0]);
+        }
+        if (!strncmp(line, "child ", 6)) {
+            char said[64];
+            dprintf(to_child[1], "%s\n", line + 6);
+            ssize_t n = read(from_child[0], said, sizeof said);
+            fwrite(said, 1, n > 0 ? (size_t)n : 0, stdout);
+            fflush(stdout);
+            continue;
+        }
+        turn(line);
+        printf("%d %d %d %d\n", sold_semaphore, lost_semaphore, n_sold, n_lost);
+        fflush(stdout);
+    }
+    return 0;
+}
