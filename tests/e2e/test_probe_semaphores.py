@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 
+import clew
 from clew.sessions.probes.specs import ContextField
 from tests.e2e import runs
 from tests.e2e.probed_program import PROBES, at_once, points, started
@@ -92,4 +94,42 @@ def test_lowered_where_clew_is_killed(shop: Path) -> None:
             tracer.kill()
         runs.wait_until(lambda: counters(running.ask("turn")) == NOBODY, seconds=5)
         assert counters(running.ask("child turn")) == NOBODY
+        assert running.end() == 0
+
+
+def test_in_processes_that_are_followed(shop: Path, tmp_path: Path) -> None:
+    """And in children of theirs, which have it raised since they were made."""
+    with clew.spawn([shop], stdin=subprocess.PIPE, stdout=subprocess.PIPE, output=tmp_path / "shop.clew") as session:
+        told, said = session.stdin, session.stdout
+        assert told is not None and said is not None
+
+        def ask(line: str) -> str:
+            told.write(f"{line}\n".encode())
+            told.flush()
+            return said.readline().decode().strip()
+
+        sold = session.probe("usdt:shop:sold", capture="n=$rdi")
+        again = session.probe("usdt:shop:sold", name="again")
+        session.resume()
+        assert said.readline() == b"ready\n"
+        assert ask("turn") == "1 0 3 0"
+        ask("fork")
+        assert counters(ask("child turn")) == "1 0"
+        again.remove()
+        assert counters(ask("turn")) == "1 0"
+        sold.remove()
+        assert counters(ask("turn")) == counters(ask("child turn")) == NOBODY
+        told.close()
+        assert session.wait(60) == 0
+        assert sold.read()["n"].to_pylist()[:3] == [0, 1, 2]
+
+
+def test_left_by_the_engine(shop: Path) -> None:
+    with started(shop) as running:
+        command = [*runs.CLEW, "trace", "-p", str(running.pid), "--probe", "usdt:shop:*", "--backend", "engine"]
+        with subprocess.Popen(command, env=runs.environment(), stdout=subprocess.DEVNULL) as tracer:
+            runs.wait_until(lambda: counters(running.ask("turn")) == "1 1", seconds=20)
+            tracer.send_signal(signal.SIGINT)
+            assert tracer.wait(60) == 0
+        assert counters(running.ask("turn")) == NOBODY
         assert running.end() == 0

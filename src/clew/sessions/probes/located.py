@@ -17,6 +17,7 @@ from clew.probing.locations.place import PlaceKind
 from clew.probing.locations.syntax import AddressPlace, parse_location
 from clew.process.maps import read_maps
 from clew.sessions.place_probe import Wish
+from clew.sessions.probes.followed_semaphores import FollowedSemaphores
 from clew.sessions.wanted import Wanted
 from clew.sessions.where import NOWHERE
 
@@ -112,6 +113,7 @@ class LocatedProbes:
         self._images: dict[FollowedProcess, ProcessPlaces] = {}
         self._open: dict[FollowedProcess, contextlib.ExitStack] = {}
         self._places: Places | None = None
+        self._semaphores = FollowedSemaphores()
         self._awaited: set[tuple[Located, FollowedProcess, int]] = set()
         """Choices of functions that are to come."""
 
@@ -152,11 +154,13 @@ class LocatedProbes:
         self._armed = [other for other in self._armed if other is not one]
         numbers, one.numbers = one.numbers, []
         one.clear()
+        self._semaphores.release(one)
         for number in numbers:
             self._probes.remove(number)
 
     def close(self) -> None:
-        """Let go of files."""
+        """Have nothing wanted any more, and let go of files."""
+        self._semaphores.close()
         for opened in self._open.values():
             opened.close()
         self._open.clear()
@@ -172,6 +176,7 @@ class LocatedProbes:
     def _look(self, followed: FollowedProcess, mappings: list[Mapping]) -> None:
         """Code was mapped. A child has what its parent has, at the same places."""
         if not mappings:
+            self._semaphores.inherit(followed)
             return
         are_files = any(one.path.startswith("/") for one in mappings)
         # What is compiled at run time is in no file: nothing but addresses can mean it.
@@ -202,8 +207,9 @@ class LocatedProbes:
             check_place(place, images, is_function=one.is_function)
             for number in one.numbers:
                 places.extend(number, followed, place.address)
+            self._semaphores.want(one, followed, place.semaphore)
             self._note_place(one, place)
-        except (CaptureError, ControlError, UsageError) as error:
+        except (CaptureError, ControlError, TargetError, UsageError) as error:
             one.leave(followed, place)
             one.refuse(f"{one.where}: not at {place.name}: {error.message}")
 
