@@ -235,3 +235,21 @@ def test_a_probe_of_the_kernel_is_at_the_same_place(is_first: bool) -> None:
             session.close()
         assert int.from_bytes(os.read(descriptor, 8), "little") == 5
         assert running.end() == 3
+
+
+def test_a_program_that_may_have_no_time_stamps_is_probed(strict: Path) -> None:
+    """What is added up needs none; events would be its end. The programs that it executes have none either."""
+    counts = ProbeSpec("counted", "worked", wish=AggregateWish([], None, None, 1, False))
+    session = ProbeSession([*points("worked"), counts])
+    with started(strict) as running:
+        native = running.ask("clockless")
+        try:
+            session.attach(Pid(running.pid))
+            assert ["time stamps" in text for text in session.take_remarks()] == [True]
+            assert running.ask() == native
+            [(_, found)] = session.sums()
+            assert found.read()["count"].to_pylist() == [20] and not session.read().tables
+        finally:
+            session.close()
+        assert running.ask() == native
+        assert running.end() == 0

@@ -12,7 +12,7 @@ from typing import Final
 
 from clew.address import Pid, RemoteAddress
 from clew.dataclass import replace
-from clew.errors import InjectionError, TargetError
+from clew.errors import InjectionError, RemoteCallError, TargetError
 from clew.probing.site_table import SiteTable
 from clew.probing.worker import clone_worker, stopped_worker
 from clew.process import ptrace
@@ -39,6 +39,25 @@ _HOLD_SECONDS: Final = 2.0
 _START_SECONDS: Final = 20.0
 
 
+_PR_GET_TSC, _TSC_SIGSEGV = 25, 2
+_RED_ZONE_BYTES: Final = 128
+
+
+def _has_clock(process: StoppedProcess) -> bool:
+    """Whether a stopped thread may have time stamps: where it may not it dies of one (prctl(2), PR_SET_TSC). Threads
+    and programs have it from the one that makes them."""
+    at = RemoteAddress((process.registers.stack_pointer - _RED_ZONE_BYTES & -8) - 8)
+    before = process.read(at, 8)
+    try:
+        process.call("prctl", _PR_GET_TSC, at)
+        return int.from_bytes(process.read(at, 4), "little") != _TSC_SIGSEGV
+    except RemoteCallError:
+        # This processor's kernel has no such thing.
+        return True
+    finally:
+        process.write(at, before)
+
+
 def _power_of_two(number: int) -> int:
     """The next one that is no less."""
     return 1 << max(number - 1, 1).bit_length()
@@ -50,6 +69,8 @@ class ProbedProcess:
     def __init__(self, pid: Pid, task: Pid, shared: SharedMemory, plan: InjectionPlan) -> None:
         self.pid, self.task, self.shared, self.plan = pid, task, shared, plan
         self.sites = SiteTable(shared)
+        self.has_clock = True
+        """Its threads may have time stamps, as far as one of them tells."""
         self._memory_fd = os.open(f"/proc/{task}/mem", os.O_RDWR | os.O_CLOEXEC)
 
     @classmethod
@@ -65,12 +86,13 @@ class ProbedProcess:
             state = read_state(process, tid)
             try:
                 worker = clone_worker(process)
+                has_clock = _has_clock(process)
             finally:
                 give_back(state)
                 process.close()
         finally:
             held.let_go()
-        return cls._begin(pid, worker, image, newest_bytes)
+        return cls._begin(pid, worker, image, newest_bytes, has_clock=has_clock)
 
     @classmethod
     def enter(cls, process: StoppedProcess, image: RuntimeImage, newest_bytes: int = 0) -> ProbedProcess:
@@ -78,10 +100,12 @@ class ProbedProcess:
         ptrace.set_options(process.task, ptrace.OPTION_TRACESYSGOOD | ptrace.OPTION_TRACECLONE | ptrace.OPTION_EXITKILL)
         worker = clone_worker(process)
         ptrace.set_options(process.task, ptrace.OPTION_TRACESYSGOOD | ptrace.OPTION_EXITKILL)
-        return cls._begin(process.pid, worker, image, newest_bytes)
+        return cls._begin(process.pid, worker, image, newest_bytes, has_clock=_has_clock(process))
 
     @classmethod
-    def _begin(cls, pid: Pid, worker: StoppedProcess, image: RuntimeImage, newest_bytes: int) -> ProbedProcess:
+    def _begin(
+        cls, pid: Pid, worker: StoppedProcess, image: RuntimeImage, newest_bytes: int, *, has_clock: bool
+    ) -> ProbedProcess:
         """Map the runtime in the task, which is stopped, and let it run."""
         task = Pid(worker.task)
         with worker:
@@ -104,7 +128,9 @@ class ProbedProcess:
             if state == RuntimeState.FAILED or time.monotonic() > deadline or not os.path.exists(f"/proc/{task}"):
                 raise InjectionError(pid, f"process {pid}: what serves the probes could not start")
             time.sleep(0.0005)
-        return cls(pid, task, shared, plan)
+        process = cls(pid, task, shared, plan)
+        process.has_clock = has_clock
+        return process
 
     def stopped_worker(self) -> AbstractContextManager[StoppedProcess]:
         """The runtime's task, stopped meanwhile, to make system calls in it. Raises TargetGoneError if it is gone."""

@@ -204,9 +204,14 @@ class ProbeSession:
         def ask(index: int) -> AskedProbe:
             return AskedProbe(self._specs[index], index, machine, self.images, find_table)
 
-        wanted = [ask(index) for index in self._wanted if self._is_for(index, origins)]
+        wanted = [index for index in self._wanted if self._is_for(index, origins)]
+        if not process.has_clock:
+            self._findings.remarks.append(f"process {process.pid}: may have no time stamps: there can be no events")
+            wanted = [index for index in wanted if not self._specs[index].has_events]
+        asked = [ask(index) for index in wanted]
         clockless = clockless_forms(machine)
-        target = ProbedTarget(process, wanted, stopped, self._choice, origins, self._known_code, clockless)
+        target = ProbedTarget(process, asked, stopped, self._choice, origins, self._known_code, clockless)
+        target.takes_events = process.has_clock
         self._asking[target] = ask
         self.targets.append(target)
         target.arm()
