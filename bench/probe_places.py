@@ -77,7 +77,7 @@ def _placed(pid: Pid, path: str, name: str, *, is_histogram: bool) -> Iterator[C
             want(code.start, CaptureRow(0, 1, CaptureAction.CALL, kept, call_kind=_KIND))
         else:
             want(code.start, CaptureRow(0, 1, CaptureAction.RECORD, compile_capture([], machine).pack()))
-        placing = Placing(process)
+        placing = Placing(process, lambda starts: False)
         made, gone = planning.changes()
         assert is_histogram or all(group.plan.technique == Technique.TRAP for group in made)
         assert not placing.apply(made, gone)

@@ -1251,8 +1251,8 @@ pub struct StatusPage {
     pub trap_handler: u64,
     /// role probes: and what that returns to (written by: runtime)
     pub trap_restorer: u64,
-    /// role probes: which table of traps is the one, in the lowest bit; above it how many entries it has (written by:
-    /// controller:live)
+    /// role probes: which table of traps is the one, in the lowest bit; above it how many entries it has, in 31 bits;
+    /// and how many tables were written (written by: controller:live)
     pub trap_table: u64,
     /// role probes: the program's own actions for SIGTRAP and for SIGILL, as rt_sigaction has them: handler, flags,
     /// restorer, mask (written by: controller:live)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 
 from clew.address import Pid
+from clew.probing.blocked_traps import signals_of
 from clew.sessions.aggregate_table import AggregateWish
 from clew.sessions.probes.probe_session import ProbeSession
 from clew.sessions.probes.specs import ProbeSpec
-from tests.e2e.probed_program import PROBES, Program, started
+from tests.e2e import runs
+from tests.e2e.probed_program import PROBES, Program, points, started
 from tests.e2e.process_code import dirty_code, read_code
 from tests.programs.build import build_plain
 
@@ -46,10 +49,16 @@ def test_counts_are_exact_while_probes_come_and_go(n_cycles: int) -> None:
     session = ProbeSession([counted(kind, is_function=one) for one in (False, True) for kind in range(N_KINDS)])
     with started(program, str(N_THREADS)) as running:
         code = read_code(running.pid)
+        # A thread that has only just been made blocks all signals.
+        tasks = list(Path(f"/proc/{running.pid}/task").iterdir())
+        runs.wait_until(lambda: not any(signals_of(task, "SigBlk") for task in tasks))
         try:
             target = session.attach(Pid(running.pid))
             assert not target.remarks
             assert len(target.armed) > 1000
+            # What hears of libraries is in the dynamic linker.
+            n_held = target.n_held
+            assert n_held <= 1
             others = [index for index, one in target.probes.items() if int(one.spec.name[2:]) not in KEPT]
             running.tell()
             absent: set[int] = set()
@@ -74,10 +83,40 @@ def test_counts_are_exact_while_probes_come_and_go(n_cycles: int) -> None:
             since = [now - before for now, before in zip(again, calls, strict=True)]
             for sums, earlier in zip(sums_of(session), (begun, returned), strict=True):
                 assert [one - other for one, other in zip(sums, earlier, strict=True)] == since
-            assert target.n_held == 0
+            assert target.n_held == n_held
         finally:
             session.close()
         assert not session.left
         assert read_code(running.pid) == code
         assert not dirty_code(running.pid)
+        assert running.end() == 0
+
+
+@pytest.mark.parametrize(
+    ("how", "places"),
+    [
+        ("", ["libc.so.6!__ctype_init", "libc.so.6!madvise", "libc.so.6!munmap"]),
+        ("masks", ["count"]),
+        ("handler", ["count"]),
+    ],
+)
+def test_threads_block_traps_for_a_moment(how: str, places: list[str]) -> None:
+    """Whoever traps then ends its process: so nothing traps while the code is written."""
+    with started(build_plain(PROBES / "probed_makers.c", "-O1", "-pthread"), how) as running:
+        kept = ProbeSpec("kept", "count", wish=AggregateWish([], None, None, 1, False))
+        session = ProbeSession([kept, *points(*places)])
+        try:
+            target = session.attach(Pid(running.pid))
+            others = list(range(1, 1 + len(places)))
+            for _ in range(60):
+                session.remove(others)
+                session.enable(others)
+                session.read()
+            assert target.n_held and not target.remarks
+            [(_, found)] = session.sums()
+            n_before = sum(found.read()["count"].to_pylist())
+            assert (n_before > 0) == bool(how)
+        finally:
+            session.close()
+        assert int(running.ask()) >= n_before
         assert running.end() == 0

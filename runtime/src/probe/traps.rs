@@ -7,16 +7,18 @@ use crate::cpu::probe::trap::{go_on_at, restorer as frame_restorer, trapped_at};
 use crate::cpu::sys::kernel::UContext;
 use crate::cpu::sys::number;
 use crate::instrument::ENGINE;
-use crate::protocol::{StatusPage, MAX_TRAPS};
+use crate::protocol::{StatusPage, TrapRow, MAX_TRAPS};
 use crate::sys::calls::{getpid, gettid, set_signal_mask, syscall};
 use crate::sys::kernel::{SigInfo, SA_NODEFER, SIGTRAP};
 use core::mem::transmute;
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{fence, AtomicU64, Ordering};
 
 const SIG_DFL: u64 = 0;
 const SIG_IGN: u64 = 1;
 const SA_RESTORER: u64 = 0x0400_0000;
 const MASK_BYTES: u64 = 8;
+/// Of the word that tells of the table, behind its lowest bit.
+const COUNT_MASK: u64 = (1 << 31) - 1;
 
 type Handler = extern "C" fn(i32, &mut SigInfo, &mut UContext);
 
@@ -48,13 +50,27 @@ extern "C" fn on_trap(signal: i32, info: &mut SigInfo, frame: &mut UContext) {
     do_as_program(signal, info, frame);
 }
 
-/// Where a thread goes on that trapped at an address; `None`: that is none of the probes'.
+/// Where a thread goes on that trapped at an address; `None`: that is none of the probes'. Of the two tables the one that is not read is
+/// written, and is read then: whoever has taken long may have looked in one that was written meanwhile, and looks again.
 fn find(address: u64) -> Option<u64> {
     // SAFETY: `shared` is set before any code traps, and never changes.
     let shared = unsafe { ENGINE.peek() }.shared;
     // SAFETY: the status page is mapped, the field aligned.
-    let word = unsafe { AtomicU64::from_ptr(&raw mut (*shared.status()).trap_table) }.load(Ordering::Acquire);
-    let (rows, count) = (shared.traps(word), (word >> 1).min(MAX_TRAPS) as usize);
+    let table = unsafe { AtomicU64::from_ptr(&raw mut (*shared.status()).trap_table) };
+    loop {
+        let word = table.load(Ordering::Acquire);
+        let count = (word >> 1 & COUNT_MASK).min(MAX_TRAPS) as usize;
+        let found = search(shared.traps(word), count, address);
+        // What was read comes before this.
+        fence(Ordering::Acquire);
+        if table.load(Ordering::Relaxed) == word {
+            return found;
+        }
+    }
+}
+
+/// Where the row of an address leads, of so many that are sorted.
+fn search(rows: *const TrapRow, count: usize, address: u64) -> Option<u64> {
     let (mut first, mut end) = (0, count);
     while first < end {
         let middle = first.midpoint(end);

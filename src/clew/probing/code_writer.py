@@ -5,13 +5,13 @@ instruction that changes traps, then all bytes behind their first ones are writt
 distance changes while threads may take the jump. In between all processors that run the program are made to forget what
 they have read (membarrier(2), SYNC_CORE), by a task that has the program's memory. A thread that traps meanwhile is led
 to a copy, so it waits for nobody. But it must be able to trap: where one blocks the signals of traps the kernel ends
-the process. So threads are held then.
+the process. So threads are held where one does, or might come to do so (`blocked_traps`).
 """
 
 from __future__ import annotations
 
 import contextlib
-import signal
+import mmap
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import Final
 
 from clew.dataclass import dataclass
 from clew.errors import RemoteCallError
+from clew.probing.blocked_traps import TRAP_SIGNALS, signals_of
 from clew.probing.native import TRAP_BYTE
 from clew.probing.patches import Patch
 from clew.probing.probed_process import ProbedProcess
@@ -31,7 +32,6 @@ __all__ = ["CodeChange", "CodeWriter", "has_trap_pending"]
 
 _HOLD_SECONDS: Final = 2.0
 _SYNC_CORE, _REGISTER_SYNC_CORE = 1 << 5, 1 << 6
-_TRAPS: Final = 1 << signal.SIGTRAP - 1 | 1 << signal.SIGILL - 1
 _LOOK_SECONDS: Final = 0.1
 _PAUSE_SECONDS: Final = 0.0005
 _TRAP: Final = bytes((TRAP_BYTE,))
@@ -107,7 +107,12 @@ class CodeWriter:
 
     def write_now(self, change: CodeChange) -> None:
         """Have the code be so; no thread runs."""
-        _put(self._process, _runs(change.content))
+        for start, data in _spans(change.content):
+            known = bytearray(self._process.read(start, len(data)))
+            for at, byte in enumerate(data):
+                if byte is not None:
+                    known[at] = byte
+            self._process.write(start, bytes(known))
 
     def write_held(self, change: CodeChange) -> None:
         """Have the code be so, with all threads held for it. Raises TargetError."""
@@ -158,21 +163,11 @@ class CodeWriter:
 
 def has_trap_pending(pid: int, tid: int) -> bool:
     """Whether a stopped thread has trapped, and has not been told."""
-    return bool(_signals_of(Path(f"/proc/{pid}/task/{tid}"), "SigPnd") & _TRAPS)
+    return bool(signals_of(Path(f"/proc/{pid}/task/{tid}"), "SigPnd") & TRAP_SIGNALS)
 
 
 def _blocks(task: Path) -> bool:
-    return bool(_signals_of(task, "SigBlk") & _TRAPS)
-
-
-def _signals_of(task: Path, name: str) -> int:
-    """A set of signals of a thread; none if it is gone."""
-    try:
-        status = (task / "status").read_bytes()
-    except OSError:
-        return 0
-    field = name.encode() + b":"
-    return next((int(line.split()[1], 16) for line in status.splitlines() if line.startswith(field)), 0)
+    return bool(signals_of(task, "SigBlk") & TRAP_SIGNALS)
 
 
 def _runs(content: Mapping[int, int]) -> Iterator[tuple[int, bytes]]:
@@ -187,6 +182,16 @@ def _runs(content: Mapping[int, int]) -> Iterator[tuple[int, bytes]]:
         run.append(content[address])
     if run:
         yield start, bytes(run)
+
+
+def _spans(content: Mapping[int, int]) -> Iterator[tuple[int, list[int | None]]]:
+    """What changes, page by page, from the first byte of each up to its last; None: that stays."""
+    by_page: dict[int, list[int]] = {}
+    for address in content:
+        by_page.setdefault(address // mmap.PAGESIZE, []).append(address)
+    for addresses in by_page.values():
+        start, end = min(addresses), max(addresses) + 1
+        yield start, [content.get(address) for address in range(start, end)]
 
 
 def _put(process: ProbedProcess, writes: Iterable[tuple[int, bytes]]) -> None:

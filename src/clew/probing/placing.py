@@ -11,7 +11,7 @@ import bisect
 import contextlib
 import mmap
 import os
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from clew.address import Pid, RemoteAddress, Tid
@@ -55,8 +55,9 @@ _HANDLER_BYTES: Final = (1024, 4096, 32768)
 class Placing:
     """The probes in one process."""
 
-    def __init__(self, process: ProbedProcess) -> None:
-        self._process = process
+    def __init__(self, process: ProbedProcess, may_block: Callable[[Collection[int]], bool]) -> None:
+        """`may_block`: whether a thread that blocks traps may come to one of some addresses."""
+        self._process, self._may_block = process, may_block
         self.memory = NearMemory(process.pid, read_maps(process.task))
         self.patches = Patches()
         self.traps = TrapTable(process.shared, process.plan.scratch)
@@ -98,6 +99,8 @@ class Placing:
         self.traps.add(self._process.pid, [*gone_patches, *patches])
         if self.stopped is not None:
             self._writer.write_now(change)
+        elif change.content and self._may_block(change.content):
+            self._writer.write_held(change)
         elif change.content:
             with self._process.stopped_worker() as worker:
                 self._writer.write(change, worker)

@@ -39,7 +39,7 @@ class TrapTable:
 
     def __init__(self, shared: SharedMemory, scratch: RemoteAddress) -> None:
         self._map, self._layout, self._scratch = shared.map, shared.layout, scratch
-        self._table = 0
+        self._table = self._n_written = 0
         self._rows: dict[int, int] = {}
         self.is_installed = False
         """The process' actions are the runtime's."""
@@ -54,10 +54,12 @@ class TrapTable:
         if len(self._rows) > MAX_TRAPS:
             raise TargetError(pid, f"process {pid}: more than {MAX_TRAPS} places that trap")
         self._table ^= 1
+        self._n_written += 1
         pairs = np.array(sorted(self._rows.items()), np.uint64)
         at = self._layout.traps_offset + self._table * MAX_TRAPS * TRAP_ROW_BYTES
         self._map[at : at + pairs.nbytes] = pairs.tobytes()
-        self._set_word("trap_table", len(pairs) << 1 | self._table)
+        # Never the same twice, so that threads see that it is another one.
+        self._set_word("trap_table", self._n_written << 32 | len(pairs) << 1 | self._table)
 
     def install(self, process: StoppedProcess) -> None:
         """Have the process' actions for such traps be the runtime's; a stopped thread of it makes the calls."""

@@ -175,6 +175,11 @@ class HeldProcess:
             except OSError as error:
                 if error.errno == errno.ESRCH or _has_ended(self.pid, tid):
                     continue
+                if is_traced_here(tid):
+                    # One that is held has made it, which is not told yet: it stops by itself.
+                    self.threads[tid] = HeldThread(tid)
+                    n_new += 1
+                    continue
                 raise AttachError(self.pid, explain_refusal(self.pid, error)) from error
             self.threads[tid] = HeldThread(tid)
             self.interrupt(tid)

@@ -215,7 +215,7 @@ def read_parent(pid: Pid) -> Pid:
     return Pid(_read_number(pid, "PPid"))
 
 
-def is_traced_here(pid: Pid) -> bool:
+def is_traced_here(pid: Pid | Tid) -> bool:
     """Whether the calling thread is the tracer of `pid`: to the kernel a tracer is a thread."""
     with contextlib.suppress(OSError):
         return _read_number(pid, "TracerPid") == threading.get_native_id()

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 
 from clew.address import Pid, Tid
 from clew.errors import CaptureError, RemoteCallError, TargetError, UsageError
+from clew.probing.blocked_traps import BlockedTraps
 from clew.probing.leaving import has_probes_of, leave, wait_for_end
 from clew.probing.locations.in_process import ProcessPlace, open_process
 from clew.probing.placing import Placing
@@ -89,11 +90,12 @@ class ProbedTarget:
         self.found: list[AskedProbe] = []
         """Probes of which there is a place."""
         self.pid: Pid = process.pid
-        self._placing = Placing(process)
-        self._placing.stopped = stopped
-        self._planning = Planning()
         self._open = contextlib.ExitStack()
         self._places = self._open.enter_context(open_process(process.task))
+        blocked = BlockedTraps(process.pid)
+        self._placing = Placing(process, lambda starts: blocked.may_be_at(self._places.images, starts))
+        self._placing.stopped = stopped
+        self._planning = Planning()
         self._known_places = KnownPlaces(self._places, process.task)
         code = ProcessCode(self._places, known or KnownCode(), self._placing.read)
         self._plans = ProbeSites(process, code, self._placing.read)
