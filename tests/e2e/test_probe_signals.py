@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import signal
 from pathlib import Path
 
 import pytest
@@ -103,6 +104,23 @@ def test_the_program_traps_by_itself_where_probes_trap(program: Path) -> None:
             assert one.count() == {"trapped_entry": N_TRAPS, "trapped_exit": N_TRAPS}
         assert running.ask("own") == "1 1"
         assert running.ask(f"traps {N_TRAPS}") == native
+
+
+@pytest.mark.usefixtures("only_traps")
+@pytest.mark.parametrize("is_left", [False, True])
+def test_handlers_that_are_for_one_signal(program: Path, is_left: bool) -> None:
+    """The next one ends the program (SA_RESETHAND), while it is probed, and behind that."""
+    with started(program, "once") as running:
+        with at_once(running.pid, calls_of("trapped")) as one:
+            assert running.ask("traps 1").split()[1:] == ["1", "1", "0"]
+            assert one.count() == {"trapped_entry": 1, "trapped_exit": 1}
+            if not is_left:
+                running.tell("traps 1")
+                assert running.process.wait(60) == -signal.SIGTRAP
+        if is_left:
+            assert running.ask("own") == "0 0"
+            running.tell("traps 1")
+            assert running.process.wait(60) == -signal.SIGTRAP
 
 
 def test_an_instruction_that_was_displaced_faults(program: Path) -> None:

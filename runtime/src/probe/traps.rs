@@ -15,6 +15,7 @@ use core::sync::atomic::{fence, AtomicU64, Ordering};
 
 const SIG_DFL: u64 = 0;
 const SIG_IGN: u64 = 1;
+const SA_RESETHAND: u64 = 0x8000_0000;
 const SA_RESTORER: u64 = 0x0400_0000;
 const MASK_BYTES: u64 = 8;
 /// Of the word that tells of the table, behind its lowest bit.
@@ -90,10 +91,16 @@ fn do_as_program(signal: i32, info: &mut SigInfo, frame: &mut UContext) {
     // SAFETY: as above.
     let status: *mut StatusPage = unsafe { ENGINE.peek() }.shared.status();
     // SAFETY: the status page is mapped; there are two actions in these words.
-    let action = unsafe {
-        let actions = (&raw const (*status).trap_actions).cast::<Action>();
-        actions.add(usize::from(signal as u32 != SIGTRAP)).read_volatile()
-    };
+    let known = unsafe { (&raw mut (*status).trap_actions).cast::<Action>().add(usize::from(signal as u32 != SIGTRAP)) };
+    // SAFETY: as above.
+    let mut action = unsafe { known.read_volatile() };
+    if action.flags & SA_RESETHAND != 0 && action.handler > SIG_IGN {
+        // Once for all threads (kernel/signal.c, get_signal, SA_ONESHOT).
+        // SAFETY: the word is aligned, and mapped as above.
+        let handler = unsafe { AtomicU64::from_ptr(&raw mut (*known).handler) };
+        let taken = handler.compare_exchange(action.handler, SIG_DFL, Ordering::Relaxed, Ordering::Relaxed);
+        action.handler = taken.unwrap_or_else(|other| other);
+    }
     let is_forced = info.is_caused_by_instruction(signal as u32);
     match action.handler {
         SIG_IGN if !is_forced => {}

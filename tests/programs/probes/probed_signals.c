@@ -2,7 +2,8 @@
    `timer N`: a leaf is called until N alarms have come, a thousand a second, whose handler calls a function, too;
    `jumps N`: the same, but the handler leaves by siglongjmp;
    `traps N`: a function is called N times, and each time the program traps by itself, by int3 and by ud2;
-   `fault`: a load faults, and the handler waits for a line before it lets it be made again. */
+   `fault`: a load faults, and the handler waits for a line before it lets it be made again.
+   With an argument its handlers of traps are for one signal each. */
 #define _GNU_SOURCE
 #include <setjmp.h>
 #include <signal.h>
@@ -78,9 +79,9 @@ static void on_fault(int number, siginfo_t *info, void *context)
     mprotect(page, 4096, PROT_READ);
 }
 
-static void set(int number, void (*handler)(int, siginfo_t *, void *))
+static void set(int number, void (*handler)(int, siginfo_t *, void *), int flags)
 {
-    struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO};
+    struct sigaction action = {.sa_sigaction = handler, .sa_flags = SA_SIGINFO | flags};
     sigaddset(&action.sa_mask, SIGUSR1);
     sigaction(number, &action, NULL);
 }
@@ -133,15 +134,16 @@ static void trap(long n)
     printf("%ld %d %d %d\n", sum, n_traps, n_illegal, n_bad);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     char line[64];
+    (void)argv;
     page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     *page = 41;
     signal(SIGALRM, on_alarm);
-    set(SIGTRAP, on_trap);
-    set(SIGILL, on_trap);
-    set(SIGSEGV, on_fault);
+    set(SIGTRAP, on_trap, argc > 1 ? (int)SA_RESETHAND : 0);
+    set(SIGILL, on_trap, argc > 1 ? (int)SA_RESETHAND : 0);
+    set(SIGSEGV, on_fault, 0);
     /* What follows a line is a handler's. */
     setvbuf(stdin, NULL, _IONBF, 0);
     puts("ready");
