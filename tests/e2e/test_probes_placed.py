@@ -134,6 +134,9 @@ def test_probes_come_and_go_while_threads_run(folder: Path, n_cycles: int) -> No
         with attached([ProbeSpec(f"f{kind}", f"f_{kind}_*", True) for kind in range(KINDS)], program.pid) as session:
             target = session.targets[0]
             assert len(target.armed) >= 2 * KINDS * 10
+            # What hears of libraries is in the dynamic linker.
+            n_held = target.n_held
+            assert n_held <= 1
             absent: set[int] = set()
             for _ in range(n_cycles):
                 now = set(chosen.sample(range(KINDS), chosen.randrange(1, KINDS)))
@@ -142,7 +145,7 @@ def test_probes_come_and_go_while_threads_run(folder: Path, n_cycles: int) -> No
                 absent = now
                 assert {one.name for one in target.armed} == {f"f{kind}" for kind in range(KINDS) if kind not in absent}
                 session.read()
-            assert target.n_held == 0
+            assert target.n_held == n_held
         assert maps_text(program.pid) == before
         assert read_code_of(program.pid, folder / "probes_hammered") == code
 
