@@ -41,6 +41,7 @@ COMPILER_FLAGS = {
     "api_calls": ["-O1", "-fno-builtin"],
     "trapped": ["-O1"],
     "short_threads": ["-O2", "-pthread"],
+    "probe_pauses": ["-O2", "-pthread"],
     "exceptions": ["-O2"],
     "first_instruction": ["-O1", "-static", "-nostdlib", "-fno-stack-protector"],
 }
