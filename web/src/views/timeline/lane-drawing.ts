@@ -3,78 +3,23 @@ import { type Timeline, type TimelineThread, wordsOfGap } from "../../api/timeli
 import type { CallLanes } from "../../api/calls.ts";
 import { CATEGORIES, heatColor, type Rgb, textOn, toHex } from "../../base/color.ts";
 import { formatInteger } from "../../base/format.ts";
-import { axisTimes, formatAxisTime, niceStep } from "../../base/time-axis.ts";
 import { GAP_REASON, TICK_KIND } from "../../protocol/generated.ts";
+import {
+  AXIS_HEIGHT,
+  barHeight,
+  barsTop,
+  type Colors,
+  GUTTER,
+  NEW_CODE_HEIGHT,
+  type Scene,
+  xOf,
+} from "./lane-scene.ts";
+import { drawAxis, drawCursor, drawFlag, drawRange } from "./time-marks.ts";
 
-export const GUTTER = 168;
-export const AXIS_HEIGHT = 18;
-/** Lanes share the room, within bounds: few are drawn higher. */
-const LEAST_LANE_HEIGHT = 24;
-const MOST_LANE_HEIGHT = 72;
-/** Bars of calls: high enough for their names where there is room. */
-const LEAST_BAR_HEIGHT = 6;
-const MOST_BAR_HEIGHT = 13;
 const LEAST_NAMED_HEIGHT = 11;
-export const NEW_CODE_HEIGHT = 26;
 const STRIP_TOP = 3;
 const STRIP_MARGINS = 7;
 const HATCH_STEP = 6;
-const MARK_APART = 90;
-
-/** The height of one of `n` lanes in a box of `height` px, with bars of calls `deep` below one another. */
-export function laneHeight(n: number, height: number, deep: number): number {
-  const room = (height - AXIS_HEIGHT - NEW_CODE_HEIGHT) / Math.max(n, 1);
-  const least = LEAST_LANE_HEIGHT + deep * LEAST_BAR_HEIGHT;
-  const most = Math.max(MOST_LANE_HEIGHT, LEAST_LANE_HEIGHT + deep * MOST_BAR_HEIGHT);
-  return Math.floor(Math.min(Math.max(room, least), most));
-}
-
-/** How high one bar of calls is in a lane of `height` px. */
-export function barHeight(height: number, deep: number): number {
-  const room = (height - LEAST_LANE_HEIGHT) / Math.max(deep, 1);
-  return Math.floor(Math.min(Math.max(room, LEAST_BAR_HEIGHT), MOST_BAR_HEIGHT));
-}
-
-/** At which depth of calls a place in a lane is, `y` px below its top; -1 for none. */
-export function depthAt(y: number, height: number, deep: number): number {
-  const depth = Math.floor((y - barsTop(height, deep)) / barHeight(height, deep));
-  return depth >= 0 && depth < deep ? depth : -1;
-}
-
-function barsTop(height: number, deep: number): number {
-  return height - 1 - deep * barHeight(height, deep);
-}
-
-export interface Colors {
-  text: string;
-  quiet: string;
-  line: string;
-  ground: string;
-  panel: string;
-  raised: string;
-  accent: string;
-  warning: string;
-  picked: string;
-}
-
-/** What is drawn: `scroll` px of the lanes are above, `range` and `cursor` in ns, `lane` the cursor's. */
-export interface Scene {
-  width: number;
-  height: number;
-  laneHeight: number;
-  scroll: number;
-  span: readonly [number, number];
-  timeline: Timeline;
-  /** Whether code was recorded, and not only events of probes. */
-  hasCode: boolean;
-  range: readonly [number, number] | null;
-  cursor: { lane: number; time: number } | null;
-  /** Recorded calls; null where there are none. */
-  calls: CallLanes | null;
-  /** The call that is chosen or made at the cursor; null for none. */
-  markedCall: number | null;
-  bookmarks: { lane: number; time: number }[];
-}
 
 export function drawLanes(context: CanvasRenderingContext2D, scene: Scene, colors: Colors): void {
   const { width, height, timeline } = scene;
@@ -115,15 +60,6 @@ export function drawLanes(context: CanvasRenderingContext2D, scene: Scene, color
   drawAxis(context, scene, colors);
   drawRange(context, scene, colors);
   drawCursor(context, scene, colors);
-}
-
-/** Where a time is, px. */
-export function xOf({ span, width }: Pick<Scene, "span" | "width">, time: number): number {
-  return GUTTER + ((time - span[0]) / (span[1] - span[0])) * (width - GUTTER);
-}
-
-export function timeAtX({ span, width }: Pick<Scene, "span" | "width">, x: number): number {
-  return span[0] + ((x - GUTTER) / (width - GUTTER)) * (span[1] - span[0]);
 }
 
 function mostDense(timeline: Timeline): number {
@@ -353,74 +289,6 @@ function drawNewCode(context: CanvasRenderingContext2D, scene: Scene, colors: Co
     }
   });
   context.restore();
-}
-
-function drawAxis(context: CanvasRenderingContext2D, scene: Scene, colors: Colors): void {
-  const { width, span, height } = scene;
-  const most = Math.max(Math.floor((width - GUTTER) / MARK_APART), 1);
-  const step = niceStep((span[1] - span[0]) / most);
-  context.textAlign = "left";
-  for (const time of axisTimes(span[0], span[1], most)) {
-    const x = Math.round(xOf(scene, time)) + 0.5;
-    context.fillStyle = colors.line;
-    context.globalAlpha = 0.55;
-    context.fillRect(x - 0.5, 0, 1, height);
-    context.globalAlpha = 1;
-    const words = formatAxisTime(time, step);
-    if (x + 4 + context.measureText(words).width < width) {
-      context.fillStyle = colors.quiet;
-      context.fillText(words, x + 4, AXIS_HEIGHT / 2);
-    }
-  }
-}
-
-function drawRange(context: CanvasRenderingContext2D, scene: Scene, colors: Colors): void {
-  if (!scene.range) {
-    return;
-  }
-  const [from, to] = scene.range.map((time) => Math.min(Math.max(xOf(scene, time), GUTTER), scene.width));
-  context.globalAlpha = 0.16;
-  context.fillStyle = colors.accent;
-  context.fillRect(from, 0, Math.max(to - from, 1), scene.height);
-  context.globalAlpha = 1;
-  context.fillRect(from, 0, 1, scene.height);
-  context.fillRect(to - 1, 0, 1, scene.height);
-}
-
-function drawCursor(context: CanvasRenderingContext2D, scene: Scene, colors: Colors): void {
-  if (!scene.cursor) {
-    return;
-  }
-  const x = xOf(scene, scene.cursor.time);
-  if (x < GUTTER - 1 || x > scene.width + 1) {
-    return;
-  }
-  context.fillStyle = colors.ground;
-  context.fillRect(x - 1.5, 0, 4, scene.height);
-  context.fillStyle = colors.accent;
-  context.fillRect(x - 0.5, 0, 2, scene.height);
-  context.beginPath();
-  context.moveTo(x - 5.5, 0);
-  context.lineTo(x + 6.5, 0);
-  context.lineTo(x + 0.5, 8);
-  context.closePath();
-  context.fill();
-}
-
-function drawFlag(context: CanvasRenderingContext2D, x: number, y: number, height: number, colors: Colors): void {
-  if (x < GUTTER) {
-    return;
-  }
-  context.fillStyle = colors.ground;
-  context.fillRect(x - 1.5, y - 3, 10, height + 5);
-  context.fillStyle = colors.warning;
-  context.fillRect(x - 0.5, y - 2, 1.5, height + 3);
-  context.beginPath();
-  context.moveTo(x, y - 2);
-  context.lineTo(x + 8, y + 1.5);
-  context.lineTo(x, y + 5);
-  context.closePath();
-  context.fill();
 }
 
 function clip(context: CanvasRenderingContext2D, text: string, width: number): string {

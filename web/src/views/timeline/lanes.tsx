@@ -17,17 +17,8 @@ import { hasCode, processId } from "../../model/session.ts";
 import { settings } from "../../model/settings.ts";
 import { binsWanted, shownTimeline, showSpan, span, timeOf, wholeSpan, wholeTimeline } from "../../model/timeline.ts";
 import { calls, cursor, range, update } from "../../model/view-state.ts";
-import {
-  AXIS_HEIGHT,
-  type Colors,
-  depthAt,
-  drawLanes,
-  GUTTER,
-  laneHeight,
-  NEW_CODE_HEIGHT,
-  timeAtX,
-  xOf,
-} from "./lane-drawing.ts";
+import { drawLanes } from "./lane-drawing.ts";
+import { AXIS_HEIGHT, type Colors, depthAt, GUTTER, laneHeight, NEW_CODE_HEIGHT, timeAtX, xOf } from "./lane-scene.ts";
 import { themeColors } from "../theme-variables.ts";
 
 const BOX_HEIGHT = 158;
