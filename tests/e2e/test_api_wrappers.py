@@ -7,8 +7,8 @@ import subprocess
 from pathlib import Path
 
 import clew
-from clew.api.description import FILTERS
 from clew.api.reading import load_built_in
+from clew.api.vocabulary import FILTERS
 from tests.e2e.api_runs import run_clew
 
 SOURCE = r"""

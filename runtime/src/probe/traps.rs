@@ -91,7 +91,8 @@ fn do_as_program(signal: i32, info: &mut SigInfo, frame: &mut UContext) {
     // SAFETY: as above.
     let status: *mut StatusPage = unsafe { ENGINE.peek() }.shared.status();
     // SAFETY: the status page is mapped; there are two actions in these words.
-    let known = unsafe { (&raw mut (*status).trap_actions).cast::<Action>().add(usize::from(signal as u32 != SIGTRAP)) };
+    let known =
+        unsafe { (&raw mut (*status).trap_actions).cast::<Action>().add(usize::from(signal as u32 != SIGTRAP)) };
     // SAFETY: as above.
     let mut action = unsafe { known.read_volatile() };
     if action.flags & SA_RESETHAND != 0 && action.handler > SIG_IGN {

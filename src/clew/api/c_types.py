@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from clew.api.description import POINTERS
+from clew.api.vocabulary import POINTERS
 
 __all__ = ["BY_TYPE", "ENTITIES", "FILE_NAMES", "count_of", "plain_type", "raw_type_of"]
 

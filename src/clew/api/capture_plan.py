@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from typing import Final
 
 from clew.api.argument_words import MAX_REGISTERS
-from clew.api.description import RESULT, Function, Member, Parameter, Struct
+from clew.api.description import Function, Member, Parameter, Struct
 from clew.api.descriptions import Descriptions
 from clew.api.pieces import REST, Path
 from clew.api.ring_entries import field_text, is_answered
 from clew.api.values import width_bits
+from clew.api.vocabulary import RESULT
 from clew.api.wide_strings import WIDE_BYTES
 from clew.dataclass import dataclass
 from clew.protocol._constants import MAX_CAPTURE_TEXT

@@ -14,13 +14,14 @@ from typing import Final
 
 from clew.api.argument_words import argument_words, result_word
 from clew.api.capture_plan import ENDED_ELEMENTS, Words, inner_pieces, root_pieces
-from clew.api.description import RESULT, Function, Parameter
+from clew.api.description import Function, Parameter
 from clew.api.descriptions import Descriptions
 from clew.api.pieces import REST, Path, Pointed, Value
 from clew.api.ring_entries import is_answered, word_of
 from clew.api.values import is_error, signed, unsigned, width_bits
 from clew.api.varargs import FormatArguments, Word, more_words, text_pieces
 from clew.api.variant_plan import variant_pieces
+from clew.api.vocabulary import RESULT
 from clew.api.wide_strings import WIDE_BYTES
 from clew.dataclass import dataclass
 from clew.protocol._constants import MAX_CAPTURE_FIELDS, MAX_CAPTURE_TEXT, MAX_KEPT_VALUES

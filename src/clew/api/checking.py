@@ -23,7 +23,7 @@ from clew.api.checking_values import (
     number_of,
     told,
 )
-from clew.api.description import MAX_ARGUMENTS, POINTERS, RESULT
+from clew.api.vocabulary import MAX_ARGUMENTS, POINTERS, RESULT
 from clew.dataclass import dataclass
 
 __all__ = ["ARCHITECTURES", "Problem", "find_problems"]

@@ -10,7 +10,7 @@ from typing import Any
 
 from clew.api import shapes
 from clew.api.checking_values import Found, Tables, check_flag_name, check_object, is_a, items_of, number_of, told
-from clew.api.description import INLINE, POINTERS
+from clew.api.vocabulary import INLINE, POINTERS
 
 __all__ = ["check_structs"]
 

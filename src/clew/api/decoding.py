@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from clew.api.description import INLINE, Member, MemberCondition, Parameter, Struct
+from clew.api.description import Member, MemberCondition, Parameter, Struct
 from clew.api.descriptions import Descriptions
 from clew.api.pieces import Path
+from clew.api.vocabulary import INLINE
 from clew.dataclass import dataclass
 
 __all__ = ["MAX_ELEMENTS", "Address", "Bytes", "Item", "Number", "Record", "Sequence", "decode"]

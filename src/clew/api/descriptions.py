@@ -10,7 +10,8 @@ from collections.abc import Collection, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
-from clew.api.description import RESULT, Case, Description, Flag, FlagTable, Function, Parameter, Struct, Variants
+from clew.api.description import Case, Description, Flag, FlagTable, Function, Parameter, Struct, Variants
+from clew.api.vocabulary import RESULT
 from clew.dataclass import replace
 
 if TYPE_CHECKING:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from clew.api.description import MAX_STRUCT_BYTES, Member, Struct
+from clew.api.description import Member, Struct
 from clew.api.header_cursors import spelled_type
 from clew.api.library_types import LibraryTypes, describe_number
+from clew.api.vocabulary import MAX_STRUCT_BYTES
 
 __all__ = ["leaves_of", "struct_of"]
 

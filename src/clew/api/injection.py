@@ -11,7 +11,7 @@ import signal
 from collections.abc import Callable
 from typing import Final
 
-from clew.api.description import MAX_ERRNO
+from clew.api.vocabulary import MAX_ERRNO
 from clew.dataclass import dataclass
 from clew.errors import UsageError
 from clew.protocol._constants import Injected

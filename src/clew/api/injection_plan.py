@@ -11,10 +11,11 @@ from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import Final
 
-from clew.api.description import FILTERS, INLINE, Function, Parameter
+from clew.api.description import Function, Parameter
 from clew.api.descriptions import Descriptions
 from clew.api.injection import Argument, InjectionSpec
 from clew.api.values import unsigned, width_bits
+from clew.api.vocabulary import FILTERS, INLINE
 from clew.dataclass import dataclass
 from clew.errors import UsageError
 from clew.protocol._constants import MAX_CAPTURE_TEXT, Injected, InjectField

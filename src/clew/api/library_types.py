@@ -14,8 +14,9 @@ from typing import Final
 from clew.api.argument_words import LONG_DOUBLE
 from clew.api.c_prototypes import Access, Prototype
 from clew.api.c_types import BY_TYPE, ENTITIES, FILE_NAMES, count_of, plain_type, raw_type_of
-from clew.api.description import RESULT, Function, Parameter
+from clew.api.description import Function, Parameter
 from clew.api.values import width_bits
+from clew.api.vocabulary import RESULT
 
 __all__ = ["LibraryTypes", "describe_arguments", "describe_function", "describe_number", "describe_result"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from clew.api.description import POINTERS, Member, Parameter
+from clew.api.description import Member, Parameter
 from clew.api.descriptions import Descriptions
 from clew.api.values import (
     address4_text,
@@ -26,6 +26,7 @@ from clew.api.values import (
     unsigned,
     wait_status_text,
 )
+from clew.api.vocabulary import POINTERS
 
 __all__ = ["name_of", "number_text", "signal_text"]
 

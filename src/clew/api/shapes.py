@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from clew.api.description import (
+from clew.api.ring_entries import FIELDS
+from clew.api.vocabulary import (
     DIRECTIONS,
     EFFECTS,
     ERROR_CONVENTIONS,
@@ -25,7 +26,6 @@ from clew.api.description import (
     TABLE_KINDS,
     WRITTEN,
 )
-from clew.api.ring_entries import FIELDS
 from clew.dataclass import dataclass
 
 __all__ = [

@@ -12,12 +12,13 @@ from typing import Final
 
 from clew.api.argument_words import LONG_DOUBLE
 from clew.api.decoding import Record, decode
-from clew.api.description import RESULT, Function, Parameter
+from clew.api.description import Function, Parameter
 from clew.api.descriptions import Descriptions
 from clew.api.pieces import Pointed, Value, register_of
 from clew.api.scalars import name_of, number_text
 from clew.api.struct_text import Style, behind_text, item_text, named_text, pointed_text
 from clew.api.values import REDACTED, is_error, pointer_text, quoted, signed, size_text, unsigned, width_bits
+from clew.api.vocabulary import RESULT
 
 __all__ = ["DEFAULT_LIMIT_BYTES", "Pointed", "Value", "argument_text", "call_text", "result_text"]
 

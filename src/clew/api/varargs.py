@@ -12,12 +12,13 @@ from typing import Final
 
 from clew.api.argument_words import LONG_DOUBLE, MAX_FLOATS, MAX_REGISTERS, argument_words
 from clew.api.capture_plan import paged_pieces
-from clew.api.description import RESULT, Function, Parameter
+from clew.api.description import Function, Parameter
 from clew.api.formats import Directive, read_format
 from clew.api.long_doubles import LONG_DOUBLE_BITS
 from clew.api.pieces import Pointed, Value
 from clew.api.scan_formats import Target, read_scan_format
 from clew.api.values import signed, unsigned
+from clew.api.vocabulary import RESULT
 from clew.api.wide_strings import WIDE_BYTES, narrowed
 from clew.dataclass import dataclass, replace
 

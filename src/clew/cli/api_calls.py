@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 import click
 
-from clew.api.description import FILTERS
+from clew.api.vocabulary import FILTERS
 from clew.cli.api_following import follow_to_the_end
 from clew.cli.api_headers import header_options, read_headers
 from clew.cli.api_output import open_output

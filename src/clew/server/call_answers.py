@@ -18,7 +18,7 @@ from clew.analysis.calls.system_calls import CallPlace, count_system_calls, sum_
 from clew.analysis.calls.told_calls import tell_arguments
 from clew.analysis.replay.timeline import find_edges
 from clew.api.call_filters import built_in_filters
-from clew.api.description import FILTERS
+from clew.api.vocabulary import FILTERS
 from clew.errors import UsageError
 from clew.protocol.words import CALL_WORDS
 from clew.server.container import encode_container, pack_texts

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from clew.api.captures import capture_of
-from clew.api.description import MAX_ERRNO
+from clew.api.vocabulary import MAX_ERRNO
 from clew.dataclass import dataclass, replace
 from clew.sessions.aggregate_table import AggregateWish
 from clew.sessions.where import MAX_SYSTEM_CALLS

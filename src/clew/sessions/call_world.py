@@ -12,11 +12,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clew.api.description import RESULT
 from clew.api.descriptions import Descriptions
 from clew.api.entities.scene import CURRENT_DIRECTORY, Scene, Told, Touch
 from clew.api.entities.world import World
 from clew.api.values import signed
+from clew.api.vocabulary import RESULT
 from clew.dataclass import dataclass
 
 if TYPE_CHECKING:

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from clew.api.description import RESULT, Function
+from clew.api.description import Function
 from clew.api.descriptions import Descriptions
 from clew.api.pieces import register_of
 from clew.api.text import argument_text, result_text
 from clew.api.values import number_of
+from clew.api.vocabulary import RESULT
 
 if TYPE_CHECKING:
     from clew.sessions.api_calls import ApiCall

@@ -17,7 +17,7 @@ from clew.analysis.calls.every_call import EveryCall
 from clew.analysis.calls.recorded_calls import RecordedCalls
 from clew.analysis.calls.told_calls import tell_arguments
 from clew.analysis.graph.graph import ProcessGraph
-from clew.api.description import FILTERS
+from clew.api.vocabulary import FILTERS
 from clew.errors import UsageError
 from clew.store.trace import Trace
 from tests.unit.calls import add_calls

@@ -10,7 +10,7 @@ import pytest
 
 from clew.analysis.calls.call_filters import find_filters
 from clew.api.call_filters import built_in_filters
-from clew.api.description import FILTERS
+from clew.api.vocabulary import FILTERS
 from clew.protocol.words import CALL_WORDS
 
 SYSTEM_CALL, LIBRARY = CALL_WORDS.index("system_call"), CALL_WORDS.index("library")

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from clew.api.description import FILTERS, Case, Function, Variants
+from clew.api.description import Case, Function, Variants
 from clew.api.prototypes import Prototypes
 from clew.api.reading import load_built_in
+from clew.api.vocabulary import FILTERS
 
 DESCRIBED = load_built_in()
 CALLS = {function.name: function for function in DESCRIBED.system_calls.values()}

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.api.c_prototypes import Access, Prototype, parse_prototype
-from clew.api.description import POINTERS, RAW_TYPES, FlagTable, Function
+from clew.api.description import FlagTable, Function
 from clew.api.descriptions import Descriptions
 from clew.api.generate.prototypes_capture import format_sections
 from clew.api.header_cursors import Section, declarator
@@ -24,6 +24,7 @@ from clew.api.library_types import LibraryTypes, describe_arguments
 from clew.api.prototypes import PROTOTYPES, Prototypes
 from clew.api.reading import load_built_in
 from clew.api.text import call_text, result_text
+from clew.api.vocabulary import POINTERS, RAW_TYPES
 
 ALL = Prototypes()
 HEADERS = (

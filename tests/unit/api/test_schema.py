@@ -12,7 +12,8 @@ import pytest
 import clew.api.reading
 from clew.api import shapes
 from clew.api.checking import ARCHITECTURES, find_problems
-from clew.api.description import (
+from clew.api.reading import BUILT_IN
+from clew.api.vocabulary import (
     DIRECTIONS,
     EFFECTS,
     ERROR_CONVENTIONS,
@@ -26,7 +27,6 @@ from clew.api.description import (
     TABLE_KINDS,
     WRITTEN,
 )
-from clew.api.reading import BUILT_IN
 from tests.unit.api.test_checking import GOOD
 
 SCHEMA: dict[str, Any] = json.loads(

@@ -6,10 +6,11 @@ from collections import Counter
 
 import pytest
 
-from clew.api.description import FILTERS, POINTERS, RAW_TYPES, Function
+from clew.api.description import Function
 from clew.api.descriptions import Descriptions
 from clew.api.generate.sources import read_sources
 from clew.api.reading import BUILT_IN, check, load_built_in
+from clew.api.vocabulary import FILTERS, POINTERS, RAW_TYPES
 
 UNKNOWN = 18
 """Calls of which no kernel that could be asked says what their arguments are."""

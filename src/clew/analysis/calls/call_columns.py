@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from clew.analysis.calls.call_rows import CallRows, join_parts
 from clew.analysis.tables.arrays import Array, to_numpy, to_words
-from clew.api.description import FILTERS
+from clew.api.vocabulary import FILTERS
 from clew.binary.vdso import VDSO_NAME
 from clew.protocol._constants import Injected
 from clew.protocol.words import CALL_WORDS

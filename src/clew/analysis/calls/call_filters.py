@@ -12,7 +12,7 @@ import numpy as np
 
 from clew.analysis.tables.arrays import Array
 from clew.api.call_filters import UNKNOWN, CallFilters, built_in_filters
-from clew.api.description import FILTERS
+from clew.api.vocabulary import FILTERS
 from clew.protocol.words import CALL_WORDS
 
 __all__ = ["find_filters"]

@@ -17,7 +17,7 @@ import numpy as np
 
 from clew.analysis.calls.call_filters import find_filters
 from clew.analysis.tables.arrays import Array
-from clew.api.description import FILTERS
+from clew.api.vocabulary import FILTERS
 from clew.errors import UsageError
 from clew.protocol.words import CALL_WORDS
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from clew.api.description import RESULT, Effect
+from clew.api.description import Effect
 from clew.api.entities.addresses import address_name
 from clew.api.entities.scene import Reference, Scene, Touch
 from clew.api.entities.slots import Slot
 from clew.api.values import signed
+from clew.api.vocabulary import RESULT
 
 __all__ = ["EFFECTS"]
 

@@ -11,12 +11,13 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
-from clew.api.description import POINTERS, RESULT, Condition, Effect, Function, Parameter
+from clew.api.description import Condition, Effect, Function, Parameter
 from clew.api.descriptions import Descriptions
 from clew.api.entities.slots import Slot, Slots
 from clew.api.members import members_of
 from clew.api.pieces import Pointed, Value, register_of
 from clew.api.values import is_error, signed
+from clew.api.vocabulary import POINTERS, RESULT
 from clew.dataclass import dataclass
 
 if TYPE_CHECKING:

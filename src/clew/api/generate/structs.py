@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from clew.api.description import INLINE, POINTERS, RAW_TYPES
 from clew.api.generate.sources import Layout, LayoutMember, Sources
+from clew.api.vocabulary import INLINE, POINTERS, RAW_TYPES
 
 __all__ = ["StructError", "structs_content"]
 
