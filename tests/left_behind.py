@@ -175,9 +175,9 @@ _TEST_RUN = pytest.StashKey[TestRun]()
 def pytest_configure(config: pytest.Config) -> None:
     """Begin a run, unless this process is one of xdist's: those are of the run that starts them."""
     # Behind `nohup` or as a background job of a script it would be ignored, and by all that tests start.
-    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
         if signal.getsignal(number) == signal.SIG_IGN:
-            signal.signal(number, handler)
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     if not hasattr(config, "workerinput"):
         config.stash[_TEST_RUN] = TestRun()
 

@@ -43,7 +43,7 @@ import signal
 
 def test_interrupts_are_not_ignored():
     assert signal.getsignal(signal.SIGINT) == signal.default_int_handler
-    assert signal.getsignal(signal.SIGHUP) == signal.SIG_DFL
+    assert signal.getsignal(signal.SIGHUP) == signal.getsignal(signal.SIGQUIT) == signal.SIG_DFL
 """
 
 
@@ -98,7 +98,7 @@ def test_nothing_is_told_of_what_ended(tmp_path: Path) -> None:
 
 def test_what_whoever_started_it_ignores_is_not_ignored(tmp_path: Path) -> None:
     def ignore() -> None:
-        for number in (signal.SIGINT, signal.SIGHUP):
+        for number in (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT):
             signal.signal(number, signal.SIG_IGN)
 
     run = run_tests(tmp_path, IS_NOT_IGNORED, "none", preexec_fn=ignore)
