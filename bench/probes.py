@@ -59,6 +59,7 @@ def clew_ways() -> list[Way]:
     def point(fields: tuple[ContextField, ...] = (), condition: str | None = None) -> Attach:
         return with_probe(ProbeSpec("point", FUNCTION, fields=fields, condition=condition))
 
+    nested = with_probe(ProbeSpec("point", "nested", fields=(ContextField("backtrace", backtrace=8),)))
     return [
         Way("clew, record with time stamp", point(), 15),
         Way("clew, four registers", point(fields=REGISTERS)),
@@ -68,6 +69,8 @@ def clew_ways() -> list[Way]:
         Way("clew, registers and string, page known", point(fields=(*REGISTERS, TEXT)), 60),
         Way("clew, registers and string, other page", point(fields=(*REGISTERS, TEXT)), 300, text="heap"),
         Way("clew, registers and string, all missing", point(fields=(*REGISTERS, ContextField("text", "str(8, 32)")))),
+        Way("clew, eight frames, page known", nested, 400, called="nested", baseline="native, nested"),
+        Way("clew, eight frames, over two pages", nested, called="nested_over", baseline="native, nested"),
         Way("clew, trap", with_trap, 2500, called="one_byte", baseline="native, one byte"),
     ]
 
@@ -78,7 +81,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--bursts", type=int, default=40)
     parser.add_argument("--only", nargs="*", default=[])
     options = parser.parse_args(arguments)
-    ways = [Way("native"), Way("native, one byte", called="one_byte"), *clew_ways(), *peer_ways(print)]
+    ways = [Way("native"), Way("native, one byte", called="one_byte"), Way("native, nested", called="nested"), *clew_ways(), *peer_ways(print)]
     ways = [way for way in ways if way.name.startswith("native") or not options.only or way.name in options.only]
     for _ in range(options.rounds):
         for way in ways:

@@ -46,8 +46,8 @@ PATHCODEC_FLOORS: Floors = (
     frozenset({"predictor"}),
     frozenset({"history", "mixer", "slots"}),
     frozenset({"counter", "logistic", "range_coder"}),
-    frozenset({"walk", "source", "fold", "accesses"}),
-    frozenset({"shadow", "surprises", "symbols", "code"}),
+    frozenset({"walk", "source", "fold", "accesses", "call_frames"}),
+    frozenset({"frame_rules", "shadow", "surprises", "symbols", "code"}),
     frozenset({"protocol"}),
 )
 

@@ -4,6 +4,7 @@
 //! `clew_path_walk_bytes` of its memory, aligned to 16, which may be copied as long as it does.
 
 use crate::accesses::Accesses;
+use crate::call_frames::read_rules;
 use crate::code::Code;
 use crate::flow::{read_flow, Details, Progress as FlowProgress, Question};
 use crate::predictor::MEMORY_WORDS;
@@ -272,5 +273,40 @@ pub unsafe extern "C" fn clew_path_decode(tables: *const Tables, coded: *const C
             }
             Err(stop) => number_of(Some(stop)),
         }
+    }
+}
+
+/// Writes the rules of all functions of which a section .eh_frame tells, linked at `address`, to `rows`: how far it is from `base`, in the
+/// upper half, and the rule (`frame_rules`). Returns how many there are, or `u64::MAX` if there is no room for all.
+///
+/// # Safety
+/// Pointers and counts belong together.
+#[no_mangle]
+pub unsafe extern "C" fn clew_frame_rows(
+    section: *const u8,
+    n_bytes: u64,
+    address: u64,
+    base: u64,
+    rows: *mut u64,
+    n_rows: u64,
+) -> u64 {
+    // SAFETY: as the caller promises.
+    let (section, rows) = unsafe {
+        (slice::from_raw_parts(section, n_bytes as usize), slice::from_raw_parts_mut(rows, n_rows as usize))
+    };
+    let mut rows = rows.iter_mut();
+    let mut n = 0;
+    let has_room = read_rules(section, address, |row| {
+        // What is elsewhere is no code of the file's.
+        let Ok(distance) = u32::try_from(row.address.wrapping_sub(base)) else { return true };
+        let Some(place) = rows.next() else { return false };
+        *place = u64::from(distance) << 32 | u64::from(row.rule.0);
+        n += 1;
+        true
+    });
+    if has_room {
+        n
+    } else {
+        u64::MAX
     }
 }

@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0x86, 0x71, 0x4a, 0xbd, 0x9a, 0x35, 0x25, 0xc0, 0x67, 0x20, 0xfd, 0x0d, 0xce, 0x1f, 0x96, 0x76, 0x53, 0x9d, 0xcf,
-    0x05, 0xd6, 0xb3, 0x15, 0x9a, 0x53, 0xe5, 0x19, 0x79, 0x1e, 0x12, 0x50, 0x1f,
+    0xe6, 0x4f, 0xa8, 0x72, 0x4c, 0x5a, 0x4a, 0x6e, 0x0b, 0xa0, 0xbe, 0x83, 0x0a, 0xd3, 0xb1, 0x5d, 0xa3, 0xfa, 0x2f,
+    0x1a, 0x5f, 0x62, 0xf7, 0x8c, 0x5e, 0x28, 0x16, 0x61, 0x14, 0x2f, 0x27, 0x9e,
 ];
 /// the least that is mapped at once
 pub const PAGE_BYTES: u64 = 0x1000;
@@ -39,6 +39,14 @@ pub const MAX_PROBES: u64 = 0x80000;
 pub const MAX_PATCHES: u64 = 0x100000;
 /// entries of a table of traps (TrapRow)
 pub const MAX_TRAPS: u64 = 0x200000;
+/// entries of each of the two directories of tables for unwinding (UnwindImage)
+pub const MAX_UNWIND_IMAGES: u64 = 0x1000;
+/// bytes of these directories, and of the tables behind them (UnwindTable)
+pub const UNWIND_BYTES: u64 = 0x4000000;
+/// frames of a backtrace
+pub const MAX_BACKTRACE_FRAMES: u64 = 0x80;
+/// bytes of a stack that the controller gets where it is asked what is behind a frame
+pub const BACKTRACE_STACK_BYTES: u64 = 0x800;
 /// captures at one address
 pub const MAX_CAPTURES_AT_PLACE: u64 = 0x10;
 /// ranges of code of StatusPage.invalidated_ranges
@@ -471,7 +479,9 @@ pub mod capture_type {
 /// many as its upper half says, at most; missing elsewhere. text_match: 1 or 0, whether a is as the pattern b: * stands
 /// for any bytes, ? for one, \[abc\], \[a-z\] and \[!a\] for one of some, or of all others; descriptor_path: where the
 /// process' descriptor a, an i32, leads to, as /proc tells it, immediate bytes at most. These two are for action inject
-/// only.
+/// only. backtrace: the calls that are open, bytes: a BacktraceHead, and the addresses of immediate frames at most, the
+/// first of them where the thread is; where the controller is asked what is behind it, more (BacktraceEnd). At probes
+/// only; no operation has it as its operand, and it is worked out behind the condition.
 pub mod capture_operation {
     pub const CONSTANT: u8 = 0;
     pub const REGISTER: u8 = 1;
@@ -506,6 +516,7 @@ pub mod capture_operation {
     pub const WORDS: u8 = 30;
     pub const TEXT_MATCH: u8 = 31;
     pub const DESCRIPTOR_PATH: u8 = 32;
+    pub const BACKTRACE: u8 = 33;
 }
 
 /// What a capture may ask about the place beside registers and memory: thread, process, processor, nanoseconds of
@@ -640,6 +651,24 @@ pub mod piece_place {
     pub const AFTER: u8 = 1;
 }
 
+/// Why a backtrace ends. outermost: there is no caller. full: it has as many frames as were asked for. asks: its last
+/// frame's rule is not known to the runtime, or may not be known any more: behind the frames there are the stack
+/// pointer and the frame pointer there, then the general registers and the instruction's address where the thread is,
+/// then two numbers, u32, and as many bytes of the stack from the thread's stack pointer on, and from the last frame's.
+pub mod backtrace_end {
+    pub const OUTERMOST: u8 = 0;
+    pub const FULL: u8 = 1;
+    pub const ASKS: u8 = 2;
+}
+
+/// What is known of code for unwinding. table: there is one. nothing: there is none, it is taken to have frame
+/// pointers. asks: the controller has to be asked.
+pub mod unwind_kind {
+    pub const TABLE: u32 = 0;
+    pub const NOTHING: u32 = 1;
+    pub const ASKS: u32 = 2;
+}
+
 /// What is added: instructions of the program's kind, as if they were at the instruction's address, or right behind it;
 /// or machine code that means the same everywhere and is executed as it is: verbatim keeps what the program needs, and
 /// runs on the runtime's stack, the program's stack pointer on top; inline uses no stack, and what it changes is kept
@@ -741,8 +770,11 @@ pub struct SessionHeader {
     pub traps_offset: u64,
     /// where PatchRow\[max_patches\] is (written by: controller)
     pub patches_offset: u64,
+    /// where unwind_bytes are for unwinding: two directories of UnwindImage\[max_unwind_images\], then tables (written
+    /// by: controller)
+    pub unwind_offset: u64,
     /// zero (written by: controller)
-    pub reserved: [u8; 40],
+    pub reserved: [u8; 32],
 }
 const _: () = assert!(core::mem::size_of::<SessionHeader>() == 256);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, magic) == 0);
@@ -777,7 +809,74 @@ const _: () = assert!(core::mem::offset_of!(SessionHeader, calls_offset) == 184)
 const _: () = assert!(core::mem::offset_of!(SessionHeader, probes_offset) == 192);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, traps_offset) == 200);
 const _: () = assert!(core::mem::offset_of!(SessionHeader, patches_offset) == 208);
-const _: () = assert!(core::mem::offset_of!(SessionHeader, reserved) == 216);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, unwind_offset) == 216);
+const _: () = assert!(core::mem::offset_of!(SessionHeader, reserved) == 224);
+
+/// Code that is mapped, and where its table for unwinding is. Sorted by address.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct UnwindImage {
+    /// address of the first byte (written by: controller:live)
+    pub start: u64,
+    /// and behind the last (written by: controller:live)
+    pub end: u64,
+    /// from where places in the table are counted (written by: controller:live)
+    pub base: u64,
+    /// enum UnwindKind (written by: controller:live)
+    pub kind: u32,
+    /// where the UnwindTable is, from unwind_offset on (written by: controller:live)
+    pub table: u32,
+}
+const _: () = assert!(core::mem::size_of::<UnwindImage>() == 32);
+const _: () = assert!(core::mem::offset_of!(UnwindImage, start) == 0);
+const _: () = assert!(core::mem::offset_of!(UnwindImage, end) == 8);
+const _: () = assert!(core::mem::offset_of!(UnwindImage, base) == 16);
+const _: () = assert!(core::mem::offset_of!(UnwindImage, kind) == 24);
+const _: () = assert!(core::mem::offset_of!(UnwindImage, table) == 28);
+
+/// A table for unwinding. Behind it: u32\[n_buckets + 1\], for each piece of code of 1 << bucket_log2 bytes, from first
+/// on, the number of the first row of it or behind it; up to the next multiple of 8 bytes; then u64\[n_rows\], sorted:
+/// a place in the upper half, in the lower one the rule from there on, up to the next one's place
+/// (pathcodec/src/frame_rules.rs).
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct UnwindTable {
+    /// the first row's place (written by: controller:live)
+    pub first: u32,
+    /// binary logarithm of a bucket's bytes of code (written by: controller:live)
+    pub bucket_log2: u32,
+    /// how many rows (written by: controller:live)
+    pub n_rows: u32,
+    /// how many buckets (written by: controller:live)
+    pub n_buckets: u32,
+}
+const _: () = assert!(core::mem::size_of::<UnwindTable>() == 16);
+const _: () = assert!(core::mem::offset_of!(UnwindTable, first) == 0);
+const _: () = assert!(core::mem::offset_of!(UnwindTable, bucket_log2) == 4);
+const _: () = assert!(core::mem::offset_of!(UnwindTable, n_rows) == 8);
+const _: () = assert!(core::mem::offset_of!(UnwindTable, n_buckets) == 12);
+
+/// What a backtrace begins with, as it is captured.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct BacktraceHead {
+    /// enum BacktraceEnd (written by: runtime:thread)
+    pub end: u8,
+    /// 1: the last frame was interrupted where it is; else it goes on there behind a call (written by: runtime:thread)
+    pub is_place: u8,
+    /// 1: the last frame's frame pointer is known (written by: runtime:thread)
+    pub has_frame_pointer: u8,
+    /// zero (written by: runtime:thread)
+    pub reserved: u8,
+    /// how many addresses there are (written by: runtime:thread)
+    pub n_frames: u32,
+}
+const _: () = assert!(core::mem::size_of::<BacktraceHead>() == 8);
+const _: () = assert!(core::mem::offset_of!(BacktraceHead, end) == 0);
+const _: () = assert!(core::mem::offset_of!(BacktraceHead, is_place) == 1);
+const _: () = assert!(core::mem::offset_of!(BacktraceHead, has_frame_pointer) == 2);
+const _: () = assert!(core::mem::offset_of!(BacktraceHead, reserved) == 3);
+const _: () = assert!(core::mem::offset_of!(BacktraceHead, n_frames) == 4);
 
 /// What the program's code held where the controller has written over it for probes, and counters that it has raised
 /// for them: the runtime's task writes that back, should the controller be gone.
@@ -1264,8 +1363,11 @@ pub struct StatusPage {
     /// role probes: a system call instruction for the controller's use in the runtime's task, behind which that serves
     /// anew (written by: runtime)
     pub task_call: u64,
+    /// role probes: which directory of tables for unwinding is the one, in the lowest bit; in 15 bits above it how many
+    /// entries it has; above that a number that is another one each time (written by: controller:live)
+    pub unwind_state: u64,
     /// zero (written by: runtime)
-    pub reserved: [u8; 672],
+    pub reserved: [u8; 664],
 }
 const _: () = assert!(core::mem::size_of::<StatusPage>() == 4096);
 const _: () = assert!(core::mem::offset_of!(StatusPage, state) == 0);
@@ -1355,7 +1457,8 @@ const _: () = assert!(core::mem::offset_of!(StatusPage, trap_actions) == 3344);
 const _: () = assert!(core::mem::offset_of!(StatusPage, patch_count) == 3408);
 const _: () = assert!(core::mem::offset_of!(StatusPage, reserved_patches) == 3412);
 const _: () = assert!(core::mem::offset_of!(StatusPage, task_call) == 3416);
-const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 3424);
+const _: () = assert!(core::mem::offset_of!(StatusPage, unwind_state) == 3424);
+const _: () = assert!(core::mem::offset_of!(StatusPage, reserved) == 3432);
 
 /// One thread's row. The ring's bytes from ring_tail up to ring_head (both count all bytes ever, modulo ring_bytes they
 /// are places) are whole records.

@@ -1,6 +1,7 @@
 //! What captures ask about a thread that has come to a probe.
 
 extern crate alloc;
+use super::backtraces;
 use crate::context::ThreadContext;
 use crate::cpu::context::Registers;
 use crate::cpu::sys::clock::ticks;
@@ -18,13 +19,14 @@ use crate::thread::registry::thread_name;
 /// The calling thread, in front of an instruction; or where `call` is about to return, with the bytes that this keeps.
 pub struct Probed<'t> {
     registers: &'t Registers,
+    block: u64,
     tid: u32,
     call: Option<(&'t OpenCall, &'t [KeptText])>,
 }
 
 impl<'t> Probed<'t> {
     pub fn of(context: &'t ThreadContext) -> Probed<'t> {
-        Probed { registers: &context.registers, tid: context.tid, call: None }
+        Probed { registers: &context.registers, block: context.self_address, tid: context.tid, call: None }
     }
 
     pub fn behind(self, call: &'t OpenCall, texts: &'t [KeptText]) -> Probed<'t> {
@@ -63,6 +65,10 @@ impl Asked for Probed<'_> {
 
     fn descriptor_path(&self, _: i32, _: usize) -> Value {
         Value::Missing
+    }
+
+    fn backtrace(&self, n_frames: usize) -> Value {
+        Value::Bytes(backtraces::take(self.registers, self.block, n_frames))
     }
 
     fn kept(&self, field: usize, is_text: bool) -> Value {

@@ -5,6 +5,7 @@
 
 extern crate alloc;
 use super::asked::{read_memory, Probed};
+use super::backtraces::rest_of;
 use super::changes;
 use super::sites::{site_of, Site};
 use crate::buffer::RingWriter;
@@ -80,7 +81,8 @@ fn take(context: &mut ThreadContext, site: &Site) -> Option<u64> {
             if outcome >> index & 1 == 0 {
                 continue;
             }
-            taken = Values::of(context).take(program);
+            let registers = &context.registers;
+            taken = Values::of(context).take_more(program, |backtrace| rest_of(registers, backtrace));
         } else if program.returned == 0 && !taken.evaluate(program, &Probed::of(context)) {
             continue;
         }

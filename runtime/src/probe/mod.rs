@@ -5,6 +5,7 @@
 //! `instrument`, and knows nothing of the dispatcher. Where places are led to their handlers is the controller's to say.
 
 mod asked;
+mod backtraces;
 mod changes;
 mod children;
 mod code_memory;

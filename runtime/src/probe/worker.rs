@@ -11,12 +11,14 @@ use crate::cpu::private_range::set_private_range;
 use crate::cpu::probe::task;
 use crate::cpu::sys::clock::ticks;
 use crate::cpu::sys::number;
-use crate::instrument::captures::layout::take_changes;
+use crate::cpu::unwinding::set_tables;
+use crate::instrument::captures::layout::begin_probing;
 use crate::instrument::ENGINE;
-use crate::protocol::{error_code, runtime_state, StartBlock};
+use crate::protocol::{error_code, runtime_state, StartBlock, StatusPage};
 use crate::sys::calls::{futex_wait, futex_wake, getpid, monotonic_ns, set_signal_mask, syscall};
 use crate::sys::heap;
 use crate::thread::captured_calls::measure_ticks;
+use core::mem::offset_of;
 use core::sync::atomic::{AtomicU32, Ordering};
 
 /// The process whose memory this is.
@@ -54,7 +56,8 @@ pub unsafe fn start(block: &'static StartBlock) -> ! {
     if !threads::initialize() {
         end(120 + error_code::OUT_OF_MEMORY as u64);
     }
-    take_changes();
+    begin_probing();
+    set_tables(shared.base() + shared.header().unwind_offset, unwind_state(shared));
     shared.set(crate::status_field!(start_ns), monotonic_ns());
     shared.set(crate::status_field!(start_tsc), ticks());
     shared.stamp_last();
@@ -109,6 +112,11 @@ extern "C" fn serve() -> ! {
         futex_wake(done.as_ptr(), u32::MAX, true);
     }
     end(0)
+}
+
+/// Where the word is that says which tables for unwinding there are.
+fn unwind_state(shared: Shared) -> u64 {
+    shared.status() as u64 + offset_of!(StatusPage, unwind_state) as u64
 }
 
 /// The process whose memory this is: it made this task.

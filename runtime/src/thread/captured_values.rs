@@ -1,11 +1,13 @@
 //! The values of captures, as translated code has worked them out: in the thread's private block.
 
+extern crate alloc;
 use crate::context::layout::{CAPTURE_MISSING_OFFSET, CAPTURE_TEXTS_OFFSET, CAPTURE_VALUES_OFFSET};
 use crate::context::ThreadContext;
 use crate::instrument::captures::form::Kind;
 use crate::instrument::captures::layout::Program;
 use crate::instrument::captures::taken::Taken;
 use crate::protocol::capture_operation as op;
+use alloc::vec::Vec;
 
 /// The values of a thread's captures, in its private block at `base` (instrument/captures/layout.rs).
 pub struct Values {
@@ -52,6 +54,11 @@ impl Values {
 
     /// A capture's fields, as a record has them.
     pub fn take(&self, program: &Program) -> Taken {
+        self.take_more(program, |_| Vec::new())
+    }
+
+    /// The same, with `more` behind the bytes of a backtrace.
+    pub fn take_more(&self, program: &Program, more: impl Fn(&[u8]) -> Vec<u8>) -> Taken {
         let mut taken = Taken::default();
         for (index, operation) in program.form.fields.iter().map(|field| usize::from(*field)).enumerate() {
             if self.is_missing(program, operation) {
@@ -72,7 +79,14 @@ impl Values {
             }
             let size = (value as usize).min(program.text_room(operation));
             // SAFETY: as above; no more than the operation has room for.
-            taken.add_bytes(unsafe { core::slice::from_raw_parts(self.text(program, operation), size) });
+            let bytes = unsafe { core::slice::from_raw_parts(self.text(program, operation), size) };
+            if one.is_backtrace() {
+                let mut whole = bytes.to_vec();
+                whole.extend(more(bytes));
+                taken.add_bytes(&whole);
+            } else {
+                taken.add_bytes(bytes);
+            }
         }
         taken
     }

@@ -30,6 +30,7 @@ __all__ = [
     "default_library_path",
     "lay_out",
     "load_library",
+    "read_frame_rows",
     "read_time_stamp",
 ]
 
@@ -84,6 +85,7 @@ _FUNCTIONS: Final = {
     "clew_path_encode": ctypes.c_uint32,
     "clew_path_decode": ctypes.c_uint32,
     "clew_time_stamp": ctypes.c_uint64,
+    "clew_frame_rows": ctypes.c_uint64,
 }
 """The library's functions, and what they return."""
 
@@ -174,6 +176,22 @@ def default_library() -> ctypes.CDLL:
 def read_time_stamp() -> int:
     """The processor's time stamp counter now. Raises PathCodecError."""
     return int(default_library().clew_time_stamp())
+
+
+def read_frame_rows(section: bytes, address: int, base: int) -> npt.NDArray[np.uint64]:
+    """The rules of all functions of which a section .eh_frame tells, linked at `address`: how far each place is behind
+    `base`, in the upper half, and the rule from there on. Raises PathCodecError."""
+    # A rule takes a byte at least; pages that are not written to are not there.
+    rows = np.empty(len(section) + 2, np.uint64)
+    n_rows = default_library().clew_frame_rows(
+        section,
+        ctypes.c_uint64(len(section)),
+        ctypes.c_uint64(address),
+        ctypes.c_uint64(base),
+        ctypes.c_void_p(rows.ctypes.data),
+        ctypes.c_uint64(len(rows)),
+    )
+    return rows[: n_rows if n_rows <= len(rows) else 0].copy()
 
 
 class PathWalk:

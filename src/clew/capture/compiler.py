@@ -34,6 +34,7 @@ from clew.capture.types import CType, common_type, data_type, find_type, is_floa
 from clew.errors import BinaryError, CaptureError
 from clew.protocol._constants import (
     CAPTURE_NAME_BYTES,
+    MAX_BACKTRACE_FRAMES,
     MAX_KEPT_VALUES,
     CaptureContext,
     CaptureOperation,
@@ -274,6 +275,9 @@ class _Compiler:
     def _call(self, node: Call) -> Made:
         if node.function == "entry":
             return self._from_entry(node)
+        if node.function == "backtrace" and self.machine.unwinds and len(node.arguments) == 1:
+            n_frames = self._limit(node.arguments[0], MAX_BYTES // MAX_BACKTRACE_FRAMES)
+            return self._add(_Op.BACKTRACE, CType(_Type.TEXT), immediate=n_frames)
         wanted = _FUNCTIONS | (_INTERPRETED if self.machine.is_interpreted else {})
         if node.function not in wanted:
             known = ", ".join([*(text for _, _, text in wanted.values()), "entry(x)"])

@@ -16,6 +16,7 @@ from clew.dataclass import dataclass
 from clew.errors import CaptureError
 from clew.protocol._constants import (
     CAPTURE_NAME_BYTES,
+    MAX_BACKTRACE_FRAMES,
     MAX_CAPTURE_OPERATIONS,
     MAX_CAPTURE_TEXT,
     MAX_CAPTURE_TEXTS,
@@ -44,6 +45,8 @@ MAX_INSTRUCTIONS: Final = MAX_CAPTURE_OPERATIONS
 MAX_BYTES: Final = MAX_CAPTURE_TEXT
 """Of one value that is bytes, and of the data."""
 WORD_BYTES: Final = 8
+_N_AROUND_FRAMES: Final = 3
+"""Words of a backtrace beside its frames, as long as a place has it."""
 
 CONTEXT_TYPES: Final = {
     CaptureContext.COMM: CaptureType.TEXT,
@@ -204,6 +207,10 @@ def _find_fault(form: Form, number: int, one: Instruction) -> str:
         return "an operand is not there yet"
     types = [form.instructions[operand].result for operand in operands]
     is_text = kind == CaptureType.TEXT
+    if any(form.instructions[operand].operation == _Op.BACKTRACE for operand in operands):
+        return "a backtrace is no operand"
+    if operation == _Op.BACKTRACE:
+        return "" if is_text and 0 < one.immediate <= MAX_BACKTRACE_FRAMES else "a backtrace is bytes of so many frames"
     if operation in (_Op.STRING, _Op.BYTES, _Op.WORDS, _Op.LITERAL):
         if not is_text:
             return "bytes are of type text"
@@ -257,7 +264,7 @@ def _find_fault_of_context(one: Instruction) -> str:
 
 def count_operands(operation: CaptureOperation) -> int:
     """How many of `a` and `b` an operation has."""
-    if operation in (_Op.CONSTANT, _Op.REGISTER, _Op.VECTOR, _Op.CONTEXT, _Op.LITERAL, _Op.KEPT):
+    if operation in (_Op.CONSTANT, _Op.REGISTER, _Op.VECTOR, _Op.CONTEXT, _Op.LITERAL, _Op.KEPT, _Op.BACKTRACE):
         return 0
     if operation in _OF_ONE:
         return 1
@@ -269,4 +276,6 @@ def _count_text_bytes(one: Instruction) -> int:
         return one.immediate + 7 & -8
     if one.operation == _Op.KEPT:
         return (one.immediate >> 32) + 7 & -8
+    if one.operation == _Op.BACKTRACE:
+        return WORD_BYTES * (one.immediate + _N_AROUND_FRAMES)
     return CAPTURE_NAME_BYTES if one.operation == _Op.CONTEXT and one.kind == CaptureType.TEXT else 0

@@ -77,6 +77,9 @@ def _do(form: Form, one: Instruction, values: Sequence[Value], place: Place) -> 
             return place.context(CaptureContext(one.immediate))
         case _Op.KEPT:
             return place.kept(one.immediate & 0xFFFFFFFF)
+        case _Op.BACKTRACE:
+            # Only the runtime has what it takes.
+            return None
         case _Op.LITERAL:
             start = one.immediate & 0xFFFFFFFF
             return form.data[start : start + (one.immediate >> 32)]

@@ -24,6 +24,7 @@ class Machine:
     none; `scope` knows the program's variables and types. `entry` is what names mean where a call begins, of what is
     taken when it returns.
     `is_interpreted`: no code is emitted for what is asked for there, so more can be asked (`match`, `fd_path`).
+    `unwinds`: threads unwind their own stacks there (`backtrace`).
     """
 
     registers: Sequence[str]
@@ -37,3 +38,4 @@ class Machine:
     scope: Scope | None = None
     entry: Machine | None = None
     is_interpreted: bool = False
+    unwinds: bool = False

@@ -5,6 +5,8 @@ Runs in the controller, all of it in one thread (ptrace). The process is not fol
 
 from __future__ import annotations
 
+import contextlib
+import mmap
 import os
 import time
 from contextlib import AbstractContextManager
@@ -27,7 +29,7 @@ from clew.process.shared_layout import SharedLayout
 from clew.process.shared_memory import HeaderSettings, SharedFile, SharedMemory
 from clew.process.stopped_process import StoppedProcess
 from clew.process.thread_state import give_back, read_state
-from clew.protocol._constants import Mode, OnFull, Role, RuntimeState
+from clew.protocol._constants import UNWIND_BYTES, Mode, OnFull, Role, RuntimeState
 from clew.protocol.layout import field_offset
 
 __all__ = ["ProbedProcess"]
@@ -141,6 +143,13 @@ class ProbedProcess:
     def task_inside(self) -> int:
         """What the runtime's task is called in the process' own pid namespace."""
         return self.shared.status_u32("probe_task")
+
+    def protect_unwinding(self) -> None:
+        """From now on the process can only read the tables by which it unwinds. Raises TargetGoneError."""
+        start = RemoteAddress(self.plan.shared_base + self.shared.layout.unwind_offset)
+        # Where that is refused they can be written to, as all that is shared.
+        with contextlib.suppress(RemoteCallError), self.stopped_worker() as worker:
+            worker.call("mprotect", start, UNWIND_BYTES, mmap.PROT_READ)
 
     def is_served(self) -> bool:
         """Whether the runtime's task runs still."""

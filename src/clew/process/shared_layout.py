@@ -26,6 +26,7 @@ from clew.protocol._constants import (
     STATUS_PAGE_BYTES,
     THREAD_SLOT_BYTES,
     TRAP_ROW_BYTES,
+    UNWIND_BYTES,
 )
 
 __all__ = ["CALLOUT_DATA_BYTES", "PAGE_BYTES", "SharedLayout"]
@@ -78,8 +79,12 @@ class SharedLayout:
         return _page_up(self.traps_offset + self.has_probes * 2 * MAX_TRAPS * TRAP_ROW_BYTES)
 
     @property
-    def callout_data_offset(self) -> int:
+    def unwind_offset(self) -> int:
         return _page_up(self.patches_offset + self.has_probes * MAX_PATCHES * PATCH_ROW_BYTES)
+
+    @property
+    def callout_data_offset(self) -> int:
+        return self.unwind_offset + self.has_probes * UNWIND_BYTES
 
     @property
     def aggregates_offset(self) -> int:

@@ -197,6 +197,7 @@ class SharedMemory:
             probes_offset=layout.probes_offset,
             traps_offset=layout.traps_offset,
             patches_offset=layout.patches_offset,
+            unwind_offset=layout.unwind_offset,
             aggregates_offset=layout.aggregates_offset,
             calls_offset=layout.calls_offset,
             counter_bytes=layout.counter_bytes,

@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("86714abd9a3525c06720fd0dce1f9676539dcf05d6b3159a53e519791e12501f")
+SCHEMA_HASH: Final = bytes.fromhex("e64fa8724c5a4a6e0ba0be830ad3b15da3fa2f1a5f62f78c5e281661142f279e")
 
 CONTAINER_MAGIC: Final = 3544686211845344323
 """what a container begins with: CLDATA11"""
@@ -54,6 +54,14 @@ MAX_PATCHES: Final = 1048576
 """entries of the table of patches (PatchRow)"""
 MAX_TRAPS: Final = 2097152
 """entries of a table of traps (TrapRow)"""
+MAX_UNWIND_IMAGES: Final = 4096
+"""entries of each of the two directories of tables for unwinding (UnwindImage)"""
+UNWIND_BYTES: Final = 67108864
+"""bytes of these directories, and of the tables behind them (UnwindTable)"""
+MAX_BACKTRACE_FRAMES: Final = 128
+"""frames of a backtrace"""
+BACKTRACE_STACK_BYTES: Final = 2048
+"""bytes of a stack that the controller gets where it is asked what is behind a frame"""
 MAX_CAPTURES_AT_PLACE: Final = 16
 """captures at one address"""
 MAX_INVALIDATED_RANGES: Final = 16
@@ -570,7 +578,10 @@ class CaptureOperation(IntEnum):
     is; of bytes as many as its upper half says, at most; missing elsewhere. text_match: 1 or 0, whether a is as the
     pattern b: * stands for any bytes, ? for one, [abc], [a-z] and [!a] for one of some, or of all others;
     descriptor_path: where the process' descriptor a, an i32, leads to, as /proc tells it, immediate bytes at most.
-    These two are for action inject only.
+    These two are for action inject only. backtrace: the calls that are open, bytes: a BacktraceHead, and the
+    addresses of immediate frames at most, the first of them where the thread is; where the controller is asked what
+    is behind it, more (BacktraceEnd). At probes only; no operation has it as its operand, and it is worked out
+    behind the condition.
     """
 
     CONSTANT = 0
@@ -606,6 +617,7 @@ class CaptureOperation(IntEnum):
     WORDS = 30
     TEXT_MATCH = 31
     DESCRIPTOR_PATH = 32
+    BACKTRACE = 33
 
 
 class CaptureContext(IntEnum):
@@ -759,6 +771,29 @@ class PiecePlace(IntEnum):
     AFTER = 1
 
 
+class BacktraceEnd(IntEnum):
+    """Why a backtrace ends. outermost: there is no caller. full: it has as many frames as were asked for. asks: its
+    last frame's rule is not known to the runtime, or may not be known any more: behind the frames there are the
+    stack pointer and the frame pointer there, then the general registers and the instruction's address where the
+    thread is, then two numbers, u32, and as many bytes of the stack from the thread's stack pointer on, and from the
+    last frame's.
+    """
+
+    OUTERMOST = 0
+    FULL = 1
+    ASKS = 2
+
+
+class UnwindKind(IntEnum):
+    """What is known of code for unwinding. table: there is one. nothing: there is none, it is taken to have frame
+    pointers. asks: the controller has to be asked.
+    """
+
+    TABLE = 0
+    NOTHING = 1
+    ASKS = 2
+
+
 class PieceKind(IntEnum):
     """What is added: instructions of the program's kind, as if they were at the instruction's address, or right behind
     it; or machine code that means the same everywhere and is executed as it is: verbatim keeps what the program
@@ -821,6 +856,9 @@ class FunctionFlag(IntEnum):
 
 
 SESSION_HEADER_BYTES: Final = 256
+UNWIND_IMAGE_BYTES: Final = 32
+UNWIND_TABLE_BYTES: Final = 16
+BACKTRACE_HEAD_BYTES: Final = 8
 PATCH_ROW_BYTES: Final = 32
 TRAP_ROW_BYTES: Final = 16
 PROBE_SITE_BYTES: Final = 64
@@ -889,7 +927,37 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "probes_offset": (192, "<Q"),
             "traps_offset": (200, "<Q"),
             "patches_offset": (208, "<Q"),
-            "reserved": (216, "<40s"),
+            "unwind_offset": (216, "<Q"),
+            "reserved": (224, "<32s"),
+        },
+    ),
+    "UnwindImage": (
+        32,
+        {
+            "start": (0, "<Q"),
+            "end": (8, "<Q"),
+            "base": (16, "<Q"),
+            "kind": (24, "<I"),
+            "table": (28, "<I"),
+        },
+    ),
+    "UnwindTable": (
+        16,
+        {
+            "first": (0, "<I"),
+            "bucket_log2": (4, "<I"),
+            "n_rows": (8, "<I"),
+            "n_buckets": (12, "<I"),
+        },
+    ),
+    "BacktraceHead": (
+        8,
+        {
+            "end": (0, "<B"),
+            "is_place": (1, "<B"),
+            "has_frame_pointer": (2, "<B"),
+            "reserved": (3, "<B"),
+            "n_frames": (4, "<I"),
         },
     ),
     "PatchRow": (
@@ -1103,7 +1171,8 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "patch_count": (3408, "<I"),
             "reserved_patches": (3412, "<I"),
             "task_call": (3416, "<Q"),
-            "reserved": (3424, "<672s"),
+            "unwind_state": (3424, "<Q"),
+            "reserved": (3432, "<664s"),
         },
     ),
     "ThreadSlot": (

@@ -18,6 +18,8 @@ from clew.protocol._constants import (
     AGGREGATE_PROBES,
     AGGREGATE_ROW_BYTES,
     ARCHITECTURES,
+    BACKTRACE_HEAD_BYTES,
+    BACKTRACE_STACK_BYTES,
     BLOCK_CHANGE_BYTES,
     BLOCK_PIECE_BYTES,
     BUFFER_GUARD_BYTES,
@@ -56,6 +58,7 @@ from clew.protocol._constants import (
     LONGEST_WAIT_SECONDS,
     MAGIC,
     MAX_AGGREGATE_ROWS_LOG2,
+    MAX_BACKTRACE_FRAMES,
     MAX_BLOCK_CHANGES_BYTES,
     MAX_BREAKPOINTS,
     MAX_BUSY_LIMIT,
@@ -82,6 +85,7 @@ from clew.protocol._constants import (
     MAX_PROBES,
     MAX_TRANSFORM_RANGES,
     MAX_TRAPS,
+    MAX_UNWIND_IMAGES,
     MOST_BLOCKS,
     NOTE_NAME,
     NOTE_TYPE,
@@ -138,7 +142,11 @@ from clew.protocol._constants import (
     THREAD_STRIDE_BYTES,
     TRAP_ROW_BYTES,
     UNMAP_RECORD_BYTES,
+    UNWIND_BYTES,
+    UNWIND_IMAGE_BYTES,
+    UNWIND_TABLE_BYTES,
     VERSION,
+    BacktraceEnd,
     CaptureAction,
     CaptureContext,
     CaptureOperation,
@@ -174,6 +182,7 @@ from clew.protocol._constants import (
     SlotState,
     Stage,
     TickKind,
+    UnwindKind,
 )
 
 __all__ = [
@@ -187,6 +196,9 @@ __all__ = [
     "AGGREGATE_ROW",
     "AGGREGATE_ROW_BYTES",
     "ARCHITECTURES",
+    "BACKTRACE_HEAD",
+    "BACKTRACE_HEAD_BYTES",
+    "BACKTRACE_STACK_BYTES",
     "BLOCK_CHANGE",
     "BLOCK_CHANGE_BYTES",
     "BLOCK_PIECE",
@@ -242,6 +254,7 @@ __all__ = [
     "LONGEST_WAIT_SECONDS",
     "MAGIC",
     "MAX_AGGREGATE_ROWS_LOG2",
+    "MAX_BACKTRACE_FRAMES",
     "MAX_BLOCK_CHANGES_BYTES",
     "MAX_BREAKPOINTS",
     "MAX_BUSY_LIMIT",
@@ -268,6 +281,7 @@ __all__ = [
     "MAX_PROBES",
     "MAX_TRANSFORM_RANGES",
     "MAX_TRAPS",
+    "MAX_UNWIND_IMAGES",
     "MOST_BLOCKS",
     "NOTE_NAME",
     "NOTE_TYPE",
@@ -338,7 +352,13 @@ __all__ = [
     "TRAP_ROW_BYTES",
     "UNMAP_RECORD",
     "UNMAP_RECORD_BYTES",
+    "UNWIND_BYTES",
+    "UNWIND_IMAGE",
+    "UNWIND_IMAGE_BYTES",
+    "UNWIND_TABLE",
+    "UNWIND_TABLE_BYTES",
     "VERSION",
+    "BacktraceEnd",
     "CaptureAction",
     "CaptureContext",
     "CaptureOperation",
@@ -374,6 +394,7 @@ __all__ = [
     "SlotState",
     "Stage",
     "TickKind",
+    "UnwindKind",
 ]
 
 SESSION_HEADER: Final[np.dtype[np.void]] = np.dtype(
@@ -411,6 +432,7 @@ SESSION_HEADER: Final[np.dtype[np.void]] = np.dtype(
             "probes_offset",
             "traps_offset",
             "patches_offset",
+            "unwind_offset",
             "reserved",
         ],
         "formats": [
@@ -446,7 +468,8 @@ SESSION_HEADER: Final[np.dtype[np.void]] = np.dtype(
             "<u8",
             "<u8",
             "<u8",
-            ("<u1", (40,)),
+            "<u8",
+            ("<u1", (32,)),
         ],
         "offsets": [
             0,
@@ -482,6 +505,7 @@ SESSION_HEADER: Final[np.dtype[np.void]] = np.dtype(
             200,
             208,
             216,
+            224,
         ],
         "itemsize": 256,
     }
@@ -489,6 +513,40 @@ SESSION_HEADER: Final[np.dtype[np.void]] = np.dtype(
 """Offset 0 of the shared memory, a region of a file that a process and its forks' children share. The runtime refuses a
 magic, version or hash that is not its own.
 """
+
+UNWIND_IMAGE: Final[np.dtype[np.void]] = np.dtype(
+    {
+        "names": ["start", "end", "base", "kind", "table"],
+        "formats": ["<u8", "<u8", "<u8", "<u4", "<u4"],
+        "offsets": [0, 8, 16, 24, 28],
+        "itemsize": 32,
+    }
+)
+"""Code that is mapped, and where its table for unwinding is. Sorted by address."""
+
+UNWIND_TABLE: Final[np.dtype[np.void]] = np.dtype(
+    {
+        "names": ["first", "bucket_log2", "n_rows", "n_buckets"],
+        "formats": ["<u4", "<u4", "<u4", "<u4"],
+        "offsets": [0, 4, 8, 12],
+        "itemsize": 16,
+    }
+)
+"""A table for unwinding. Behind it: u32[n_buckets + 1], for each piece of code of 1 << bucket_log2 bytes, from first
+on, the number of the first row of it or behind it; up to the next multiple of 8 bytes; then u64[n_rows], sorted: a
+place in the upper half, in the lower one the rule from there on, up to the next one's place
+(pathcodec/src/frame_rules.rs).
+"""
+
+BACKTRACE_HEAD: Final[np.dtype[np.void]] = np.dtype(
+    {
+        "names": ["end", "is_place", "has_frame_pointer", "reserved", "n_frames"],
+        "formats": ["<u1", "<u1", "<u1", "<u1", "<u4"],
+        "offsets": [0, 1, 2, 3, 4],
+        "itemsize": 8,
+    }
+)
+"""What a backtrace begins with, as it is captured."""
 
 PATCH_ROW: Final[np.dtype[np.void]] = np.dtype(
     {
@@ -721,6 +779,7 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             "patch_count",
             "reserved_patches",
             "task_call",
+            "unwind_state",
             "reserved",
         ],
         "formats": [
@@ -811,7 +870,8 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             "<u4",
             "<u4",
             "<u8",
-            ("<u1", (672,)),
+            "<u8",
+            ("<u1", (664,)),
         ],
         "offsets": [
             0,
@@ -902,6 +962,7 @@ STATUS_PAGE: Final[np.dtype[np.void]] = np.dtype(
             3412,
             3416,
             3424,
+            3432,
         ],
         "itemsize": 4096,
     }

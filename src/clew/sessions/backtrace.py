@@ -46,14 +46,16 @@ def unwind(
     read: Callable[[int, int], bytes],
     architecture: Architecture,
     definition: ArchitectureDefinition,
+    *,
+    is_place: bool = True,
 ) -> list[Frame]:
-    """The frames, from the innermost on; `registers` are the thread's by name, `read` reads its memory."""
+    """The frames, from the innermost on; `registers` are the thread's by name, `read` reads its memory. `is_place`: it
+    was interrupted where it is, and does not go on there behind a call."""
     names = architecture.dwarf_registers
     numbered = {number: registers[name] for number, name in enumerate(names) if name in registers}
     special = definition.program_counter, definition.stack_pointer, architecture.frame_pointer
     walk = _Walk(images, loaded, read, *(names.index(name) for name in special))
     frames: list[Frame] = []
-    is_place = True
     while len(frames) < MAX_FRAMES:
         pc = numbered[walk.pc_number]
         # A return address may be behind the function's last instruction.

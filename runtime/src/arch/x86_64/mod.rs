@@ -25,6 +25,7 @@ pub mod parking;
 pub mod patching;
 pub mod private_range;
 pub mod probe;
+pub mod probe_backtrace;
 pub mod probe_memory;
 pub mod probe_points;
 pub mod question;
@@ -40,6 +41,7 @@ pub mod sys;
 #[cfg(not(test))]
 pub mod thread;
 pub mod translate;
+pub mod unwinding;
 #[cfg(not(test))]
 pub mod xmm;
 

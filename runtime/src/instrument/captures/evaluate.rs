@@ -32,6 +32,10 @@ pub trait Asked {
     fn descriptor_path(&self, descriptor: i32, limit: usize) -> Value;
     /// A field that was kept when the call began.
     fn kept(&self, field: usize, is_text: bool) -> Value;
+    /// The calls that are open, so many frames at most.
+    fn backtrace(&self, _n_frames: usize) -> Value {
+        Value::Missing
+    }
 }
 
 /// Works a capture out, and gives the values of its fields; or none, if its condition does not hold: whether it does.
@@ -111,6 +115,7 @@ fn evaluate_one(program: &Program, one: &Operation, values: &[Value], asked: &im
     match one.code {
         op::CONTEXT => asked.context(one.immediate as u8),
         op::KEPT => asked.kept(one.kept().0, one.kind == Kind::TEXT),
+        op::BACKTRACE => asked.backtrace(one.immediate as usize),
         op::LITERAL => {
             let (start, size) = one.literal();
             Value::Bytes(program.form.data[start..start + size].to_vec())

@@ -5,8 +5,8 @@
 
 extern crate alloc;
 use crate::protocol::{
-    capture_context, capture_operation as op, capture_type, CaptureForm, CaptureInstruction, MAX_CAPTURE_OPERATIONS,
-    MAX_CAPTURE_TEXT, MAX_KEPT_VALUES, NO_CONDITION,
+    capture_context, capture_operation as op, capture_type, CaptureForm, CaptureInstruction, MAX_BACKTRACE_FRAMES,
+    MAX_CAPTURE_OPERATIONS, MAX_CAPTURE_TEXT, MAX_KEPT_VALUES, NO_CONDITION,
 };
 use alloc::vec::Vec;
 
@@ -86,7 +86,7 @@ impl Operation {
 
     pub fn n_operands(&self) -> usize {
         match self.code {
-            op::CONSTANT | op::REGISTER | op::VECTOR | op::CONTEXT | op::LITERAL | op::KEPT => 0,
+            op::CONSTANT | op::REGISTER | op::VECTOR | op::CONTEXT | op::LITERAL | op::KEPT | op::BACKTRACE => 0,
             op::LOAD
             | op::STRING
             | op::WORDS
@@ -107,6 +107,11 @@ impl Operation {
     /// Whether only the dispatcher can do it (evaluate.rs).
     pub fn is_interpreted(&self) -> bool {
         matches!(self.code, op::TEXT_MATCH | op::DESCRIPTOR_PATH)
+    }
+
+    /// Whether it is a backtrace.
+    pub fn is_backtrace(&self) -> bool {
+        self.code == op::BACKTRACE
     }
 
     /// Whether it is what was kept when the call began.
@@ -180,6 +185,10 @@ impl Form {
         if !one.kind.is_known() || one.operands().any(|operand| operand >= number) {
             return false;
         }
+        // It is worked out behind all others.
+        if one.operands().any(|operand| self.operations[operand].is_backtrace()) {
+            return false;
+        }
         let mut kinds = [None; 2];
         for (kind, operand) in kinds.iter_mut().zip(one.operands()) {
             *kind = Some(self.kind_of(operand));
@@ -198,6 +207,7 @@ impl Form {
                 let is_size_sound = one.immediate.is_multiple_of(8) && (8..=MAX_CAPTURE_TEXT).contains(&one.immediate);
                 kind == Kind::TEXT && are(Kind::U64) && is_size_sound
             }
+            op::BACKTRACE => kind == Kind::TEXT && (1..=MAX_BACKTRACE_FRAMES).contains(&one.immediate),
             op::DESCRIPTOR_PATH => {
                 kind == Kind::TEXT && are(Kind::I32) && (1..=MAX_CAPTURE_TEXT).contains(&one.immediate)
             }
@@ -341,6 +351,8 @@ mod tests {
         assert_eq!(change(3, operation(op::STRING, Kind::TEXT, 0, 0, 0)), None);
         assert_eq!(change(3, operation(op::STRING, Kind::U64, 0, 0, 16)), None);
         assert_eq!(change(3, operation(op::LITERAL, Kind::TEXT, 0, 0, 2 << 32 | 2)), None, "past the data");
+        assert_eq!(change(3, operation(op::BACKTRACE, Kind::TEXT, 0, 0, 0)), None);
+        assert!(change(3, operation(op::BACKTRACE, Kind::TEXT, 0, 0, 8)).is_some());
         assert_eq!(change(1, operation(99, Kind::U64, 0, 0, 0)), None);
         assert_eq!(change(1, operation(op::CONSTANT, Kind(11), 0, 0, 0)), None);
     }

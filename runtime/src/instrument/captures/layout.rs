@@ -36,11 +36,11 @@ pub enum Action {
     Change,
 }
 
-/// Whether what is asked for may be a change: what carries it out says so, before anything is.
-static TAKES_CHANGES: AtomicBool = AtomicBool::new(false);
+/// Whether what is asked for may be a change, or a backtrace: what carries it out says so, before anything is.
+static IS_PROBING: AtomicBool = AtomicBool::new(false);
 
-pub fn take_changes() {
-    TAKES_CHANGES.store(true, Ordering::Relaxed);
+pub fn begin_probing() {
+    IS_PROBING.store(true, Ordering::Relaxed);
 }
 
 impl Action {
@@ -62,7 +62,7 @@ impl Action {
             capture_action::CHANGE => {
                 let is_word = |field: &u16| matches!(form.kind_of(usize::from(*field)), Kind::I64 | Kind::U64);
                 let is_sound = n_fields == N_CHANGE_FIELDS && form.fields.iter().all(is_word);
-                (is_sound && TAKES_CHANGES.load(Ordering::Relaxed)).then_some(Action::Change)
+                (is_sound && IS_PROBING.load(Ordering::Relaxed)).then_some(Action::Change)
             }
             capture_action::AGGREGATE => {
                 let table = Table::of(place)?;
@@ -115,6 +115,9 @@ impl Program {
         let action = Action::of(asked, &form)?;
         let is_interpreted = action == Action::Inject;
         if !is_interpreted && form.operations.iter().any(Operation::is_interpreted) {
+            return None;
+        }
+        if form.operations.iter().any(Operation::is_backtrace) && !IS_PROBING.load(Ordering::Relaxed) {
             return None;
         }
         let is_needed = find_needed(&form, action != Action::Stop);
@@ -254,12 +257,20 @@ pub fn is_thread_pointer(one: &Operation) -> bool {
     one.code == op::CONTEXT && one.immediate == u64::from(capture_context::THREAD_POINTER)
 }
 
+/// Room for a backtrace of so many frames: what it begins with, and where the last one is.
+fn backtrace_bytes(n_frames: u64) -> u32 {
+    const WORD_BYTES: u32 = 8;
+    const N_OTHERS: u32 = 3;
+    WORD_BYTES * (n_frames as u32 + N_OTHERS)
+}
+
 /// How many bytes of room an operation's value takes at most, beside its slot.
 fn text_bytes(one: &Operation) -> u32 {
     match one.code {
         // Words of it are compared, and the program may have alignment checks on.
         op::STRING | op::BYTES | op::WORDS => (one.immediate as u32).next_multiple_of(8),
         op::CONTEXT if one.kind == Kind::TEXT => CAPTURE_NAME_BYTES as u32,
+        op::BACKTRACE => backtrace_bytes(one.immediate),
         op::KEPT => (one.kept().1 as u32).next_multiple_of(8),
         _ => 0,
     }
@@ -358,7 +369,7 @@ mod tests {
             Program::lay_out(&asked(1, capture_action::CHANGE), form, &mut Room::default()).is_some()
         };
         assert!(!of(&[0, 0, 0]));
-        take_changes();
+        begin_probing();
         assert!(of(&[0, 0, 0]) && !of(&[0, 0]) && !of(&[0, 0, 0, 0]) && !of(&[0, 0, 1]) && !of(&[5, 0, 0]));
     }
 

@@ -90,6 +90,11 @@ class AskedProbe:
         """Why it is nowhere yet."""
         self._machine, self._images = machine, images
 
+    @property
+    def has_backtrace(self) -> bool:
+        """Whether its events have backtraces."""
+        return any(one.backtrace for one in (*self.spec.fields, *self.spec.return_fields))
+
     @cached_property
     def form(self) -> AskedForm:
         """Of events at the place, or where the function is entered."""

@@ -5,7 +5,7 @@ Runs in the controller.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -20,16 +20,13 @@ from clew.sessions.capture_fields import read_fields
 from clew.sessions.capture_sink import Captured
 from clew.sessions.live_clock import LiveClock
 from clew.sessions.memory import Images
+from clew.sessions.probes.backtraces import UnwindRow, read_backtraces
 from clew.sessions.probes.specs import ContextField
 from clew.sessions.wanted import Wanted
 
-__all__ = ["EventForm", "UnwindRow"]
+__all__ = ["EventForm"]
 
 Array = npt.NDArray[Any]
-
-UnwindRow = Callable[[int, dict[str, int], bytes], list[int]]
-"""Addresses from the innermost call on: of a process' thread with these registers, and the bytes from its stack pointer
-on."""
 
 _ENDINGS: Final = {EventKind.POINT: "", EventKind.ENTRY: "_entry", EventKind.RETURN: "_exit"}
 _STACK_BYTES: Final = 512
@@ -52,6 +49,7 @@ class EventForm:
     ) -> None:
         self.name, self._fields, self._kind = name, fields, kind
         self._registers, self._stack_pointer = list(machine.registers), machine.stack_pointer
+        self._unwinds = machine.unwinds
         texts = {"cpu": 0}
         # What two fields have in common is taken once.
         self._columns = [[texts.setdefault(text, len(texts)) for text in self._expressions(one)] for one in fields]
@@ -66,6 +64,8 @@ class EventForm:
         registers = [f"${name}" for name in self._registers]
         if one.is_registers:
             return registers
+        if one.backtrace and self._unwinds:
+            return [f"backtrace({one.backtrace})"]
         if one.backtrace:
             starts = [f"${self._stack_pointer} + {_STACK_BYTES * n}" for n in range(_N_PIECES)]
             return [*registers, *(f"bytes({start}, {_STACK_BYTES})" for start in starts)]
@@ -145,8 +145,11 @@ class EventForm:
             return pa.StructArray.from_arrays(words, fields=fields)
         if not one.backtrace:
             return columns[0].cast(pa.uint64()) if one.is_address else columns[0]
-        n = len(self._registers)
         names = self._registers
+        if self._unwinds:
+            # The flags lead to no caller.
+            return read_backtraces(columns[0], one.backtrace, names[:-1], pid, unwind)
+        n = len(names)
         rows = zip(*(column.to_pylist() for column in columns), strict=True)
         frames = []
         for row in rows:
@@ -157,5 +160,6 @@ class EventForm:
                     break
                 stack += piece
             registers = dict(zip(names, (value & (1 << 64) - 1 for value in row[:n]), strict=True))
-            frames.append(unwind(pid, registers, stack)[: one.backtrace])
+            pieces = [(registers[self._stack_pointer], stack)]
+            frames.append(unwind(pid, registers, pieces, True)[: one.backtrace])
         return pa.array(frames, pa.list_(pa.uint64()))

@@ -25,6 +25,7 @@ from clew.sessions.backtrace import unwind
 from clew.sessions.capture_sink import Captured
 from clew.sessions.live_clock import LiveClock
 from clew.sessions.memory import Image, Images
+from clew.sessions.probes.backtraces import StackPieces
 from clew.sessions.probes.event_forms import EventForm
 from clew.sessions.probes.target_rings import TargetRings
 
@@ -128,18 +129,25 @@ class EventReader:
                 self._comms.setdefault(tid, self._first_name(tid) or self._comms.get(captured.pid, b""))
         return self._comms
 
-    def _unwind(self, pid: int, registers: dict[str, int], stack: bytes) -> list[int]:
+    def _unwind(self, pid: int, registers: dict[str, int], pieces: StackPieces, is_place: bool) -> list[int]:
         processor = native_processor()
-        start = registers[processor.definition.stack_pointer]
 
         def read(address: int, size_bytes: int) -> bytes:
-            if start <= address < start + len(stack):
-                return stack[address - start : address - start + size_bytes]
+            for start, data in pieces:
+                if start <= address and address + size_bytes <= start + len(data):
+                    return data[address - start : address - start + size_bytes]
             return b""
 
-        architecture, definition = processor.architecture, processor.definition
-        loaded = self._images_of(pid)
-        return [frame.pc for frame in unwind(self._images, loaded, registers, read, architecture, definition)]
+        found = unwind(
+            self._images,
+            self._images_of(pid),
+            registers,
+            read,
+            processor.architecture,
+            processor.definition,
+            is_place=is_place,
+        )
+        return [frame.pc for frame in found]
 
     def _first_name(self, tid: int) -> bytes:
         """What a thread was called when it came to a probe first; empty: nobody knows."""

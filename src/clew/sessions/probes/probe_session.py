@@ -14,6 +14,7 @@ from functools import cache, partial
 from typing import Final
 
 from clew.address import Pid
+from clew.dataclass import replace
 from clew.errors import ClewError, TargetError, UsageError
 from clew.export.probes.event_types import EventBatch, Loss
 from clew.probing.leaving import find_children
@@ -41,6 +42,7 @@ from clew.sessions.probes.pulse import Pulse
 from clew.sessions.probes.session_sums import SessionSums
 from clew.sessions.probes.specs import ProbeSpec, Trigger, TriggerAction
 from clew.sessions.probes.triggers import pull
+from clew.sessions.probes.unwinding import KnownFrames, Unwinding
 
 __all__ = ["ProbeSession"]
 
@@ -72,7 +74,7 @@ class ProbeSession:
         """What makes a probe, by its index, one of a process."""
         self.targets: list[ProbedTarget] = []
         self._pulse = Pulse()
-        self._known_code = KnownCode()
+        self._known_code, self._known_frames = KnownCode(), KnownFrames()
         self._sums = SessionSums()
         self.left: list[str] = []
         """What stays of probes that were taken out, for people."""
@@ -195,7 +197,7 @@ class ProbeSession:
     ) -> ProbedTarget:
         self.reader.meet(process.pid)
         self._pulse.add(process.shared)
-        machine = make_machine(process.pid, self.images)
+        machine = replace(make_machine(process.pid, self.images), unwinds=True)
 
         def find_table(probe: AskedProbe) -> AggregateTable:
             return self._sums.find_table(probe, process)
@@ -210,7 +212,8 @@ class ProbeSession:
             wanted = [index for index in wanted if not self._specs[index].has_events]
         asked = [ask(index) for index in wanted]
         clockless = clockless_forms(machine)
-        target = ProbedTarget(process, asked, stopped, self._choice, origins, self._known_code, clockless)
+        unwinding = Unwinding(process, self.images, self._known_frames)
+        target = ProbedTarget(process, asked, stopped, self._choice, origins, self._known_code, clockless, unwinding)
         target.takes_events = process.has_clock
         self._asking[target] = ask
         self.targets.append(target)

@@ -41,6 +41,7 @@ from clew.sessions.probes.known_places import KnownPlaces
 from clew.sessions.probes.place_names import name_of_place
 from clew.sessions.probes.probe_sites import ArmedProbe, ProbeSites
 from clew.sessions.probes.target_rings import TargetRings
+from clew.sessions.probes.unwinding import Unwinding
 
 __all__ = ["ProbedTarget", "Waiting"]
 
@@ -80,16 +81,19 @@ class ProbedTarget:
         origins: frozenset[Pid] = frozenset(),
         known: KnownCode | None = None,
         clockless: Mapping[str, bytes] | None = None,
+        unwinding: Unwinding | None = None,
     ) -> None:
         """`probes` are wanted there. `stopped`: the process, if it is stopped before its first instruction. `choice`
         says by which techniques. `origins`: processes from which it descends, itself among them. `known`: code that is
-        known from other processes. `clockless`: functions that may forbid a thread time stamps, and when."""
+        known from other processes. `clockless`: functions that may forbid a thread time stamps, and when. `unwinding`:
+        what has threads unwind their stacks where backtraces are asked for."""
         self.process, self._choice, self.origins = process, choice, origins
         self.probes = {probe.index: probe for probe in probes}
         """Those that are to be there, by their indices."""
         self.found: list[AskedProbe] = []
         """Probes of which there is a place."""
         self.pid: Pid = process.pid
+        self._unwinding = unwinding
         self._open = contextlib.ExitStack()
         self._places = self._open.enter_context(open_process(process.task))
         blocked = BlockedTraps(process.pid)
@@ -149,6 +153,8 @@ class ProbedTarget:
 
     def _arm(self) -> None:
         self.mappings = self._known_places.renew()
+        if self._unwinding is not None and any(probe.has_backtrace for probe in self.probes.values()):
+            self._unwinding.renew(self.mappings)
         for probe in self.probes.values():
             if probe.spec.path and not self._has_loaded(probe.spec.path):
                 probe.missing = f"{probe.spec.where}: {probe.spec.path} is not loaded"
@@ -224,6 +230,8 @@ class ProbedTarget:
     def answer(self) -> list[Waiting]:
         """Let threads go on that have loaded or unloaded something, once probes are where they are to be by now. Others
         wait on, and are given back."""
+        if self._unwinding is not None and self.process.is_served():
+            self._unwinding.look_again()
         waiting = []
         loading = []
         for slot in self.rings.slots.find_asking(RequestKind.HOLD):

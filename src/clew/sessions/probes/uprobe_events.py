@@ -20,6 +20,7 @@ from clew.export.probes.event_types import EventKind
 from clew.process.processors.chosen import native_processor
 from clew.protocol._constants import CaptureContext, CaptureOperation
 from clew.sessions.probes.asked import DURATION
+from clew.sessions.probes.backtraces import StackPieces
 from clew.sessions.probes.event_forms import EventForm
 from clew.sessions.probes.specs import ContextField
 from clew.sessions.wanted import Wanted
@@ -256,5 +257,5 @@ def _check(text: str, form: Form) -> None:
             raise CaptureError(f"{text}: a uprobe takes registers, and what is worked out of them")
 
 
-def _no_frames(pid: int, registers: dict[str, int], stack: bytes) -> list[int]:
+def _no_frames(pid: int, registers: dict[str, int], pieces: StackPieces, is_place: bool) -> list[int]:
     return []

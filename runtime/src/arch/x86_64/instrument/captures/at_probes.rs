@@ -11,7 +11,7 @@ use super::super::super::features::tells_processor;
 use super::super::super::{RAX, RCX, RSP};
 use super::code::{spilled, Code, ZERO};
 use super::{
-    aggregated, calls, emit_program, is_of_floats, is_register, put_back, put_vectors_aside, records, CPU_MASK, FLAGS,
+    aggregated, calls, emit_program, is_of_floats, is_register, put_back, put_vectors_aside, reads, records, CPU_MASK, FLAGS,
     SPILLED_ARITHMETIC, SPILLED_FLAGS, SPILLED_RSP, TIME,
 };
 use crate::context::addresses::{AppPc, CachePc};
@@ -108,6 +108,9 @@ fn emit_outcome(emitter: &mut Emitter, place: &Place, around: &Around, is_timed:
     let is_record = |action: &Action| matches!(action, Action::Record);
     if !is_timed && of(|action| matches!(action, Action::Record | Action::Open(_))).next().is_some() {
         records::emit_time(emitter);
+    }
+    for (_, program) in of(is_record) {
+        reads::emit_unless_asked(emitter, program, leaving);
     }
     let has_records = of(is_record).next().is_some();
     if has_records {

@@ -218,13 +218,16 @@ fn emit_program(code: &mut Code) {
     }
     let unmatched = if program.returned != 0 { calls::emit_match(code) } else { Vec::new() };
     for (index, one) in program.needed() {
-        if is_told(one) || one.code == op::LITERAL {
+        if is_told(one) || one.code == op::LITERAL || one.is_backtrace() {
             continue;
         }
         let ends = if program.may_miss[index] { code.begin_missing(index, one) } else { Vec::new() };
         emit_operation(code, index, one, ends);
     }
     let over = program.form.condition.map(|condition| code.jump_unless(usize::from(condition)));
+    for (index, one) in program.needed().filter(|(_, one)| one.is_backtrace()) {
+        reads::emit_backtrace(code, index, one);
+    }
     code.emitter.or_gs(GS_CAPTURE_OUTCOME, 1 << number);
     let is_taken = (program.returned != 0 && over.is_some()).then(|| code.emitter.jump());
     for place in over.into_iter().flatten() {

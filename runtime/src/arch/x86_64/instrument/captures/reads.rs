@@ -3,15 +3,18 @@
 extern crate alloc;
 use super::super::super::displacements::GS_SELF_ADDRESS;
 use super::super::super::emit::Emitter;
+use super::super::super::probe_backtrace::taker;
 use super::super::super::probe_memory::{reader, text_reader, PAGE_MASK, WRITTEN_BYTES};
 use super::super::super::{RAX, RCX, RDX, RSP};
-use super::code::{slot, text, Code, ABOVE, BELOW, NEGATIVE, NOT_ABOVE, NOT_ZERO};
+use super::code::{slot, text, Code, ABOVE, BELOW, NEGATIVE, NOT_ABOVE, NOT_ZERO, ZERO};
 use super::integers::emit_widening;
 use super::{is_register, RED_ZONE_BYTES};
 use crate::context::addresses::CachePc;
 use crate::instrument::captures::form::{Kind, Operation};
-use crate::protocol::capture_type;
+use crate::instrument::captures::layout::Program;
+use crate::protocol::{backtrace_end, capture_type, BacktraceHead};
 use alloc::vec::Vec;
+use core::mem::offset_of;
 
 /// Emits the program's memory at value `a` to rax, which is operation `index`; `ends` get where it goes on if it can't be read.
 pub fn emit_load(code: &mut Code, index: usize, a: usize, kind: Kind, ends: &mut Vec<CachePc>) {
@@ -85,6 +88,23 @@ pub fn emit_bytes(code: &mut Code, index: usize, one: &Operation, ends: &mut Vec
     emit_call(code.emitter, reader(), text(code.program, index));
     ends.push(code.emitter.jump_condition(NOT_ZERO));
     code.load(RAX, index);
+}
+
+/// Emits the calls that are open: their bytes, and how many these are.
+pub fn emit_backtrace(code: &mut Code, index: usize, one: &Operation) {
+    code.emitter.load_immediate(RAX, code.pc.raw());
+    code.emitter.load_immediate(RCX, one.immediate);
+    emit_call(code.emitter, taker(), text(code.program, index));
+    code.emitter.store_gs(slot(code.program, index), RAX);
+}
+
+/// Emits branches that are taken where the controller is to be asked what is behind a capture's backtraces.
+pub fn emit_unless_asked(emitter: &mut Emitter, program: &Program, leaving: &mut Vec<CachePc>) {
+    for (index, _) in program.needed().filter(|(_, one)| one.is_backtrace()) {
+        emitter.load_gs_byte(RAX, text(program, index) + offset_of!(BacktraceHead, end) as u32);
+        emitter.compare_immediate(RAX, backtrace_end::ASKS.into());
+        leaving.push(emitter.jump_condition(ZERO));
+    }
 }
 
 /// Emits the thread pointer to rax.

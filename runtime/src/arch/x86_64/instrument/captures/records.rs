@@ -32,7 +32,7 @@ const PAYLOAD_BYTES: usize = CONTINUATION_PAYLOAD_BYTES as usize;
 const STAMPED_CYCLES: i32 = 1 << 24;
 
 /// So many continuations a record has at most that is written by machine code where some of it is bytes.
-const MAX_TEXT_PARTS: usize = 16;
+const MAX_TEXT_PARTS: usize = 20;
 
 /// Bytes of a capture's record with its continuations, at most.
 fn record_bytes(program: &Program) -> usize {
@@ -54,7 +54,7 @@ fn text_of(program: &Program) -> Option<usize> {
 /// Whether machine code writes a record at a probe: one of its fields may be bytes, which were read.
 pub fn can_write_one(program: &Program) -> bool {
     let n_texts = (0..program.form.fields.len()).filter(|field| program.is_text_field(*field)).count();
-    let are_read = |text: usize| matches!(program.form.operations[text].code, op::STRING | op::BYTES);
+    let are_read = |text: usize| matches!(program.form.operations[text].code, op::STRING | op::BYTES | op::BACKTRACE);
     n_texts == 0
         || n_texts == 1
             && text_of(program).is_some_and(are_read)
