@@ -81,7 +81,13 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--bursts", type=int, default=40)
     parser.add_argument("--only", nargs="*", default=[])
     options = parser.parse_args(arguments)
-    ways = [Way("native"), Way("native, one byte", called="one_byte"), Way("native, nested", called="nested"), *clew_ways(), *peer_ways(print)]
+    ways = [
+        Way("native"),
+        Way("native, one byte", called="one_byte"),
+        Way("native, nested", called="nested"),
+        *clew_ways(),
+        *peer_ways(print),
+    ]
     ways = [way for way in ways if way.name.startswith("native") or not options.only or way.name in options.only]
     for _ in range(options.rounds):
         for way in ways:

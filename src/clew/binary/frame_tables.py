@@ -71,11 +71,12 @@ def _sorted(rows: Array) -> Array:
     """Where a function begins behind another one, its rule is the one."""
     if not len(rows):
         return rows
-    rows = np.sort(rows)
+    rows.sort()
     places = rows >> _RULE_BITS
-    rows = rows[np.append(places[1:] != places[:-1], True)]
-    rules = rows & np.uint64(0xFFFFFFFF)
-    return rows[np.append(True, rules[1:] != rules[:-1])]
+    last = rows[np.append(places[1:] != places[:-1], True)]
+    rules = last & np.uint64(0xFFFFFFFF)
+    others: Array = last[np.append(True, rules[1:] != rules[:-1])]
+    return others
 
 
 def _rule_at(rows: Array, offset: int) -> int:
@@ -103,7 +104,7 @@ def _find_section(elf: ElfFile) -> tuple[FileOffset, int, int] | None:
 
 def _find_signal_returns(elf: ElfFile) -> list[tuple[int, int]]:
     """How far behind the lowest address what handlers of signals return to begins, and ends."""
-    found = []
+    found: list[tuple[int, int]] = []
     for one in elf.segments:
         if one.kind != PT_LOAD or not one.flags & PF_X:
             continue
