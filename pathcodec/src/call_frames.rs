@@ -243,12 +243,7 @@ impl<'c> State<'c> {
     }
 
     /// Does the instructions, and gives the rules that hold up to each new place, up to `end`. `None`: one can't be read, or no more is wanted.
-    fn run(
-        &mut self,
-        mut reader: Reader,
-        end: Option<u64>,
-        give: &mut impl FnMut(Row) -> bool,
-    ) -> Option<()> {
+    fn run(&mut self, mut reader: Reader, end: Option<u64>, give: &mut impl FnMut(Row) -> bool) -> Option<()> {
         while reader.at < reader.end {
             let opcode = reader.word(1)? as u8;
             let operand = u64::from(opcode & 0x3f);

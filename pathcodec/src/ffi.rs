@@ -291,9 +291,8 @@ pub unsafe extern "C" fn clew_frame_rows(
     n_rows: u64,
 ) -> u64 {
     // SAFETY: as the caller promises.
-    let (section, rows) = unsafe {
-        (slice::from_raw_parts(section, n_bytes as usize), slice::from_raw_parts_mut(rows, n_rows as usize))
-    };
+    let (section, rows) =
+        unsafe { (slice::from_raw_parts(section, n_bytes as usize), slice::from_raw_parts_mut(rows, n_rows as usize)) };
     let mut rows = rows.iter_mut();
     let mut n = 0;
     let has_room = read_rules(section, address, |row| {

@@ -40,16 +40,8 @@ pub enum Saved {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Rule(pub u32);
 
-const KINDS: [Kind; 8] = [
-    Kind::Nothing,
-    Kind::Stack,
-    Kind::Frame,
-    Kind::Stored,
-    Kind::Stub,
-    Kind::Signal,
-    Kind::Outermost,
-    Kind::Ask,
-];
+const KINDS: [Kind; 8] =
+    [Kind::Nothing, Kind::Stack, Kind::Frame, Kind::Stored, Kind::Stub, Kind::Signal, Kind::Outermost, Kind::Ask];
 const KIND_BITS: u32 = 4;
 const SAVED_BITS: u32 = 8;
 const OFFSET_AT: u32 = KIND_BITS + SAVED_BITS;

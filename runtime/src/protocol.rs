@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0xe6, 0x4f, 0xa8, 0x72, 0x4c, 0x5a, 0x4a, 0x6e, 0x0b, 0xa0, 0xbe, 0x83, 0x0a, 0xd3, 0xb1, 0x5d, 0xa3, 0xfa, 0x2f,
-    0x1a, 0x5f, 0x62, 0xf7, 0x8c, 0x5e, 0x28, 0x16, 0x61, 0x14, 0x2f, 0x27, 0x9e,
+    0x63, 0xe4, 0xa1, 0x83, 0xd9, 0xd6, 0x04, 0xde, 0x67, 0x20, 0x75, 0x37, 0x45, 0x71, 0xec, 0x41, 0x94, 0x40, 0x67,
+    0x8b, 0x38, 0x56, 0x34, 0x23, 0xaf, 0xa4, 0x13, 0x3e, 0x7e, 0x58, 0xcd, 0x5b,
 ];
 /// the least that is mapped at once
 pub const PAGE_BYTES: u64 = 0x1000;
@@ -46,7 +46,7 @@ pub const UNWIND_BYTES: u64 = 0x4000000;
 /// frames of a backtrace
 pub const MAX_BACKTRACE_FRAMES: u64 = 0x80;
 /// bytes of a stack that the controller gets where it is asked what is behind a frame
-pub const BACKTRACE_STACK_BYTES: u64 = 0x800;
+pub const BACKTRACE_STACK_BYTES: u64 = 0x1000;
 /// captures at one address
 pub const MAX_CAPTURES_AT_PLACE: u64 = 0x10;
 /// ranges of code of StatusPage.invalidated_ranges
@@ -654,7 +654,8 @@ pub mod piece_place {
 /// Why a backtrace ends. outermost: there is no caller. full: it has as many frames as were asked for. asks: its last
 /// frame's rule is not known to the runtime, or may not be known any more: behind the frames there are the stack
 /// pointer and the frame pointer there, then the general registers and the instruction's address where the thread is,
-/// then two numbers, u32, and as many bytes of the stack from the thread's stack pointer on, and from the last frame's.
+/// then two numbers, u32, and as many bytes of the stack from the thread's stack pointer on, and from the last frame's,
+/// unless the first reach so far.
 pub mod backtrace_end {
     pub const OUTERMOST: u8 = 0;
     pub const FULL: u8 = 1;

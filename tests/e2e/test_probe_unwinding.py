@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
+import time
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from clew.address import Pid
+from clew.process.processors.chosen import native_processor
+from clew.sessions.backtrace import unwind
 from clew.sessions.probes import backtraces
 from clew.sessions.probes.specs import ContextField, ProbeSpec
-from tests.e2e.probed_program import PROBES, Program, at_once, build_cxx, instructions_of, points, started
+from tests.e2e import runs
+from tests.e2e.probed_program import PROBES, Probed, Program, at_once, build_cxx, instructions_of, points, started
 from tests.programs.build import build_plain
 
 BACKTRACE = ContextField("backtrace", backtrace=64)
@@ -70,8 +78,10 @@ def callers_told(events: Sequence[dict[str, Any]]) -> dict[int, list[list[int]]]
     return found
 
 
-def functions(program: Program, probed: Any) -> tuple[dict[int, list[list[int]]], list[dict[str, Any]]]:
-    said, events = probed.ask(program)
+def functions(
+    program: Program, probed: Probed, line: str = ""
+) -> tuple[dict[int, list[list[int]]], list[dict[str, Any]]]:
+    said, events = probed.ask(program, line)
     return callers_of(said), events
 
 
@@ -121,6 +131,30 @@ def test_in_the_middle_of_a_function_it_is_the_function_that_called(command: lis
         assert n_checked > 5000
 
 
+def test_threads_walk_while_libraries_come_and_go(command: list[Path], asked: list[int]) -> None:
+    with started(*command) as program, at_once(program.pid, points("reached", fields=(BACKTRACE,))) as probed:
+        wanted, events = functions(program, probed, "l")
+        assert len(wanted) == 9 and len(wanted[min(wanted)]) == 40
+        assert callers_told(events) == wanted
+    # Who walked by tables that were no more the ones has walked once more; twice in a row that is rare.
+    assert len(asked) < 10
+
+
+def test_stacks_end_where_nothing_is_mapped() -> None:
+    """The program's rules say that there are more frames. And its flags are strange."""
+    command = build_plain(PROBES / "probed_stack_ends.c", "-O1", "-pthread")
+    with started(command) as program:
+        native = program.ask()
+        probe = ProbeSpec("reached", "reached", is_function=True, fields=(BACKTRACE,), return_fields=(BACKTRACE,))
+        with at_once(program.pid, [probe]) as probed:
+            said, events = probed.ask(program)
+            assert said == native
+            assert len(events) == 2 * (128 + 4000 + 10)
+            assert all(len(one["backtrace"]) >= 2 for one in events)
+            # Of a caller that has ordinary rules.
+            assert all(len(one["backtrace"]) >= 4 for one in events[-20:])
+
+
 def test_a_backtrace_has_as_many_frames_as_were_asked_for(command: list[Path]) -> None:
     probes = [
         ProbeSpec(f"of{depth}", "reached", fields=(ContextField("backtrace", backtrace=depth),))
@@ -150,3 +184,108 @@ def test_a_filter_and_other_values_are_beside_it(command: list[Path]) -> None:
         chosen = callers_told([one for one in told["added"] if one["n"] >= 300])
         assert callers_told(told["chosen"]) == chosen
         assert {one["name"] for one in told["named"]} == {told["named"][0]["comm"]}
+
+
+PYTHON = "import json\nwhile True: json.loads(json.dumps([{'a': n, 'b': [str(n)] * 3} for n in range(50)]))"
+NODE = """const f = n => n < 2 ? JSON.stringify({a: [n, 'x'.repeat(n)]}).length : f(n - 1) + f(n - 2)
+setInterval(() => f(12), 1)"""
+PERL = """sub f { my $n = shift; $n ? f($n - 1) : [map { $_ x 9 } 1 .. 9] }
+while (1) { f(10); select(undef, undef, undef, 0.001) }"""
+GO = """package main
+import ("fmt"; "sort"; "time")
+//go:noinline
+func leaf(n int) int { return n * 3 }
+//go:noinline
+func deep(n int) int { if n == 0 { return leaf(n) }; return deep(n - 1) + 1 }
+func work() { for { s := []int{3, 1, 2}
+ sort.Slice(s, func(a, b int) bool { leaf(a); return s[a] < s[b] })
+ deep(20); _ = fmt.Sprint(s); time.Sleep(time.Millisecond) } }
+func main() { for n := 0; n < 4; n++ { go work() }; time.Sleep(time.Hour) }
+"""
+RUST = """
+#[inline(never)] fn deep(n: u32, map: &mut std::collections::BTreeMap<String, Vec<u32>>) -> usize {
+    if n == 0 { map.insert(format!("{}", map.len()), vec![1, 2, 3]); map.len() } else { deep(n - 1, map) + 1 }
+}
+fn main() { let all: Vec<_> = (0..4).map(|_| std::thread::spawn(|| loop {
+    let mut map = Default::default(); for n in 0..20 { deep(n, &mut map); }
+    let _ = std::panic::catch_unwind(|| if map.len() > 3 { std::panic::resume_unwind(Box::new(3)) });
+    std::thread::sleep(std::time::Duration::from_millis(1));
+})).collect(); for one in all { one.join().unwrap() } }
+"""
+REGISTERS = ContextField("regs", is_registers=True)
+PAGES = [ContextField(f"page{n}", f"bytes($rsp + {4096 * n}, 4096)") for n in range(8)]
+
+
+def made(folder: Path, name: str, source: str, *compiler: str) -> list[str]:
+    """A program of a source, compiled."""
+    if shutil.which(compiler[0]) is None:
+        pytest.skip(f"{compiler[0]} is not here")
+    (folder / name).write_text(source)
+    environment = runs.environment() | {"CGO_ENABLED": "0"}
+    done = subprocess.run([*compiler, name], cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert not done.returncode, done.stderr
+    return [str(folder / "program")]
+
+
+def command_of(language: str, folder: Path) -> list[str]:
+    if language == "go":
+        return made(folder, "program.go", GO, "go", "build", "-o", "program")
+    if language == "rust":
+        return made(folder, "program.rs", RUST, "rustc", "-O", "-o", "program")
+    name, option, text = {
+        "node": ("node", "-e", NODE),
+        "perl": ("perl", "-e", PERL),
+        "python": ("python3", "-c", PYTHON),
+    }[language]
+    path = shutil.which(name)
+    if path is None:
+        pytest.skip(f"{name} is not here")
+    return [path, option, text]
+
+
+@pytest.mark.parametrize(
+    ("language", "place"),
+    [
+        ("python", "malloc"),
+        ("perl", "libc.so.6!malloc"),
+        ("rust", "malloc"),
+        ("rust", "_Unwind_RaiseException"),
+        pytest.param("go", "main.leaf", marks=pytest.mark.long),
+        pytest.param("node", "malloc", marks=pytest.mark.long),
+    ],
+)
+def test_programs_have_the_callers_that_their_whole_stacks_tell(language: str, place: str, tmp_path: Path) -> None:
+    """As they are found here out of a copy of all of the stack, in which there are pages that the thread has not just
+    written to."""
+    processor, n_compared, n_frames = native_processor(), 0, 0
+    probe = ProbeSpec("place", place, fields=(REGISTERS, BACKTRACE, *PAGES))
+    with subprocess.Popen(command_of(language, tmp_path), env=runs.environment(), stdout=subprocess.DEVNULL) as process:
+        try:
+            time.sleep(1)
+            with at_once(process.pid, [probe]) as probed:
+                session = probed.session
+                deadline = time.monotonic() + 60
+                while n_compared < 100:
+                    assert time.monotonic() < deadline, n_compared
+                    session.wait(0.01)
+                    loaded = session.images.of(Pid(process.pid))
+                    for one in [row for _, table in session.read().tables for row in table.to_pylist()]:
+                        start = one["regs"][processor.definition.stack_pointer]
+                        # Up to where the stack ends.
+                        stack = b"".join(takewhile(bool, (one[page.name] for page in PAGES)))
+
+                        def read(address: int, size: int, start: int = start, stack: bytes = stack) -> bytes:
+                            return stack[address - start :][:size] if address >= start else b""
+
+                        found = unwind(
+                            session.images, loaded, one["regs"], read, processor.architecture, processor.definition
+                        )
+                        wanted = [frame.pc for frame in found][: MOST + 1]
+                        # The last page is not there as a whole.
+                        assert one["backtrace"][: len(wanted)] == wanted
+                        assert len(one["backtrace"]) <= len(wanted) + 4
+                        n_compared += 1
+                        n_frames += len(wanted)
+        finally:
+            process.kill()
+    assert n_frames > 4 * n_compared

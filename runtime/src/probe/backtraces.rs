@@ -1,7 +1,7 @@
 //! Backtraces where the controller is asked what is behind the last frame: it gets what it needs to find that out.
 
 extern crate alloc;
-use super::asked::read_memory;
+use super::program_memory::read_memory;
 use crate::cpu::context::Registers;
 use crate::cpu::probe_backtrace::copy_of;
 use crate::cpu::unwinding::{walk, Frame, N_ASKING};
@@ -34,21 +34,28 @@ pub fn take(registers: &Registers, block: u64, n_frames: usize) -> Vec<u8> {
 pub fn rest_of(registers: &Registers, backtrace: &[u8]) -> Vec<u8> {
     let mut rest = Vec::new();
     let asks = backtrace.get(offset_of!(BacktraceHead, end)) == Some(&backtrace_end::ASKS);
-    let last_stack = backtrace.len().checked_sub(N_ASKING * WORD_BYTES).and_then(|at| backtrace.get(at..at + WORD_BYTES));
+    let last_stack =
+        backtrace.len().checked_sub(N_ASKING * WORD_BYTES).and_then(|at| backtrace.get(at..at + WORD_BYTES));
     let (true, Some(last_stack)) = (asks, last_stack) else { return rest };
     for number in 0..N_REGISTERS {
         rest.extend(registers.held_register(number).unwrap_or(0).to_le_bytes());
     }
     let last_stack = u64::from_le_bytes(core::array::from_fn(|index| last_stack[index]));
-    let pieces = [registers.sp(), last_stack].map(read_stack);
+    // What is between both is read once.
+    let distance = last_stack.wrapping_sub(registers.sp());
+    let pieces = if distance <= BACKTRACE_STACK_BYTES {
+        [read_stack(registers.sp(), distance + BACKTRACE_STACK_BYTES), Vec::new()]
+    } else {
+        [registers.sp(), last_stack].map(|start| read_stack(start, BACKTRACE_STACK_BYTES))
+    };
     rest.extend(pieces.iter().flat_map(|piece| (piece.len() as u32).to_le_bytes()));
     pieces.iter().for_each(|piece| rest.extend_from_slice(piece));
     rest
 }
 
-/// A stack from an address on, as far as it is there: page by page.
-fn read_stack(start: u64) -> Vec<u8> {
-    let mut bytes = alloc::vec![0; BACKTRACE_STACK_BYTES as usize];
+/// So many bytes of a stack from an address on, as far as they are there: page by page.
+fn read_stack(start: u64, n_bytes: u64) -> Vec<u8> {
+    let mut bytes = alloc::vec![0; n_bytes as usize];
     let mut n_read = 0;
     while n_read < bytes.len() {
         let at = start.wrapping_add(n_read as u64);

@@ -11,7 +11,7 @@ use crate::instrument::captures::taken::Taken;
 use crate::protocol::{change, change_field};
 use crate::sys::calls::{check, getpid, monotonic_ns, syscall};
 
-use super::asked::read_memory;
+use super::program_memory::read_memory;
 
 const CLOCK_MONOTONIC: u64 = 1;
 const TIMER_ABSTIME: u64 = 1;

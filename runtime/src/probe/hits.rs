@@ -4,9 +4,10 @@
 //! handler which comes to a probe takes nothing.
 
 extern crate alloc;
-use super::asked::{read_memory, Probed};
+use super::asked::Probed;
 use super::backtraces::rest_of;
 use super::changes;
+use super::program_memory::read_memory;
 use super::sites::{site_of, Site};
 use crate::buffer::RingWriter;
 use crate::context::addresses::AppPc;

@@ -11,6 +11,7 @@ mod children;
 mod code_memory;
 mod hits;
 mod patches;
+mod program_memory;
 mod sites;
 mod threads;
 mod traps;

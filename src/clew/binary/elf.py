@@ -32,6 +32,7 @@ MAX_READ_BYTES: Final = 1 << 30
 ET_EXEC: Final = 2
 ET_DYN: Final = 3
 PT_LOAD: Final = 1
+PT_DYNAMIC: Final = 2
 PT_NOTE: Final = 4
 PT_GNU_EH_FRAME: Final = 0x6474E550
 PF_X: Final = 1

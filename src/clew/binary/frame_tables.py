@@ -13,7 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from clew.address import FileOffset
-from clew.binary.elf import PF_X, PT_GNU_EH_FRAME, PT_LOAD, ElfFile
+from clew.binary.architectures.known import architecture_of_machine
+from clew.binary.elf import PF_X, PT_DYNAMIC, PT_GNU_EH_FRAME, PT_LOAD, ElfFile
 from clew.binary.path_codec import read_frame_rows
 from clew.protocol._generated import UNWIND_TABLE_BYTES
 
@@ -29,8 +30,7 @@ _SHT_NOBITS: Final = 8
 _RULE_BITS: Final = np.uint64(32)
 _NOTHING, _SIGNAL = 0, 5
 """Rules of pathcodec/src/frame_rules.rs."""
-_SIGNAL_RETURNS: Final = (b"\x48\xc7\xc0\x0f\0\0\0\x0f\x05", b"\xb8\x0f\0\0\0\x0f\x05")
-"""mov rax or eax, 15 (rt_sigreturn); syscall: what handlers of signals return to, which may have no rules."""
+_MAX_SEARCHED_BYTES: Final = 4 << 20
 _HEAD: Final = struct.Struct("<IIII")
 
 
@@ -71,7 +71,7 @@ def _sorted(rows: Array) -> Array:
     """Where a function begins behind another one, its rule is the one."""
     if not len(rows):
         return rows
-    rows.sort()
+    rows.sort(kind="stable")
     places = rows >> _RULE_BITS
     last = rows[np.append(places[1:] != places[:-1], True)]
     rules = last & np.uint64(0xFFFFFFFF)
@@ -105,11 +105,17 @@ def _find_section(elf: ElfFile) -> tuple[FileOffset, int, int] | None:
 def _find_signal_returns(elf: ElfFile) -> list[tuple[int, int]]:
     """How far behind the lowest address what handlers of signals return to begins, and ends."""
     found: list[tuple[int, int]] = []
+    architecture = architecture_of_machine(elf.machine)
+    code_bytes = sum(one.file_bytes for one in elf.segments if one.kind == PT_LOAD and one.flags & PF_X)
+    if code_bytes > _MAX_SEARCHED_BYTES and any(one.kind == PT_DYNAMIC for one in elf.segments):
+        # It has that from a C library.
+        return found
+    patterns = () if architecture is None else architecture.signal_returns
     for one in elf.segments:
         if one.kind != PT_LOAD or not one.flags & PF_X:
             continue
         code = elf.read(one.file_offset, one.file_bytes)
-        for pattern in _SIGNAL_RETURNS:
+        for pattern in patterns:
             at = code.find(pattern)
             while at >= 0 and len(found) < 16:
                 start = one.address + at - elf.lowest_address

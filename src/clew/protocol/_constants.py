@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("e64fa8724c5a4a6e0ba0be830ad3b15da3fa2f1a5f62f78c5e281661142f279e")
+SCHEMA_HASH: Final = bytes.fromhex("63e4a183d9d604de672075374571ec419440678b38563423afa4133e7e58cd5b")
 
 CONTAINER_MAGIC: Final = 3544686211845344323
 """what a container begins with: CLDATA11"""
@@ -60,7 +60,7 @@ UNWIND_BYTES: Final = 67108864
 """bytes of these directories, and of the tables behind them (UnwindTable)"""
 MAX_BACKTRACE_FRAMES: Final = 128
 """frames of a backtrace"""
-BACKTRACE_STACK_BYTES: Final = 2048
+BACKTRACE_STACK_BYTES: Final = 4096
 """bytes of a stack that the controller gets where it is asked what is behind a frame"""
 MAX_CAPTURES_AT_PLACE: Final = 16
 """captures at one address"""
@@ -776,7 +776,7 @@ class BacktraceEnd(IntEnum):
     last frame's rule is not known to the runtime, or may not be known any more: behind the frames there are the
     stack pointer and the frame pointer there, then the general registers and the instruction's address where the
     thread is, then two numbers, u32, and as many bytes of the stack from the thread's stack pointer on, and from the
-    last frame's.
+    last frame's, unless the first reach so far.
     """
 
     OUTERMOST = 0

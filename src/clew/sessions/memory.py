@@ -79,7 +79,7 @@ class Image:
 class _File:
     elf: ElfFile
     rules: FrameRules
-    symbols: SymbolTable
+    symbols: SymbolTable | None = None
     debug: DebugFile | None = None
 
 
@@ -125,6 +125,9 @@ class Images:
     def symbols(self, image: Image) -> SymbolTable | None:
         """The symbols of an image; None if its file can't be read."""
         file = self._file(image.path)
+        if file is not None and file.symbols is None:
+            with contextlib.suppress(BinaryError, ValueError):
+                file.symbols = read_symbols(file.elf)
         return None if file is None else file.symbols
 
     def loaded_bytes(self, image: Image) -> int | None:
@@ -171,5 +174,5 @@ class Images:
             with contextlib.suppress(BinaryError, OSError, ValueError):
                 opened = open_vdso() if path == VDSO_NAME else open_elf(Path(path))
                 elf = self._open.enter_context(opened)
-                self._files[path] = _File(elf, FrameRules(elf), read_symbols(elf))
+                self._files[path] = _File(elf, FrameRules(elf))
         return self._files[path]

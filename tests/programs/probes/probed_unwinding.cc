@@ -2,7 +2,7 @@
    that are aligned anew, handlers of signals on this stack and on another one, exceptions, threads, libraries that come and
    go, children. Arguments: two such libraries.
 
-   Says for a line, of each time: the thread's number, and the addresses where the calls go on. */
+   Says for a line, of each time (of an l: only threads, while libraries come and go): the thread's number, and the addresses where the calls go on. */
 #include <alloca.h>
 #include <atomic>
 #include <dlfcn.h>
@@ -133,12 +133,17 @@ static void *threaded(void *which)
     return nullptr;
 }
 
-KEPT void threads(void)
+static pthread_t all_threads[N_THREADS];
+
+KEPT void begin_threads(void)
 {
-    pthread_t all[N_THREADS];
     for (long n = 0; n < N_THREADS; n++)
-        pthread_create(&all[n], nullptr, threaded, (void *)n);
-    for (pthread_t one : all)
+        pthread_create(&all_threads[n], nullptr, threaded, (void *)n);
+}
+
+KEPT void end_threads(void)
+{
+    for (pthread_t one : all_threads)
         pthread_join(one, nullptr);
 }
 
@@ -162,6 +167,23 @@ KEPT void forked(void)
     waitpid(child, nullptr, 0);
 }
 
+KEPT void go_ways(int argc, char **argv)
+{
+    int some[] = {3, 1, 2};
+    sum += pushes(1, 2, 3, 4);
+    sum += large(5);
+    for (long n = 0; n < 3; n++)
+        sum += growing(n) + aligned(n);
+    qsort(some, 3, sizeof *some, compared);
+    signals();
+    catcher();
+    begin_threads();
+    end_threads();
+    for (int n = 1; n < argc; n++)
+        loaded(argv[n]);
+    forked();
+}
+
 int main(int argc, char **argv)
 {
     char line[64];
@@ -182,19 +204,15 @@ int main(int argc, char **argv)
     puts("ready");
     fflush(stdout);
     while (fgets(line, sizeof line, stdin)) {
-        int some[] = {3, 1, 2};
         shared_log->n = 0;
-        sum += pushes(1, 2, 3, 4);
-        sum += large(5);
-        for (long n = 0; n < 3; n++)
-            sum += growing(n) + aligned(n);
-        qsort(some, 3, sizeof *some, compared);
-        signals();
-        catcher();
-        threads();
-        for (int n = 1; n < argc; n++)
-            loaded(argv[n]);
-        forked();
+        if (line[0] == 'l') {
+            begin_threads();
+            for (int turn = 0; turn < 20; turn++)
+                for (int n = 1; n < argc; n++)
+                    loaded(argv[n]);
+            end_threads();
+        } else
+            go_ways(argc, argv);
         for (int n = 0; n < shared_log->n; n++) {
             Note *note = &shared_log->notes[n];
             printf("%d", note->tid);

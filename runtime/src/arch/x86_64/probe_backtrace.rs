@@ -80,6 +80,10 @@ pub fn taker() -> u64 {
     clew_probe_backtrace as *const () as u64
 }
 
+/// What the routine calls: how many bytes there are.
+///
+/// # Safety
+/// `block` is the thread's own; it has written below its stack pointer; `out` has room for as many frames (`layout`).
 unsafe extern "C" fn walk_there(
     pc: u64,
     stack_pointer: u64,

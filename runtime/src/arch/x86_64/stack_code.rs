@@ -22,7 +22,8 @@ impl Emitter<'_> {
 
     /// call [rip + literal], over that: wherever it leads
     pub fn call_far(&mut self, target: u64) {
-        // The address lies in front of the call: jmp over it.
+        // The address lies in front of the call, aligned: the program may have alignment checks on. jmp over it.
+        self.align(8, 2);
         self.bytes(&[0xeb, 8]);
         self.qword(target);
         // call qword [rip - 14]

@@ -112,13 +112,7 @@ pub unsafe fn walk(start: Frame, limit: usize, out: *mut u64, copy: *mut u8, pro
 ///
 /// # Safety
 /// `out` has room for `limit` words behind the head, of which the first is written.
-unsafe fn climb(
-    tables: &Tables,
-    stack: &mut Stack,
-    start: Frame,
-    limit: usize,
-    out: *mut u64,
-) -> (usize, u8, Frame) {
+unsafe fn climb(tables: &Tables, stack: &mut Stack, start: Frame, limit: usize, out: *mut u64) -> (usize, u8, Frame) {
     let (mut frame, mut n_frames) = (start, 1);
     let mut code = None;
     while n_frames < limit {
@@ -270,7 +264,7 @@ impl Tables {
             let table = UnwindTable { first: 0, bucket_log2: 0, n_rows: 0, n_buckets: 0 };
             return Some(Code { image, table, buckets: 0, rows: 0 });
         }
-        if at % WORD_BYTES != 0 || at + TABLE_BYTES > UNWIND_BYTES {
+        if !at.is_multiple_of(WORD_BYTES) || at + TABLE_BYTES > UNWIND_BYTES {
             return None;
         }
         // SAFETY: inside; any bytes are one.
@@ -289,7 +283,8 @@ impl Tables {
             return Rule::NOTHING;
         }
         // SAFETY: two numbers of the buckets, which are inside.
-        let [low, high] = unsafe { self.read::<[u32; 2]>(code.buckets + 4 * bucket) }.map(|at| at.min(code.table.n_rows));
+        let [low, high] =
+            unsafe { self.read::<[u32; 2]>(code.buckets + 4 * bucket) }.map(|at| at.min(code.table.n_rows));
         let (mut first, mut end) = (low, high);
         while first < end {
             let middle = first.midpoint(end);
@@ -339,7 +334,7 @@ impl Stack {
 
     #[inline]
     fn word(&mut self, address: u64) -> Option<u64> {
-        if address ^ self.page < self.n_known && address % WORD_BYTES == 0 {
+        if address ^ self.page < self.n_known && address.is_multiple_of(WORD_BYTES) {
             // SAFETY: the thread has written to that page, which is its stack's.
             return Some(unsafe { (address as *const u64).read_volatile() });
         }
@@ -349,9 +344,8 @@ impl Stack {
     #[cold]
     #[inline(never)]
     fn word_elsewhere(&mut self, address: u64) -> Option<u64> {
-        let is_copied = |stack: &Stack| {
-            address.checked_sub(stack.copied).is_some_and(|at| at + WORD_BYTES <= stack.n_copied)
-        };
+        let is_copied =
+            |stack: &Stack| address.checked_sub(stack.copied).is_some_and(|at| at + WORD_BYTES <= stack.n_copied);
         if !is_copied(self) {
             self.copy_from(address);
             if !is_copied(self) {
@@ -380,4 +374,4 @@ const _: () = assert!(2 * MAX_UNWIND_IMAGES * IMAGE_BYTES < UNWIND_BYTES);
 const _: () = assert!(MAX_UNWIND_IMAGES <= COUNT_MASK);
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

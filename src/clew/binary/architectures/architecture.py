@@ -115,6 +115,8 @@ class Architecture:
     shown."""
     system_call_bytes = 1
     """Of the instruction that makes one."""
+    signal_returns: tuple[bytes, ...] = ()
+    """The code that handlers of signals return to, as C libraries have it."""
     restart_call = -1
     """The system call made by nobody by which the kernel goes on with one that waits for some time, and that a stop
     interrupted."""

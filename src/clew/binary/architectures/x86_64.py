@@ -76,6 +76,8 @@ class _X86_64(Architecture):  # noqa: N801
     other_width = "32-bit (x32)"
     max_instruction_bytes = 15
     system_call_bytes = 2
+    # mov rax, 15, or eax; syscall.
+    signal_returns = (b"\x48\xc7\xc0\x0f\0\0\0\x0f\x05", b"\xb8\x0f\0\0\0\x0f\x05")
     restart_call = 219
     assembler_directives = ".intel_syntax noprefix\n"
 

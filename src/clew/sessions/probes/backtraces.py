@@ -1,8 +1,8 @@
 """Backtraces of events, out of what threads have taken of their stacks.
 
-Runs in the controller. A thread unwinds its own stack (runtime/src/arch/x86_64/unwinding.rs). Where it comes to code
-whose rules it has not, its registers and pieces of its stack are there, and the rest is found here. What the target
-wrote is not believed.
+Runs in the controller. A thread unwinds its own stack (`unwinding` in the runtime). Where it comes to code whose rules
+it has not, its registers and pieces of its stack are there, and the rest is found here. What the target wrote is not
+believed.
 """
 
 from __future__ import annotations

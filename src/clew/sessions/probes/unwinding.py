@@ -1,15 +1,18 @@
 """The tables by which threads unwind their own stacks at probes: made of files, once each, and given to processes.
 
-Runs in the controller. A table is about as large as the file's .eh_frame, and takes a tenth of a second for a large
-one: such a one is made beside, in a thread, and until then the runtime asks what is behind frames of that file.
+Runs in the controller. A table is about as large as the file's .eh_frame, and takes a hundredth of a second for each
+ten thousand functions. Very large ones are made beside, in a thread, and so are others where many are to be made at
+once; until then the runtime asks what is behind frames of these files.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Sequence
+from queue import SimpleQueue
 from typing import Final
 
 from clew.binary.elf import PF_X, PT_LOAD, ElfFile
@@ -25,8 +28,10 @@ __all__ = ["KnownFrames", "Unwinding"]
 
 _MAX_KEPT_BYTES: Final = 256 << 20
 """Of tables; the ones that were not used for the longest time are made again."""
-_LARGE_BYTES: Final = 4 << 20
+_LARGE_BYTES: Final = 32 << 20
 """A file with more code is read beside."""
+_IN_TIME_SECONDS: Final = 0.25
+"""So long tables are made at once, whenever something is loaded; then others are made beside."""
 
 _Key = tuple[int, ...]
 
@@ -37,13 +42,14 @@ class KnownFrames:
     def __init__(self) -> None:
         self._known: OrderedDict[_Key, bytes | None] = OrderedDict()
         self._being_made: set[_Key] = set()
+        self._waiting: SimpleQueue[tuple[_Key, ElfFile]] = SimpleQueue()
         self._lock = threading.Lock()
         self.n_made = 0
         """How many were made beside."""
 
-    def find(self, elf: ElfFile) -> tuple[_Key, bytes | None]:
-        """A file's table, as the runtime reads it, and what that is called; None: it is being made, or there is none
-        because the file has too much."""
+    def find(self, elf: ElfFile, *, in_time: bool = True) -> tuple[_Key, bytes | None]:
+        """A file's table, as the runtime reads it, and what that is called; None: it is being made, as large ones are,
+        or all that are asked for too late, or there is none because the file has too much."""
         # A file's build-id is what the file says of itself.
         status = os.fstat(elf.descriptor)
         key = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
@@ -54,22 +60,30 @@ class KnownFrames:
             if key in self._being_made:
                 return key, None
         code_bytes = sum(one.file_bytes for one in elf.segments if one.kind == PT_LOAD and one.flags & PF_X)
-        if code_bytes <= _LARGE_BYTES:
-            self._keep(key, _make(elf))
-            return key, self._known[key]
+        if in_time and code_bytes <= _LARGE_BYTES:
+            table = _make(elf)
+            self._keep(key, table)
+            return key, table
+        is_first = not self._being_made
         self._being_made.add(key)
-        own = ElfFile(elf.path, os.dup(elf.descriptor))
-        threading.Thread(target=self._make_beside, args=(key, own), name="clew-frames", daemon=True).start()
+        self._waiting.put((key, ElfFile(elf.path, os.dup(elf.descriptor))))
+        if is_first:
+            threading.Thread(target=self._make_beside, name="clew-frames", daemon=True).start()
         return key, None
 
-    def _make_beside(self, key: _Key, elf: ElfFile) -> None:
-        try:
-            table = _make(elf)
-        finally:
-            os.close(elf.descriptor)
-        self._keep(key, table)
-        self._being_made.discard(key)
-        self.n_made += 1
+    def _make_beside(self) -> None:
+        while True:
+            key, elf = self._waiting.get()
+            try:
+                table = _make(elf)
+            finally:
+                os.close(elf.descriptor)
+            self._keep(key, table)
+            with self._lock:
+                self._being_made.discard(key)
+                self.n_made += 1
+                if not self._being_made:
+                    return
 
     def _keep(self, key: _Key, table: bytes | None) -> None:
         with self._lock:
@@ -114,10 +128,14 @@ class Unwinding:
     def _find(self, code: Sequence[Mapping]) -> list[UnwindCode]:
         images = self._images.in_mappings([*code], has_vdso=True)
         found = []
-        for image in images:
+        seconds = 0.0
+        # The small ones first: all of these are there in time.
+        for image in sorted(images, key=lambda one: one.end - one.start):
             elf = self._images.elf(image)
             if elf is not None:
-                key, table = self._known.find(elf)
+                begun = time.monotonic()
+                key, table = self._known.find(elf, in_time=seconds < _IN_TIME_SECONDS)
+                seconds += time.monotonic() - begun
                 found.append(UnwindCode(image.start, image.end, image.base, key, table))
         named = {one.start for one in found}
         # Of code that no file has nobody knows more: it is made while the program runs, as a rule.

@@ -2,11 +2,17 @@
 
 extern crate std;
 use super::tests::{assert_same, form, register, run_handler, RDI};
-use crate::cpu::instrument::captures::native::{place_of, Machine, Ring, RING_BYTES};
+use crate::cpu::instrument::captures::native::{place_of, Machine, Ring, Value as Taken, RETURN_PC, RING_BYTES};
+use crate::cpu::unwinding::set_tables;
+use crate::cpu::unwinding::tests::{Made, CODE, LOCK};
 use crate::instrument::captures::evaluate::{evaluate, Asked, Value};
 use crate::instrument::captures::form::samples::operation;
 use crate::instrument::captures::form::{Kind, Operation};
-use crate::protocol::{capture_action, capture_operation as op, capture_type, CaptureRecord, ContinuationRecord};
+use crate::instrument::captures::layout::begin_probing;
+use crate::protocol::{
+    backtrace_end, capture_action, capture_operation as op, capture_type, CaptureRecord, ContinuationRecord,
+};
+use clew_pathcodec::frame_rules::{Kind as FrameKind, Rule, Saved};
 use std::boxed::Box;
 use std::vec;
 use std::vec::Vec;
@@ -185,4 +191,51 @@ fn numbers_are_read_wherever_they_are() {
         }
         assert_eq!((read(16, kind), read(1 << 63, kind)), (None, None));
     }
+}
+
+/// A flag that the program may have, and compiled code does not expect: backwards.
+const DIRECTION: u64 = 1 << 10;
+
+#[test]
+fn a_backtrace_is_recorded_or_the_runtime_is_asked() {
+    let _guard = LOCK.lock().unwrap_or_else(|error| error.into_inner());
+    begin_probing();
+    // The handler's instruction is in a function that has pushed nothing, whose caller is the first one.
+    let own = Rule::new(FrameKind::Stack, 8, Saved::Same);
+    let rules = [(0xf0, Rule::OUTERMOST), (0x100, Rule::NOTHING), (0xc00, own), (0xd00, Rule::NOTHING)];
+    let made = Made::new(&rules);
+    let mut moved = made.area.clone();
+    for image in moved.chunks_mut(4).filter(|image| image[0] == CODE) {
+        // Where the handler says that it is, and what lies on the stack there.
+        (image[0], image[1], image[2]) = (0x400, 0x1200, 0x400);
+    }
+    let operations = [operation(op::BACKTRACE, Kind::TEXT, 0, 0, 8), register(RDI)];
+    let place = place_of(&[(capture_action::RECORD, form(&operations, &[1, 0], None))]);
+    for (area, n_frames, has_left) in [(&moved, 2u32, 0), (&made.area, 1, 1)] {
+        set_tables(area.as_ptr() as u64, &raw const made.state as u64);
+        for flags in [0, DIRECTION] {
+            let mut machine = Machine::sample();
+            machine.flags |= flags;
+            let mut ring = Ring::new(64);
+            let run = run_handler(0, &place, &machine, |context, _| ring.lend(context));
+            assert_same(&run, &machine);
+            assert_eq!((run.machine.has_left, run.outcome), (has_left, 1));
+            let Taken::Bytes(bytes) = &run.values[0][0] else { panic!("it is bytes") };
+            let word = |index: usize| u64::from_le_bytes(bytes[8 * index..][..8].try_into().unwrap());
+            let end = if has_left == 0 { backtrace_end::OUTERMOST } else { backtrace_end::ASKS };
+            assert_eq!((word(0) as u8, (word(0) >> 32) as u32, word(1)), (end, n_frames, 0x1000));
+            assert_eq!(ring.slot.ring_head, if has_left == 0 { 64 * 3 } else { 64 });
+            if has_left == 0 {
+                assert_eq!((word(2), bytes.len()), (RETURN_PC, 24));
+                // SAFETY: any bytes are records.
+                let (record, part): (CaptureRecord, ContinuationRecord) = unsafe { (ring.read(64), ring.read(128)) };
+                assert_eq!(
+                    (record.values[0], record.values[1], record.missing),
+                    (machine.general[RDI as usize], 24, 0)
+                );
+                assert_eq!(part.payload[..24], bytes[..]);
+            }
+        }
+    }
+    set_tables(0, 0);
 }

@@ -5,18 +5,18 @@ use std::vec;
 use std::vec::Vec;
 
 /// The tables are the process'.
-static LOCK: Mutex<()> = Mutex::new(());
+pub static LOCK: Mutex<()> = Mutex::new(());
 
-const CODE: u64 = 0x40_0000;
+pub const CODE: u64 = 0x40_0000;
 
 /// Rules of code at `CODE`, from these places on.
-struct Made {
-    area: Vec<u64>,
-    state: u64,
+pub struct Made {
+    pub area: Vec<u64>,
+    pub state: u64,
 }
 
 impl Made {
-    fn new(rows: &[(u64, Rule)]) -> Made {
+    pub fn new(rows: &[(u64, Rule)]) -> Made {
         let mut area = vec![0u64; 0x2_0000];
         let first = rows[0].0;
         let n_buckets = ((rows[rows.len() - 1].0 - first) >> 8) + 1;

@@ -11,8 +11,8 @@ use super::super::super::features::tells_processor;
 use super::super::super::{RAX, RCX, RSP};
 use super::code::{spilled, Code, ZERO};
 use super::{
-    aggregated, calls, emit_program, is_of_floats, is_register, put_back, put_vectors_aside, reads, records, CPU_MASK, FLAGS,
-    SPILLED_ARITHMETIC, SPILLED_FLAGS, SPILLED_RSP, TIME,
+    aggregated, calls, emit_program, is_of_floats, is_register, put_back, put_vectors_aside, reads, records, CPU_MASK,
+    FLAGS, SPILLED_ARITHMETIC, SPILLED_FLAGS, SPILLED_RSP, TIME,
 };
 use crate::context::addresses::{AppPc, CachePc};
 use crate::context::numbers::ExitId;
