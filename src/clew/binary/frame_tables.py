@@ -1,7 +1,7 @@
 """Tables by which stacks are unwound in a target, made of what files say of their functions' frames.
 
-Runs in the controller. Rules are made by the library `pathcodec` (pathcodec/src/call_frames.rs), of a large file in a
-tenth of a second; here they are sorted, and told where to look first. `frame_rules.py` reads the same, of one place.
+Runs in the controller. Rules are made by the library `pathcodec` (pathcodec/src/call_frames.rs), of a large file in
+some milliseconds; here they are sorted, and told where to look first. `frame_rules.py` reads the same, of one place.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The tables by which threads unwind their own stacks at probes: made of files, once each, and given to processes.
 
-Runs in the controller. A table is about as large as the file's .eh_frame, and takes a hundredth of a second for each
-ten thousand functions. Very large ones are made beside, in a thread, and so are others where many are to be made at
-once; until then the runtime asks what is behind frames of these files.
+Runs in the controller. A table is about as large as the file's .eh_frame, and takes ten milliseconds for each five MiB
+of that. Very large ones are made beside, in a thread, and so are others where many are to be made at once; until then
+the runtime asks what is behind frames of these files.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["KnownFrames", "Unwinding"]
 
 _MAX_KEPT_BYTES: Final = 256 << 20
 """Of tables; the ones that were not used for the longest time are made again."""
-_LARGE_BYTES: Final = 32 << 20
+_LARGE_BYTES: Final = 128 << 20
 """A file with more code is read beside."""
 _IN_TIME_SECONDS: Final = 0.25
 """So long tables are made at once, whenever something is loaded; then others are made beside."""
