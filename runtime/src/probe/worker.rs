@@ -12,7 +12,7 @@ use crate::cpu::probe::task;
 use crate::cpu::sys::clock::ticks;
 use crate::cpu::sys::number;
 use crate::cpu::unwinding::set_tables;
-use crate::instrument::captures::layout::begin_probing;
+use crate::instrument::captures::layout::{take_backtraces, take_changes};
 use crate::instrument::ENGINE;
 use crate::protocol::{error_code, runtime_state, StartBlock, StatusPage};
 use crate::sys::calls::{futex_wait, futex_wake, getpid, monotonic_ns, set_signal_mask, syscall};
@@ -56,7 +56,8 @@ pub unsafe fn start(block: &'static StartBlock) -> ! {
     if !threads::initialize() {
         end(120 + error_code::OUT_OF_MEMORY as u64);
     }
-    begin_probing();
+    take_changes();
+    take_backtraces();
     set_tables(shared.base() + shared.header().unwind_offset, unwind_state(shared));
     shared.set(crate::status_field!(start_ns), monotonic_ns());
     shared.set(crate::status_field!(start_tsc), ticks());

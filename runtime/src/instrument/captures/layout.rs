@@ -37,10 +37,15 @@ pub enum Action {
 }
 
 /// Whether what is asked for may be a change, or a backtrace: what carries it out says so, before anything is.
-static IS_PROBING: AtomicBool = AtomicBool::new(false);
+static TAKES_CHANGES: AtomicBool = AtomicBool::new(false);
+static TAKES_BACKTRACES: AtomicBool = AtomicBool::new(false);
 
-pub fn begin_probing() {
-    IS_PROBING.store(true, Ordering::Relaxed);
+pub fn take_changes() {
+    TAKES_CHANGES.store(true, Ordering::Relaxed);
+}
+
+pub fn take_backtraces() {
+    TAKES_BACKTRACES.store(true, Ordering::Relaxed);
 }
 
 impl Action {
@@ -62,7 +67,7 @@ impl Action {
             capture_action::CHANGE => {
                 let is_word = |field: &u16| matches!(form.kind_of(usize::from(*field)), Kind::I64 | Kind::U64);
                 let is_sound = n_fields == N_CHANGE_FIELDS && form.fields.iter().all(is_word);
-                (is_sound && IS_PROBING.load(Ordering::Relaxed)).then_some(Action::Change)
+                (is_sound && TAKES_CHANGES.load(Ordering::Relaxed)).then_some(Action::Change)
             }
             capture_action::AGGREGATE => {
                 let table = Table::of(place)?;
@@ -117,7 +122,7 @@ impl Program {
         if !is_interpreted && form.operations.iter().any(Operation::is_interpreted) {
             return None;
         }
-        if form.operations.iter().any(Operation::is_backtrace) && !IS_PROBING.load(Ordering::Relaxed) {
+        if form.operations.iter().any(Operation::is_backtrace) && !TAKES_BACKTRACES.load(Ordering::Relaxed) {
             return None;
         }
         let is_needed = find_needed(&form, action != Action::Stop);
@@ -369,7 +374,7 @@ mod tests {
             Program::lay_out(&asked(1, capture_action::CHANGE), form, &mut Room::default()).is_some()
         };
         assert!(!of(&[0, 0, 0]));
-        begin_probing();
+        take_changes();
         assert!(of(&[0, 0, 0]) && !of(&[0, 0]) && !of(&[0, 0, 0, 0]) && !of(&[0, 0, 1]) && !of(&[5, 0, 0]));
     }
 

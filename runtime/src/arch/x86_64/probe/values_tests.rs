@@ -8,7 +8,7 @@ use crate::cpu::unwinding::tests::{Made, CODE, LOCK};
 use crate::instrument::captures::evaluate::{evaluate, Asked, Value};
 use crate::instrument::captures::form::samples::operation;
 use crate::instrument::captures::form::{Kind, Operation};
-use crate::instrument::captures::layout::begin_probing;
+use crate::instrument::captures::layout::take_backtraces;
 use crate::protocol::{
     backtrace_end, capture_action, capture_operation as op, capture_type, CaptureRecord, ContinuationRecord,
 };
@@ -199,7 +199,7 @@ const DIRECTION: u64 = 1 << 10;
 #[test]
 fn a_backtrace_is_recorded_or_the_runtime_is_asked() {
     let _guard = LOCK.lock().unwrap_or_else(|error| error.into_inner());
-    begin_probing();
+    take_backtraces();
     // The handler's instruction is in a function that has pushed nothing, whose caller is the first one.
     let own = Rule::new(FrameKind::Stack, 8, Saved::Same);
     let rules = [(0xf0, Rule::OUTERMOST), (0x100, Rule::NOTHING), (0xc00, own), (0xd00, Rule::NOTHING)];
