@@ -18,6 +18,7 @@ from clew.address import Pid
 from clew.process.processors.chosen import native_processor
 from clew.sessions.backtrace import unwind
 from clew.sessions.probes import backtraces
+from clew.sessions.probes.probe_session import ProbeSession
 from clew.sessions.probes.specs import ContextField, ProbeSpec
 from tests.e2e import runs
 from tests.e2e.probed_program import PROBES, Probed, Program, at_once, build_cxx, instructions_of, points, started
@@ -289,3 +290,25 @@ def test_programs_have_the_callers_that_their_whole_stacks_tell(language: str, p
         finally:
             process.kill()
     assert n_frames > 4 * n_compared
+
+
+def test_the_rest_is_found_here_where_rules_are_unusual(asked: list[int]) -> None:
+    """The dynamic linker binds a function at its first call, by code whose frame is counted from another register."""
+    flags = ("-O1", "-fno-builtin", "-no-pie", "-fcf-protection=none", "-Wl,-z,lazy")
+    command = build_plain(PROBES / "probed_stubs.c", *flags)
+    place = "ld-linux-x86-64.so.2!_dl_fixup"
+    with started(command) as program:
+        session = ProbeSession([ProbeSpec("bound", place, fields=(BACKTRACE,))])
+        try:
+            session.attach(Pid(program.pid))
+            if session.missing():
+                pytest.skip("the dynamic linker has no symbols")
+            _, events = Probed(session).ask(program)
+            names = [
+                [session.reader.name_address(program.pid, pc - 1) for pc in one["backtrace"][1:]] for one in events
+            ]
+        finally:
+            session.close()
+    # Of each function that is called for the first time; the last of them by the program's first function itself.
+    callers = [own[own.index("main") - 1] for own in names if own[0].startswith("_dl_runtime_resolve")]
+    assert callers[:3] == ["first", "first", "second"] and len(callers) == len(asked) == len(names) >= 3
