@@ -17,6 +17,7 @@ from typing import Final
 from clew.address import Pid, RemoteAddress, Tid
 from clew.errors import TargetError, UsageError
 from clew.probing.code_writer import CodeChange, CodeWriter
+from clew.probing.memory_file import holds, is_there, write_all
 from clew.probing.native import Origin, Relocated, SitePlan, Technique, find_far_reach, find_reach
 from clew.probing.near_memory import NearMemory, NoRoomError
 from clew.probing.patch_table import PatchTable
@@ -147,12 +148,12 @@ class Placing:
         with open(f"/proc/{pid}/mem", "r+b", buffering=0) as file:
             memory = file.fileno()
             for patch in self._left:
-                if _holds(memory, patch.writes()):
-                    _write_all(memory, patch.originals())
-                elif not _holds(memory, patch.originals()):
+                if holds(memory, patch.writes()):
+                    write_all(memory, patch.originals())
+                elif is_there(memory, patch.start) and not holds(memory, patch.originals()):
                     is_own = False
                     # For threads the copy stays what it is.
-                    _write_all(memory, [(address, _NOTHING) for address in patch.led])
+                    write_all(memory, [(address, _NOTHING) for address in patch.led])
         return is_own
 
     def find_origin(self, address: int) -> Origin | None:
@@ -166,8 +167,13 @@ class Placing:
 
     def pages_of_file(self, process: StoppedProcess) -> list[int]:
         """Pages that were written to and hold what they held before."""
-        kept = self._originals.items()
-        return [page for page, content in kept if process.read(RemoteAddress(page), len(content)) == content]
+        found = []
+        for page, content in self._originals.items():
+            # A child may be older than what is loaded there.
+            with contextlib.suppress(TargetError):
+                if process.read(RemoteAddress(page), len(content)) == content:
+                    found.append(page)
+        return found
 
     @property
     def n_held(self) -> int:
@@ -385,17 +391,3 @@ def _put(process: ProbedProcess, writes: Iterable[tuple[int, bytes]]) -> None:
 def _all_originals(patches: Iterable[Patch]) -> Iterator[tuple[int, bytes]]:
     for patch in patches:
         yield from patch.originals()
-
-
-def _holds(memory: int, content: Iterable[tuple[int, bytes]]) -> bool:
-    """Whether memory that is open holds those bytes at those addresses. Nothing is where nothing is mapped."""
-    try:
-        return all(os.pread(memory, len(data), address) == data for address, data in content)
-    except OSError:
-        return False
-
-
-def _write_all(memory: int, content: Iterable[tuple[int, bytes]]) -> None:
-    for address, data in content:
-        with contextlib.suppress(OSError):
-            os.pwrite(memory, data, address)
