@@ -11,25 +11,21 @@ import contextlib
 import mmap
 import os
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Final
 
-import numpy as np
-import numpy.typing as npt
-
-from clew.address import Pid, RemoteAddress, Tid
-from clew.binary.architectures.architecture import FrameShape
+from clew.address import Pid, RemoteAddress
 from clew.errors import RemoteCallError, TargetError, TargetGoneError
 from clew.probing.code_writer import has_trap_pending
 from clew.probing.placing import Placing
 from clew.probing.probed_process import ProbedProcess
+from clew.probing.spans import Spans, is_in, leads_to
 from clew.probing.worker import reap_worker
 from clew.process.attachable import has_own_filter
 from clew.process.held_process import HeldProcess
 from clew.process.identity import read_status
 from clew.process.maps import read_maps
 from clew.process.processors.chosen import processor_of
-from clew.process.processors.processor import Registers
 from clew.process.stopped_process import StoppedProcess
 from clew.process.thread_state import give_back, read_state
 
@@ -40,11 +36,6 @@ _PATIENCE_SECONDS: Final = 5.0
 _PAUSE_SECONDS: Final = 0.001
 _END_SECONDS: Final = 5.0
 _MADV_DONTNEED: Final = 4
-_MAX_STACK_BYTES: Final = 8 << 20
-_MAX_FRAME_BYTES: Final = 1 << 16
-"""What the kernel puts on a stack for a handler, vector registers among it."""
-
-Spans = Sequence[tuple[int, int]]
 
 
 def leave(process: ProbedProcess, placing: Placing) -> tuple[list[str], list[Pid]]:
@@ -127,7 +118,7 @@ def _move_out(held: HeldProcess, placing: Placing, spans: Spans) -> bool:
             # It has come to a place that trapped, and will be led to a copy.
             is_clear = False
             continue
-        if _is_in(registers.pc, spans):
+        if is_in(registers.pc, spans):
             origin = placing.find_origin(registers.pc)
             if origin is None:
                 is_clear = False
@@ -135,47 +126,8 @@ def _move_out(held: HeldProcess, placing: Placing, spans: Spans) -> bool:
             registers.pc = origin.address
             registers.stack_pointer += origin.stack_bytes
             processor.set_registers(tid, registers)
-        is_clear = is_clear and not _leads_to(tid, registers, processor.architecture.frame, spans)
+        is_clear = is_clear and not leads_to(tid, registers, processor.architecture.frame, spans)
     return is_clear
-
-
-def _leads_to(tid: Tid, registers: Registers, shape: FrameShape | None, spans: Spans) -> bool:
-    """Whether a handler of a signal that a thread is in will return to an address in these spans: what is on the
-    thread's stack is looked through for what the kernel puts there. Any number may be such an address, and what lies
-    behind a stack, as the heap does where programs have their stacks in it, has frames of handlers that are over."""
-    if shape is None:
-        return False
-    pointer = registers.stack_pointer
-    start = pointer & -8
-    end = next((one.end for one in read_maps(tid) if one.start <= start < one.end), start)  # type: ignore[arg-type]
-    try:
-        with open(f"/proc/{tid}/mem", "rb", buffering=0) as file:
-            data = os.pread(file.fileno(), min(end - start, _MAX_STACK_BYTES), start)
-    except OSError:
-        return False
-    words = np.frombuffer(data[: len(data) // 8 * 8], np.uint64)
-    is_led = np.zeros(len(words), bool)
-    for first, behind in spans:
-        is_led |= (words >= first) & (words < behind)
-    return any(_is_frame(words, index, start, pointer, shape) for index in np.flatnonzero(is_led).tolist())
-
-
-def _is_frame(words: npt.NDArray[np.uint64], index: int, start: int, pointer: int, shape: FrameShape) -> bool:
-    """Whether a word of a stack is what the handler returns to that the thread is in, whose stack pointer is `pointer`:
-    it runs on the stack that it interrupted, or on one for signals, of which the frame says where that is."""
-
-    def word(offset: int) -> int:
-        return int(words[index + offset]) if 0 <= index + offset < len(words) else 0
-
-    if any(word(offset) & mask != value for offset, mask, value in shape.marks):
-        return False
-    if 0 < word(shape.stack_pointer) - (start + 8 * index) < _MAX_FRAME_BYTES:
-        return True
-    return 0 <= pointer - word(shape.stack_start) < word(shape.stack_bytes)
-
-
-def _is_in(address: int, spans: Spans) -> bool:
-    return any(start <= address < end for start, end in spans)
 
 
 def _take_out(held: HeldProcess, process: ProbedProcess, placing: Placing, *, is_clear: bool) -> list[str]:

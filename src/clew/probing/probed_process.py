@@ -15,6 +15,7 @@ from typing import Final
 from clew.address import Pid, RemoteAddress
 from clew.dataclass import replace
 from clew.errors import InjectionError, RemoteCallError, TargetError
+from clew.probing.killed_session import forget_killed_session
 from clew.probing.site_table import SiteTable
 from clew.probing.worker import clone_worker, stopped_worker
 from clew.process import ptrace
@@ -80,6 +81,7 @@ class ProbedProcess:
         """Begin in a running process. With `newest_bytes` each thread writes over its oldest records, and so many bytes
         of the newest can be had at any time. Raises AttachError, InjectionError, TargetGoneError."""
         check_attachable(pid)
+        forget_killed_session(pid)
         held = HeldProcess(pid)
         try:
             held.stop_all(_HOLD_SECONDS)
@@ -114,7 +116,9 @@ class ProbedProcess:
             mappings = read_maps(task)
             wanted = SharedLayout(max_threads=_MAX_THREADS, counter_bytes=1 << 20, has_probes=True)
             if newest_bytes:
-                wanted = replace(wanted, ring_bytes=_ROOM_FOR_NEWEST * _power_of_two(newest_bytes))
+                # Others may come who are told everything, out of the same rings.
+                ring_bytes = max(_ROOM_FOR_NEWEST * _power_of_two(newest_bytes), wanted.ring_bytes)
+                wanted = replace(wanted, ring_bytes=ring_bytes)
             layout, heap_bytes = layout_for_limits(wanted, pid)
             plan = plan_injection(image.memory_bytes, layout, heap_bytes, mappings, pid, bases=worker.processor.bases)
             settings = HeaderSettings(Mode.COUNTS, on_full=OnFull.OVERWRITE if newest_bytes else OnFull.DROP)
