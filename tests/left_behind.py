@@ -39,7 +39,7 @@ _MARK = re.compile(r"^Max msgqueue size\s+(\d+)\s", re.MULTILINE)
 _OWN = "clew-suite-"
 _MADE_BY_PROGRAM = re.compile(r"(\w+)\.\w{6}")
 """A test program's name, and what mkdtemp(3) puts behind it."""
-_CONTROL_SOCKET = re.compile(r"(\d+)\.socket")
+_CONTROL_SOCKET = re.compile(r"(\d+)(?:\.socket|-\d+\.probes)")
 
 Found = TypeVar("Found", dict[int, str], list[Path])
 

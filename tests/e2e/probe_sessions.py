@@ -75,6 +75,11 @@ class Told:
         assert self._process.stdout is not None
         return self._process.stdout.readline().rstrip("\n")
 
+    def end(self) -> None:
+        """Give it no more lines."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+
     def turn(self, n: int) -> int:
         """The result of `turn(n)`, after which it has called `other(n)`."""
         return int(self.ask(f"turn {n}").split()[0])

@@ -120,7 +120,7 @@ class Probed:
 
     def __init__(self, session: ProbeSession) -> None:
         self.session = session
-        self.target = session.targets[0]
+        self.target = session.owned[0]
 
     def read(self) -> list[Event]:
         """The events that have come since, those of each thread in its order. None may be lost."""

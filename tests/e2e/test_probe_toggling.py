@@ -53,7 +53,8 @@ def test_counts_are_exact_while_probes_come_and_go(n_cycles: int) -> None:
         tasks = list(Path(f"/proc/{running.pid}/task").iterdir())
         runs.wait_until(lambda: not any(signals_of(task, "SigBlk") for task in tasks))
         try:
-            target = session.attach(Pid(running.pid))
+            session.attach(Pid(running.pid))
+            [target] = session.owned
             assert not target.remarks
             assert len(target.armed) > 1000
             # What hears of libraries is in the dynamic linker.
@@ -106,7 +107,8 @@ def test_threads_block_traps_for_a_moment(how: str, places: list[str]) -> None:
         kept = ProbeSpec("kept", "count", wish=AggregateWish([], None, None, 1, False))
         session = ProbeSession([kept, *points(*places)])
         try:
-            target = session.attach(Pid(running.pid))
+            session.attach(Pid(running.pid))
+            [target] = session.owned
             others = list(range(1, 1 + len(places)))
             for _ in range(60):
                 session.remove(others)

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import pytest
 
+from clew.probing.locations.in_process import ProcessPlace
 from clew.probing.locations.place import PlaceKind
 from clew.sessions.aggregate_table import AggregateWish
 from clew.sessions.probes.probe_launch import ProbedCommand
@@ -82,8 +83,9 @@ def run(command: Sequence[str | Path], specs: Sequence[ProbeSpec], capfd: pytest
             assert not session.read().losses
         assert not session.read().losses
         refused = [text for text in session.take_remarks() if "no probe at" in text]
-        target = session.targets[0]
+        target = session.owned[0]
         for one in target.armed:
+            assert isinstance(one.place, ProcessPlace)
             place = one.place.place
             if place is not None and place.kind != PlaceKind.CHOOSER:
                 armed[one.address] = one.place.address

@@ -132,7 +132,7 @@ def test_probes_come_and_go_while_threads_run(folder: Path, n_cycles: int) -> No
     with hammered(folder, 8) as program:
         before, code = maps_text(program.pid), read_code_of(program.pid, folder / "probes_hammered")
         with attached([ProbeSpec(f"f{kind}", f"f_{kind}_*", True) for kind in range(KINDS)], program.pid) as session:
-            target = session.targets[0]
+            target = session.owned[0]
             assert len(target.armed) >= 2 * KINDS * 10
             # What hears of libraries is in the dynamic linker.
             n_held = target.n_held
@@ -163,10 +163,10 @@ def test_left_while_threads_are_in_probed_code(folder: Path, n_times: int) -> No
             assert maps_text(program.pid) == before
 
 
-def test_a_second_session_is_told_of_the_first(folder: Path) -> None:
-    """Handlers find a thread's block by gs, which only one session's can be; the first one's probes go on."""
+def test_a_second_session_of_a_thread_is_told_of_the_first(folder: Path) -> None:
+    """Which would have to have the second one's probes, and can't while it begins; the first one's probes go on."""
     with hammered(folder, 2) as program, attached(functions("f_1_3"), program.pid) as session:
-        with pytest.raises(AttachError, match="recorded by clew already"):
+        with pytest.raises(AttachError, match="in this very thread"):
             ProbeSession(functions("f_1_3")).attach(Pid(program.pid))
         time.sleep(0.05)
         assert sum(count(session).values()) > 0

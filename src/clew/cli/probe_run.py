@@ -127,9 +127,10 @@ class ProbeRun:
                 take(session.read())
                 for text in session.take_remarks():
                     say(text)
+            # What came since, up to where it is left.
+            session.catch_up()
             if session.is_recorder:
                 session.snapshot()
-            # What came since, up to where it is left.
             take(session.read())
         finally:
             self._give_back()

@@ -16,7 +16,7 @@ from clew.protocol._constants import AGGREGATE_HEAD_BYTES
 if TYPE_CHECKING:
     from clew.process.table_shape import TableShape
 
-__all__ = ["AggregateTables"]
+__all__ = ["AggregateTables", "TableContent"]
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,9 @@ class AggregateTables:
         """What a table has now; nothing, once it was let go of."""
         if shape not in self._on_end:
             return TableContent(b"", 0)
+        return self._read(shape)
+
+    def _read(self, shape: TableShape) -> TableContent:
         n_left_out = int.from_bytes(os.pread(self._fd, 8, self._start + shape.start), "little")
         return TableContent(b"".join(self._iter_rows(shape)), n_left_out)
 

@@ -26,6 +26,7 @@ __all__ = [
     "AREA_BYTES",
     "find_ended_children",
     "find_holder",
+    "find_holders",
     "find_sharer_of_memory",
     "is_ending",
     "is_inside",
@@ -132,18 +133,29 @@ def is_mapped(file: SharedFile, offset: int | None = None) -> bool:
 def find_holder(mappings: Sequence[Mapping]) -> Pid | None:
     """The process that has the shared memory open which the runtime of a process has mapped, by its `mappings`: the
     clew that records. None if that was killed, or there is no runtime."""
-    ours = next((one for one in mappings if is_shared_memory(one) and is_inside(one)), None)
-    if ours is None:
-        return None
+    return next(find_holders(mappings), None)
+
+
+def find_holders(mappings: Sequence[Mapping]) -> Iterator[Pid]:
+    """All of these, as they are found: with probes there may be several sessions, each in a process of its own."""
+    # What a clew has left that was killed may be there beside that of another one.
+    ours = {(one.inode, one.device) for one in mappings if is_shared_memory(one) and is_inside(one)}
+    if not ours:
+        return
     for folder in Path("/proc").glob("[0-9]*/fd"):
         try:
-            for link in folder.iterdir():
-                found = link.stat()
-                if (found.st_ino, found.st_dev) == (ours.inode, ours.device):
-                    return Pid(int(folder.parent.name))
+            is_one = any((found.st_ino, found.st_dev) in ours for found in _iter_open(folder))
         except OSError:
             continue
-    return None
+        if is_one:
+            yield Pid(int(folder.parent.name))
+
+
+def _iter_open(folder: Path) -> Iterator[os.stat_result]:
+    for link in folder.iterdir():
+        # It may be closed meanwhile.
+        with contextlib.suppress(FileNotFoundError):
+            yield link.stat()
 
 
 def iter_sharers(shared: SharedMemory) -> Iterator[Pid]:

@@ -271,6 +271,12 @@ class SharedMemory:
         self.map[offset : offset + 4] = value.to_bytes(4, "little")
         return offset
 
+    def set_controller(self) -> None:
+        """This process is the controller from now on, and this thread of it."""
+        for name, value in (("controller_pid", os.getpid()), ("controller_tid", threading.get_native_id())):
+            offset = field_offset("SessionHeader", name)
+            self.map[offset : offset + 4] = value.to_bytes(4, "little")
+
     def set_budget(self, budget: int) -> None:
         """Mode full: say how many bytes of paths a second may be recorded from now on."""
         offset = self.layout.status_offset + field_offset("StatusPage", "budget")

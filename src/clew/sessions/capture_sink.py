@@ -78,6 +78,11 @@ class CaptureSink(Sink):
         with self._lock:
             self._kept.setdefault(number, [])
 
+    def forget(self, number: int) -> None:
+        """Keep captures of that number no more."""
+        with self._lock:
+            self._n_bytes -= sum(_size(one) for one in self._kept.pop(number, ()))
+
     def take(self, number: int) -> list[Captured]:
         """What came of a number since it was taken last."""
         return self.take_together([number])[0]
@@ -99,13 +104,17 @@ class CaptureSink(Sink):
 
     def keep(self, pid: int, records: Array) -> None:
         """Keep the captures among the records of a thread, of shape (n, RECORD_BYTES), which nobody changes."""
-        found = [*self._by_number(pid, records)]
+        self.put(self._by_number(pid, records))
+
+    def put(self, captured: Iterable[tuple[int, Captured]]) -> None:
+        """Keep captures, by their numbers."""
+        found = [*captured]
         # All at once: who takes meanwhile would have later ones without earlier ones.
         with self._lock:
-            for number, captured in found:
+            for number, one in found:
                 if number in self._kept:
-                    self._kept[number].append(captured)
-                    self._n_bytes += _size(captured)
+                    self._kept[number].append(one)
+                    self._n_bytes += _size(one)
 
     def _by_number(self, pid: int, records: Array) -> Iterator[tuple[int, Captured]]:
         for heads, payloads in self._find(records):

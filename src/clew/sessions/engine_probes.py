@@ -90,6 +90,9 @@ class EngineSession:
         """The events that have come since. Raises what went wrong with the session."""
         return EventBatch([] if self._probes is None else self._probes.take_all())
 
+    def catch_up(self) -> None:
+        """Nobody else has it."""
+
     def sums(self) -> list[tuple[ProbeSpec, Aggregate]]:
         """What is added up. It can be read when all is over, too."""
         return [] if self._probes is None else self._probes.sums()

@@ -113,6 +113,15 @@ class Wanted:
         assert self._kinds is not None
         return self._kinds
 
+    @property
+    def told_kinds(self) -> list[CaptureType] | None:
+        """Of which types the values are, as far as a place is known; for somebody who knows none."""
+        return self._kinds
+
+    def be_told(self, kinds: list[CaptureType]) -> None:
+        """Somebody else knows places, and of which types the values are there."""
+        self._kinds = kinds
+
     def _compile(self, machine: Machine) -> Form:
         try:
             form = self._compile_texts(self._best(), machine)

@@ -178,6 +178,10 @@ class Slots:
         first_bytes = min(size_bytes, ring_bytes - at)
         return self.view[ring + at : ring + at + first_bytes], self.view[ring : ring + size_bytes - first_bytes]
 
+    def count_new(self, slot: int) -> int:
+        """How many bytes a thread has written that were not taken, written over or not."""
+        return max((int(self._heads[slot]) & -RECORD_BYTES) - int(self.tails[slot]), 0)
+
     def take_newest(self, slot: int, most_bytes: int) -> bytes:
         """The newest records of a ring whose thread writes over the oldest ones, so many bytes at most, and none
         twice. `most_bytes` is less than half of the ring, whose other half may be written to meanwhile."""

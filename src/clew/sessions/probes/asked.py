@@ -12,17 +12,18 @@ from typing import Final
 from clew.address import Pid
 from clew.capture.compiler import asks_program
 from clew.capture.machine import Machine
-from clew.errors import CaptureError
+from clew.errors import CaptureError, UsageError
 from clew.export.probes.event_types import EventKind
 from clew.process.capture_table import CaptureRow
 from clew.protocol._constants import CaptureAction, Change
 from clew.sessions.aggregate_table import AggregateTable, AggregateWish
 from clew.sessions.memory import Images
+from clew.sessions.probes.backends import AUTO, BackendChoice
 from clew.sessions.probes.event_forms import EventForm
 from clew.sessions.probes.specs import ContextField, PlaceChange, ProbeSpec, Trigger
 from clew.sessions.wanted import Wanted
 
-__all__ = ["DURATION", "N_CHANGED", "N_NUMBERS", "AskedForm", "AskedProbe", "check_spec", "wished"]
+__all__ = ["DURATION", "N_CHANGED", "N_NUMBERS", "AskedForm", "AskedProbe", "Asker", "check_spec", "wished"]
 
 N_NUMBERS: Final = 3
 """Each probe has so many: of its events, or those of entries; of what is kept of calls; of events of returns."""
@@ -55,6 +56,35 @@ def _changed(consequence: Trigger | PlaceChange | None) -> list[str]:
     return [consequence.value] if consequence.kind == Change.REGISTER else [consequence.where, consequence.value]
 
 
+class Asker:
+    """Who wants probes in a process: by techniques as `choice` has them."""
+
+    def __init__(self, choice: BackendChoice = AUTO) -> None:
+        self.choice = choice
+        self.remarks: list[str] = []
+        """What is to be told people: what places are doubtful, and where no probe can be."""
+        self.refused: list[str] = []
+        """What of that is a place that can't be as it has to be."""
+
+    def refuse(self, text: str) -> None:
+        """A place can't be."""
+        self.remarks.append(text)
+        if self.choice.requires_jump:
+            self.refused.append(text)
+
+    def remark(self, text: str) -> None:
+        """Tell something, once."""
+        if text not in self.remarks:
+            self.remarks.append(text)
+
+    def raise_refused(self) -> None:
+        """Raises UsageError where places can't be as they have to be, of those that were looked at since."""
+        refused, self.refused = self.refused, []
+        if refused:
+            others = f" (and {len(refused) - 1} others)" if len(refused) > 1 else ""
+            raise UsageError(f"{refused[0]}{others}")
+
+
 class AskedForm:
     """What is taken at the places of one type of events."""
 
@@ -80,9 +110,10 @@ class AskedProbe:
         machine: Machine,
         images: Images,
         find_table: Callable[[AskedProbe], AggregateTable],
+        asker: Asker,
     ) -> None:
         """`find_table` gives the table in which it adds up, which the process has then."""
-        self.spec, self.index, self.find_table = spec, index, find_table
+        self.spec, self.index, self.find_table, self.asker = spec, index, find_table, asker
         self.number = index * N_NUMBERS + 1
         self.kept_number, self.return_number = self.number + 1, self.number + 2
         self.call_kind = index + 1

@@ -27,7 +27,7 @@ from clew.sessions.live_clock import LiveClock
 from clew.sessions.memory import Image, Images
 from clew.sessions.probes.backtraces import StackPieces
 from clew.sessions.probes.event_forms import EventForm
-from clew.sessions.probes.target_rings import TargetRings
+from clew.sessions.probes.target import Rings
 
 __all__ = ["CapturedOf", "EventReader", "ReadEvents"]
 
@@ -46,7 +46,7 @@ class Probed(Protocol):
         """What it had mapped when something was loaded last."""
 
     @property
-    def rings(self) -> TargetRings:
+    def rings(self) -> Rings:
         """What its threads wrote."""
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from clew.sessions.probes.event_forms import EventForm
-from clew.sessions.probes.probed_target import ProbedTarget
+from clew.sessions.probes.target import Target
 
 __all__ = ["Findings"]
 
@@ -29,7 +29,7 @@ class Findings:
         self._were_found: set[str] = set()
         """Places, as they were asked for."""
 
-    def note(self, target: ProbedTarget) -> None:
+    def note(self, target: Target) -> None:
         """Take note of what was found in a process by now."""
         self._missing.update(target.missing)
         for index, names in target.place_names.items():
@@ -39,7 +39,7 @@ class Findings:
             for number, form in probe.forms().items():
                 self.forms.setdefault(number, form)
 
-    def take_remarks(self, targets: Iterable[ProbedTarget]) -> list[str]:
+    def take_remarks(self, targets: Iterable[Target]) -> list[str]:
         """What there is to tell people that was not told yet."""
         found = [*self.remarks, *(text for target in targets for text in target.remarks)]
         self.remarks.clear()

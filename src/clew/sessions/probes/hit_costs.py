@@ -79,6 +79,7 @@ def _measure(path: str) -> HitCosts:
         begun = start([path], None, streams, None)(session)
         streams.let_go()
         assert begun.stopped is not None
+        assert begun.target is not None
         begun.target.let_go()
         begun.stopped.detach()
         return _compare(session, (streams.pipes["stdin"], streams.pipes["stdout"]))

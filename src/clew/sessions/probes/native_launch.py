@@ -25,8 +25,8 @@ def attach_to(pid: Pid) -> Callable[[ProbeSession], Begun]:
     """What attaches to a process that runs."""
 
     def begin(session: ProbeSession) -> Begun:
-        target = session.attach(pid)
-        return Begun(int(pid), os.pidfd_open(pid), target, None)
+        session.attach(pid)
+        return Begun(int(pid), os.pidfd_open(pid), None, None)
 
     return begin
 

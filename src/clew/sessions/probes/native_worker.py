@@ -38,11 +38,11 @@ POLL_SECONDS: Final = 0.02
 
 @dataclass(frozen=True)
 class Begun:
-    """A process that is probed. `stopped`, if it is in front of its first instruction: then it is a child."""
+    """A process that is probed. `target` and `stopped`, if it is in front of its first instruction: it is a child."""
 
     pid: int
     pidfd: int
-    target: ProbedTarget
+    target: ProbedTarget | None
     stopped: StoppedProcess | None
 
 
@@ -96,11 +96,11 @@ class NativeWorker:
     def read(self) -> None:
         """Have everything taken that has come by now. Raises ClewError."""
         with contextlib.suppress(ControlError):
-            self.do(self._read)
+            self.do(self._catch_up)
 
     def resume(self, _session: ProbeSession) -> None:
         """Let the process run, if it is in front of its first instruction still. To be done here."""
-        if self.begun.stopped is not None and not self._is_running:
+        if self.begun.target is not None and self.begun.stopped is not None and not self._is_running:
             self.begun.target.let_go()
             self.begun.stopped.detach()
         self._is_running = True
@@ -176,6 +176,10 @@ class NativeWorker:
         now = time.time_ns()
         events = session.read_events()
         self._take(events, session.take_losses(), now)
+
+    def _catch_up(self, session: ProbeSession) -> None:
+        session.catch_up()
+        self._read(session)
 
     def _answer(self, session: ProbeSession) -> None:
         with contextlib.suppress(Empty):

@@ -6,6 +6,7 @@ Runs in the controller.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Protocol
 
 from clew.dataclass import dataclass
 from clew.errors import UsageError
@@ -24,6 +25,14 @@ from clew.sessions.probes.image_code import ProcessCode
 __all__ = ["ArmedProbe", "ProbeSites"]
 
 
+class NamedPlace(Protocol):
+    """A place of a process."""
+
+    @property
+    def name(self) -> str:
+        """What it is called, for people."""
+
+
 @dataclass(frozen=True)
 class ArmedProbe:
     """A probe at a place of a process: by which technique, and why no better one; `role` is `point`, `entry` or
@@ -31,7 +40,7 @@ class ArmedProbe:
 
     index: int
     name: str
-    place: ProcessPlace
+    place: NamedPlace
     address: int
     role: str
     technique: Technique

@@ -10,7 +10,7 @@ import ctypes
 import os
 import select
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from clew.address import Pid, Tid
 from clew.errors import CaptureError, RemoteCallError, TargetError, UsageError
@@ -21,6 +21,7 @@ from clew.probing.placing import Placing
 from clew.probing.planning import Planning, Site
 from clew.probing.probed_process import ProbedProcess
 from clew.probing.worker import reap_worker
+from clew.process.aggregate_tables import AggregateTables
 from clew.process.attachable import has_own_namespace
 from clew.process.linux import PROT_EXEC
 from clew.process.maps import Mapping as MemoryMapping
@@ -32,8 +33,8 @@ from clew.protocol._constants import (
     RequestKind,
 )
 from clew.protocol.layout import field_offset
-from clew.sessions.probes.asked import AskedProbe
-from clew.sessions.probes.backends import AUTO, Backend, BackendChoice
+from clew.sessions.probes.asked import AskedProbe, Asker
+from clew.sessions.probes.backends import Backend
 from clew.sessions.probes.collecting import nothing_collected
 from clew.sessions.probes.hearing import LOADING_NUMBER, Hearing
 from clew.sessions.probes.image_code import KnownCode, ProcessCode
@@ -42,8 +43,9 @@ from clew.sessions.probes.place_names import name_of_place
 from clew.sessions.probes.probe_sites import ArmedProbe, ProbeSites
 from clew.sessions.probes.target_rings import TargetRings
 from clew.sessions.probes.unwinding import Unwinding
+from clew.sessions.probes.waiting import Waiting
 
-__all__ = ["ProbedTarget", "Waiting"]
+__all__ = ["ProbedTarget"]
 
 _MAX_SITES: Final = MAX_PROBES - 4096
 """Some are left for what is heard of loading, and for what is planned anew."""
@@ -54,21 +56,6 @@ _UNANSWERED: Final = (
 )
 
 
-class Waiting(NamedTuple):
-    """Thread `tid` waits at a place of capture `number`. `pid`: the process that its block is of."""
-
-    target: ProbedTarget
-    slot: int
-    number: int
-    pid: Pid
-    tid: Tid
-
-    @property
-    def real_pid(self) -> Pid:
-        """The process, as far as that is known here."""
-        return self.target.pid if self.target.has_own_numbers else self.pid
-
-
 class ProbedTarget:
     """The probes in one process."""
 
@@ -76,22 +63,21 @@ class ProbedTarget:
         self,
         process: ProbedProcess,
         probes: Iterable[AskedProbe],
+        asker: Asker,
         stopped: StoppedProcess | None = None,
-        choice: BackendChoice = AUTO,
         origins: frozenset[Pid] = frozenset(),
         known: KnownCode | None = None,
         clockless: Mapping[str, bytes] | None = None,
         unwinding: Unwinding | None = None,
     ) -> None:
-        """`probes` are wanted there. `stopped`: the process, if it is stopped before its first instruction. `choice`
-        says by which techniques. `origins`: processes from which it descends, itself among them. `known`: code that is
-        known from other processes. `clockless`: functions that may forbid a thread time stamps, and when. `unwinding`:
-        what has threads unwind their stacks where backtraces are asked for."""
-        self.process, self._choice, self.origins = process, choice, origins
+        """`probes` are wanted there, by `asker`. `stopped`: the process, if it is stopped before its first instruction.
+        `origins`: processes from which it descends, itself among them. `known`: code that is known from other
+        processes. `clockless`: functions that may forbid a thread time stamps, and when. `unwinding`: what has threads
+        unwind their stacks where backtraces are asked for."""
+        self.process, self.asker, self.origins = process, asker, origins
         self.probes = {probe.index: probe for probe in probes}
         """Those that are to be there, by their indices."""
-        self.found: list[AskedProbe] = []
-        """Probes of which there is a place."""
+        self._found: list[AskedProbe] = []
         self.pid: Pid = process.pid
         self._unwinding = unwinding
         self._open = contextlib.ExitStack()
@@ -107,10 +93,8 @@ class ProbedTarget:
         """Places that are probed, and their roles."""
         self.place_names: dict[int, dict[int, str]] = {}
         """What the places are called that a pattern means: by the probe's index, and address."""
-        self.remarks: list[str] = []
-        """What is to be told people: what places are doubtful, and where no probe can be."""
-        self.refused: list[str] = []
-        """What of that is a place that can't be as it has to be."""
+        self.n_armed = 0
+        """How often it was looked at where probes are to be."""
         self._known: set[tuple[int, int]] = set()
         """Numbers of probes, and the addresses where they are."""
         self.has_own_numbers = has_own_namespace(process.task)
@@ -131,7 +115,25 @@ class ProbedTarget:
 
     @property
     def armed(self) -> list[ArmedProbe]:
-        """What is probed now."""
+        """What is probed now, of the session that has the process."""
+        return self.armed_of(self.asker)
+
+    @property
+    def found(self) -> list[AskedProbe]:
+        """Its probes of which there is a place."""
+        return self.found_of(self.asker)
+
+    @property
+    def remarks(self) -> list[str]:
+        """What is to be told its people."""
+        return self.asker.remarks
+
+    def found_of(self, asker: Asker) -> list[AskedProbe]:
+        """Probes of somebody's of which there is a place."""
+        return [probe for probe in self._found if probe.asker is asker]
+
+    def armed_of(self, asker: Asker) -> list[ArmedProbe]:
+        """What is probed now for somebody."""
         return [
             ArmedProbe(
                 probe.index,
@@ -143,7 +145,7 @@ class ProbedTarget:
                 site.group.plan.reason,
             )
             for probe, place, role, site in self._sites
-            if site.group is not None
+            if site.group is not None and probe.asker is asker
         ]
 
     def arm(self) -> None:
@@ -153,6 +155,7 @@ class ProbedTarget:
 
     def _arm(self) -> None:
         self.mappings = self._known_places.renew()
+        self.n_armed += 1
         if self._unwinding is not None and any(probe.has_backtrace for probe in self.probes.values()):
             self._unwinding.renew(self.mappings)
         for probe in self.probes.values():
@@ -160,7 +163,8 @@ class ProbedTarget:
                 probe.missing = f"{probe.spec.where}: {probe.spec.path} is not loaded"
                 continue
             found = self._known_places.resolve(probe.spec.location, with_inlined=probe.spec.with_inlined)
-            self.remarks += [one for one in found.warnings if one not in self.remarks]
+            for text in found.warnings:
+                probe.asker.remark(text)
             probe.missing = found.missing if not found.places else ""
             for place in found.places:
                 # It may be a pattern, of which only some places are new.
@@ -169,8 +173,9 @@ class ProbedTarget:
                     self._plan(probe, place)
         self._hearing.plan(self._planning)
         self._place()
-        if self._choice.tells_traps:
-            self._tell_traps()
+        for asker in {id(probe.asker): probe.asker for probe in self.probes.values()}.values():
+            if asker.choice.tells_traps:
+                self._tell_traps(asker)
 
     def _has_loaded(self, path: str) -> bool:
         return any(image.file.path == path for image in self._places.images)
@@ -178,7 +183,12 @@ class ProbedTarget:
     @property
     def missing(self) -> dict[str, str]:
         """Why probes are nowhere, for people, by what was asked for."""
-        return {one.spec.where: one.missing for one in self.probes.values() if one.missing}
+        return self.missing_of(self.asker)
+
+    def missing_of(self, asker: Asker) -> dict[str, str]:
+        """The same of somebody's."""
+        own = (one for one in self.probes.values() if one.asker is asker)
+        return {one.spec.where: one.missing for one in own if one.missing}
 
     def change(self, do: Callable[[], object]) -> None:
         """Have `do` change the probes; where the process ends meanwhile there is nothing to change. Raises what `do`
@@ -239,7 +249,10 @@ class ProbedTarget:
             if number == LOADING_NUMBER:
                 loading.append(slot)
             else:
-                waiting.append(Waiting(self, slot, number, Pid(int(self.rings.slots.rows["process"][slot])), Tid(tid)))
+                pid = Pid(int(self.rings.slots.rows["process"][slot]))
+                # The block's process, as far as its number says something here.
+                real_pid = self.pid if self.has_own_numbers else pid
+                waiting.append(Waiting(self, slot, number, pid, Tid(tid), real_pid))
         try:
             # A process that has ended may have a thread that asked.
             if loading and self.process.is_served():
@@ -248,10 +261,12 @@ class ProbedTarget:
         finally:
             for slot in loading:
                 self.reply(slot)
-        # It runs already: what can't be as it has to be is nowhere, and told.
-        self.refused.clear()
-        if self.rings.slots.status()["unanswered"] and _UNANSWERED not in self.remarks:
-            self.remarks.append(_UNANSWERED)
+        if loading:
+            # It runs already: what can't be as it has to be is nowhere, and told.
+            for probe in self.probes.values():
+                probe.asker.refused.clear()
+        if self.rings.slots.status()["unanswered"]:
+            self.asker.remark(_UNANSWERED)
         return waiting
 
     def _follow_loading(self) -> None:
@@ -283,7 +298,7 @@ class ProbedTarget:
         planned: list[Site] = []
         try:
             for site, role in self._plans.iter_sites(probe, place):
-                site.without = self._choice.without
+                site.without = probe.asker.choice.without
                 if len(self._sites) >= _MAX_SITES:
                     raise UsageError(f"there are {len(self._sites)} probes already: there is no room for more")
                 self._planning.add(site)
@@ -301,26 +316,21 @@ class ProbedTarget:
             return
         if planned:
             self._note_name(probe, place, planned[0].address)
-        if probe not in self.found:
-            self.found.append(probe)
+        if probe not in self._found:
+            self._found.append(probe)
 
     def _refuse(self, probe: AskedProbe, place: ProcessPlace, reason: str) -> None:
-        self.remarks.append(f"{probe.spec.name}: no probe at {place.name}: {reason}")
-        if self._choice.requires_jump:
-            self.refused.append(self.remarks[-1])
+        probe.asker.refuse(f"{probe.spec.name}: no probe at {place.name}: {reason}")
 
-    def raise_refused(self) -> None:
-        """Raises UsageError where places can't be as they have to be, of those that were looked at since."""
-        refused, self.refused = self.refused, []
-        if refused:
-            others = f" (and {len(refused) - 1} others)" if len(refused) > 1 else ""
-            raise UsageError(f"{refused[0]}{others}")
+    def _tell_traps(self, asker: Asker) -> None:
+        for one in self.armed_of(asker):
+            if one.backend == Backend.TRAP.value:
+                asker.remark(f"{one.name}: {one.place.name}: {one.address:#x} traps: {one.reason}")
 
-    def _tell_traps(self) -> None:
-        for one in self.armed:
-            text = f"{one.name}: {one.place.name}: {one.address:#x} traps: {one.reason}"
-            if one.backend == Backend.TRAP.value and text not in self.remarks:
-                self.remarks.append(text)
+    @property
+    def tables(self) -> list[AggregateTables]:
+        """What is added up in it."""
+        return [self.process.shared.aggregates]
 
     @property
     def n_held(self) -> int:

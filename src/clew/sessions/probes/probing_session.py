@@ -65,6 +65,9 @@ class ProbingSession(Protocol):
     def read(self) -> EventBatch:
         """The events that have come since. Raises ClewError."""
 
+    def catch_up(self) -> None:
+        """Have all that has come by now be there to be read, whoever has it. Raises ClewError."""
+
     def sums(self) -> Sequence[tuple[ProbeSpec, Aggregate]]:
         """What is added up, as far as there was a place for it."""
 

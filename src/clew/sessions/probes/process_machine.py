@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from clew.capture.machine import Machine
+from clew.dataclass import replace
 from clew.process.maps import read_maps
 from clew.process.processors.chosen import native_processor
 from clew.sessions.where import parse_where
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from clew.address import Pid
     from clew.sessions.memory import Images
 
-__all__ = ["make_machine"]
+__all__ = ["make_machine", "make_probed_machine"]
 
 
 def make_machine(pid: Pid, images: Images) -> Machine:
@@ -39,3 +40,8 @@ def make_machine(pid: Pid, images: Images) -> Machine:
         stack_arguments=architecture.stack_arguments,
         find_symbol=find_symbol,
     )
+
+
+def make_probed_machine(pid: Pid, images: Images) -> Machine:
+    """The same of a process that runs its own code: its threads unwind their own stacks at probes."""
+    return replace(make_machine(pid, images), unwinds=True)

@@ -5,8 +5,7 @@ Runs in the controller, in the thread that owns the session.
 
 from __future__ import annotations
 
-from clew.address import Pid
-from clew.probing.probed_process import ProbedProcess
+from clew.process.aggregate_tables import AggregateTables
 from clew.sessions.aggregate_table import AggregateRoom, AggregateTable
 from clew.sessions.aggregates import Aggregate
 from clew.sessions.probes.asked import AskedProbe
@@ -19,23 +18,25 @@ class SessionSums:
 
     def __init__(self) -> None:
         self.found: dict[int, Aggregate] = {}
-        self._room = AggregateRoom()
+        self.room = AggregateRoom()
+        """For tables of others as well, in the processes that this session has."""
         self._tables: dict[int, AggregateTable] = {}
-        self._given: set[tuple[int, Pid]] = set()
+        self._given: set[tuple[int, AggregateTables]] = set()
         """Which processes have which of the tables."""
 
-    def find_table(self, probe: AskedProbe, process: ProbedProcess) -> AggregateTable:
-        """Where a probe adds up, which a process has from now on. Raises UsageError, CaptureError."""
+    def find_table(self, probe: AskedProbe, tables: AggregateTables) -> AggregateTable:
+        """Where a probe adds up, which a process has from now on, among its `tables`. Raises UsageError,
+        CaptureError."""
         wish, index = probe.spec.wish, probe.index
         assert wish is not None
         if index not in self._tables:
-            self._tables[index] = table = self._room.make(wish, probe.wanted_sum.kinds())
+            self._tables[index] = table = self.room.make(wish, probe.wanted_sum.kinds())
             self.found[index] = Aggregate(table, probe.spec.where, wish, lambda: None)
-        if (index, process.pid) not in self._given:
-            self._given.add((index, process.pid))
-            self._tables[index].have_in(process.shared.aggregates)
+        if (index, tables) not in self._given:
+            self._given.add((index, tables))
+            self._tables[index].have_in(tables)
         return self._tables[index]
 
-    def forget(self, pid: Pid) -> None:
+    def forget(self, tables: AggregateTables) -> None:
         """A process has none of them any more."""
-        self._given = {one for one in self._given if one[1] != pid}
+        self._given = {one for one in self._given if one[1] is not tables}

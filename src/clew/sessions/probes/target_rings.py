@@ -30,7 +30,7 @@ class TargetRings:
         self.slots = Slots(process.shared)
         self.processes: set[int] = set()
         """Those whose events came from here: the process, and children of forks."""
-        self._n_lost = 0
+        self._n_lost = self._n_overwritten = 0
 
     def close(self) -> None:
         """Let go of the shared memory."""
@@ -39,12 +39,26 @@ class TargetRings:
     def drain_newest(self, sink: CaptureSink, most_bytes: int) -> None:
         """Hand over the newest records in the rings, of each so many bytes: no thread waits for that."""
         for slot in self.slots.find_used():
-            data = self.slots.take_newest(slot, most_bytes)
-            if data:
-                records = np.frombuffer(data, np.uint8).reshape(-1, RECORD_BYTES)
-                pid = int(self.slots.rows["process"][slot]) or int(self._process.pid)
-                self.processes.add(pid)
-                sink.keep(pid, records)
+            self._keep(slot, self.slots.take_newest(slot, most_bytes), sink)
+
+    def _keep(self, slot: int, data: bytes, sink: CaptureSink) -> int:
+        """Hand over the records of a slot's thread; how many."""
+        if not data:
+            return 0
+        records = np.frombuffer(data, np.uint8).reshape(-1, RECORD_BYTES)
+        pid = int(self.slots.rows["process"][slot]) or int(self._process.pid)
+        self.processes.add(pid)
+        sink.keep(pid, records)
+        return len(records)
+
+    def drain_overwritten(self, sink: CaptureSink) -> None:
+        """Hand over what threads wrote that write over their oldest records; what they have written over is lost."""
+        half = self._process.shared.layout.ring_bytes // 2
+        for slot in self.slots.find_used():
+            n_bytes = self.slots.count_new(slot)
+            data = self.slots.take_newest(slot, half)
+            self._n_overwritten += max(n_bytes - len(data), 0) // RECORD_BYTES
+            self._keep(slot, data, sink)
 
     def drain(self, sink: CaptureSink) -> int:
         """Hand over what is in the rings; how many records."""
@@ -58,12 +72,7 @@ class TargetRings:
             first.release()
             second.release()
             self.slots.free_room(slot, head)
-            if data:
-                records = np.frombuffer(data, np.uint8).reshape(-1, RECORD_BYTES)
-                pid = int(self.slots.rows["process"][slot]) or int(self._process.pid)
-                self.processes.add(pid)
-                sink.keep(pid, records)
-                n += len(records)
+            n += self._keep(slot, data, sink)
         return n
 
     def first_name(self, tid: int) -> bytes:
@@ -93,7 +102,11 @@ class TargetRings:
 
     def take_lost(self) -> int:
         """How many events were lost since this was asked last."""
-        lost = int(self.slots.status()["lost_records"])
-        lost += self._process.sites.missed()
+        lost = self.count_lost()
         before, self._n_lost = self._n_lost, lost
         return lost - before
+
+    def count_lost(self) -> int:
+        """How many events were ever lost."""
+        lost = int(self.slots.status()["lost_records"]) + self._n_overwritten
+        return lost + self._process.sites.missed()

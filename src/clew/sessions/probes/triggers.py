@@ -16,7 +16,7 @@ from clew.sessions.probes.specs import Trigger, TriggerAction
 
 if TYPE_CHECKING:
     from clew.sessions.probes.probe_session import ProbeSession
-    from clew.sessions.probes.probed_target import Waiting
+    from clew.sessions.probes.waiting import Waiting
 
 __all__ = ["pull"]
 

@@ -41,11 +41,15 @@ class KnownFrames:
 
     def __init__(self) -> None:
         self._known: OrderedDict[_Key, bytes | None] = OrderedDict()
+        self.begin_anew()
+        self.n_made = 0
+        """How many were made beside."""
+
+    def begin_anew(self) -> None:
+        """This is a fork's copy, which has no thread that makes any."""
         self._being_made: set[_Key] = set()
         self._waiting: SimpleQueue[tuple[_Key, ElfFile]] = SimpleQueue()
         self._lock = threading.Lock()
-        self.n_made = 0
-        """How many were made beside."""
 
     def find(self, elf: ElfFile, *, in_time: bool = True) -> tuple[_Key, bytes | None]:
         """A file's table, as the runtime reads it, and what that is called; None: it is being made, as large ones are,

@@ -133,6 +133,9 @@ class UprobeSession:
         pid = int(self._pid)
         return EventBatch(tables, [Loss(time.time_ns(), pid, pid, lost)] if lost else [])
 
+    def catch_up(self) -> None:
+        """Nobody else has it."""
+
     def sums(self) -> list[tuple[ProbeSpec, Aggregate]]:
         """None: uprobes add nothing up."""
         return []

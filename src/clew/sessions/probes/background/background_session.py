@@ -20,6 +20,7 @@ from clew.sessions.probes.background.processes import SessionProcesses
 from clew.sessions.probes.background.session_events import SessionEvent, SessionEvents, describe_places
 from clew.sessions.probes.background.wishes import EventWish
 from clew.sessions.probes.probe_session import ProbeSession
+from clew.sessions.probes.sharing.joining import has_owner
 
 __all__ = ["BackgroundSession", "OpenWriter", "SessionWriter"]
 
@@ -146,6 +147,7 @@ class BackgroundSession:
         self.is_destroyed = True
         # Some could not be left when the session was stopped.
         told += self._processes.leave_all()
+        self._probes.guests.close()
         with contextlib.suppress(OSError):
             # That is told: it was flushed.
             self._close_writer()
@@ -278,7 +280,7 @@ class BackgroundSession:
 
     def _add_process(self, pid: Pid) -> None:
         """Have a process in the session, with its probes if that is started. Raises ClewError."""
-        if not self.is_active and pid not in self._processes:
+        if not self.is_active and pid not in self._processes and not has_owner(pid):
             check_attachable(pid)
         member = self._processes.add(pid)
         if self.is_active:

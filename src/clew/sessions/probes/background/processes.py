@@ -16,7 +16,7 @@ from clew.process.identity import iter_threads, read_stat
 from clew.sessions.probes.background.arrivals import Arrivals
 from clew.sessions.probes.background.members import Member, Members
 from clew.sessions.probes.probe_session import ProbeSession
-from clew.sessions.probes.probed_target import ProbedTarget
+from clew.sessions.probes.target import Target
 
 __all__ = ["SessionProcesses"]
 
@@ -28,11 +28,11 @@ class SessionProcesses:
         self._probes, self._tell = probes, tell
         self._members = Members()
         self._arrivals = Arrivals(probes)
-        self._half_left: list[ProbedTarget] = []
+        self._half_left: list[Target] = []
         """Those that could not be left: some of the probes may be there, and none is of use."""
 
     @property
-    def targets(self) -> list[ProbedTarget]:
+    def targets(self) -> list[Target]:
         """Those that have their probes."""
         return [target for target in self._probes.targets if target not in self._half_left]
 
@@ -132,10 +132,10 @@ class SessionProcesses:
         members = self._members.living()
         return [one.describe() | {"is_probed": is_active and one.pid in probed} for one in members]
 
-    def _renew(self, target: ProbedTarget) -> None:
+    def _renew(self, target: Target) -> None:
         """Leave a process and forks' children of it that have its probes; those that there are still get their own."""
         started = time.monotonic()
-        members = [member for member in self._leave(target) if not member.has_ended]
+        members = [member for member in self._leave(target, keeps_guests=True) if not member.has_ended]
         for member in members:
             with _told(self._tell):
                 self.attach(member)
@@ -146,10 +146,11 @@ class SessionProcesses:
                 f"process {pids}: nothing was told for {seconds:.2f} s, while forks' children got their own probes"
             )
 
-    def _leave(self, target: ProbedTarget) -> list[Member]:
-        """Take the probes out of a process and forks' children of it; those of them that there are still."""
+    def _leave(self, target: Target, *, keeps_guests: bool = False) -> list[Member]:
+        """Take the probes out of a process and forks' children of it; those of them that there are still. With
+        `keeps_guests` these are about to get them again, and guests theirs."""
         try:
-            pids = [target.pid, *self._probes.detach(target)]
+            pids = [target.pid, *self._probes.detach(target, keeps_guests=keeps_guests)]
         except ClewError:
             if target not in self._half_left:
                 self._half_left.append(target)
