@@ -5,8 +5,8 @@ pub const MAGIC: u64 = 0x314d485357454c43;
 pub const NOTE_NAME: &[u8; 5] = b"clew\0";
 pub const NOTE_TYPE: u32 = 1;
 pub const SCHEMA_HASH: [u8; 32] = [
-    0x63, 0xe4, 0xa1, 0x83, 0xd9, 0xd6, 0x04, 0xde, 0x67, 0x20, 0x75, 0x37, 0x45, 0x71, 0xec, 0x41, 0x94, 0x40, 0x67,
-    0x8b, 0x38, 0x56, 0x34, 0x23, 0xaf, 0xa4, 0x13, 0x3e, 0x7e, 0x58, 0xcd, 0x5b,
+    0xd7, 0xe2, 0x42, 0x7f, 0xfb, 0xd9, 0x45, 0xf4, 0xc3, 0xd5, 0x83, 0xd3, 0xc4, 0xbd, 0x68, 0x9e, 0xae, 0x9e, 0xdd,
+    0x1d, 0x32, 0xec, 0xd7, 0x48, 0xad, 0xad, 0x7c, 0x55, 0xbb, 0x72, 0x9a, 0x1f,
 ];
 /// the least that is mapped at once
 pub const PAGE_BYTES: u64 = 0x1000;
@@ -1764,8 +1764,13 @@ pub struct ThreadState {
     pub code_selector: u16,
     /// likewise, of the stack
     pub stack_selector: u16,
+    /// given: not 0: what is to be captured in front of the instruction at rip was already, by probes in the program's
+    /// own code
+    pub is_captured: u32,
+    /// given: not 0: calls that are open will be in its window of calls when it is told of captures first
+    pub has_calls: u32,
     /// zero
-    pub reserved: [u8; 56],
+    pub reserved: [u8; 48],
 }
 const _: () = assert!(core::mem::size_of::<ThreadState>() == 256);
 const _: () = assert!(core::mem::offset_of!(ThreadState, registers) == 0);
@@ -1781,7 +1786,9 @@ const _: () = assert!(core::mem::offset_of!(ThreadState, rseq_area) == 184);
 const _: () = assert!(core::mem::offset_of!(ThreadState, rseq_signature) == 192);
 const _: () = assert!(core::mem::offset_of!(ThreadState, code_selector) == 196);
 const _: () = assert!(core::mem::offset_of!(ThreadState, stack_selector) == 198);
-const _: () = assert!(core::mem::offset_of!(ThreadState, reserved) == 200);
+const _: () = assert!(core::mem::offset_of!(ThreadState, is_captured) == 200);
+const _: () = assert!(core::mem::offset_of!(ThreadState, has_calls) == 204);
+const _: () = assert!(core::mem::offset_of!(ThreadState, reserved) == 208);
 
 /// A fragment was translated, because execution came to it. Continuations carry size_bytes of code, then a bit for each
 /// byte of code (least significant first): an instruction starts here.

@@ -274,6 +274,7 @@ def probe_session(
     from clew.address import Pid
     from clew.errors import UsageError
     from clew.recording.options.arguments import parse_command, parse_directory, parse_environment
+    from clew.sessions.engine_follower import EngineFollower
     from clew.sessions.probes.backends import parse_native_backend
     from clew.sessions.probes.native_launch import attach_to, start
     from clew.sessions.probes.native_session import NativeSession
@@ -283,7 +284,7 @@ def probe_session(
     if isinstance(target, int):
         if any(one is not None for one in (environment, stdin, stdout, stderr, cwd)):
             raise UsageError(f"process {target} runs already: what it is started with can't be chosen")
-        return NativeSession(attach_to(Pid(target)), choice)
+        return NativeSession(attach_to(Pid(target)), choice, EngineFollower())
     words = parse_command(target)
     variables = None if environment is None else parse_environment(environment)
     directory = None if cwd is None else parse_directory(cwd)
@@ -293,7 +294,7 @@ def probe_session(
     except BaseException:
         streams.close()
         raise
-    return NativeSession(begin, choice, streams)
+    return NativeSession(begin, choice, EngineFollower(), streams)
 
 
 def follow_me(

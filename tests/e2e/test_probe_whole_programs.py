@@ -99,7 +99,7 @@ def run(command: Sequence[str | Path], specs: Sequence[ProbeSpec], capfd: pytest
                     counts[spec.is_function][armed[row["$rip"]]] += row["count"]
     finally:
         session.close()
-    assert probed.status == 0
+    assert probed.exit_status == 0
     return Told(counts[False], counts[True], names, n_armed, refused, capfd.readouterr().out)
 
 

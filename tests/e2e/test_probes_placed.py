@@ -64,8 +64,8 @@ def run(specs: Sequence[ProbeSpec], command: Sequence[str]) -> tuple[dict[str, i
         counts += count(session)
     finally:
         session.close()
-    assert probed.status is not None
-    return counts, probed.status
+    assert probed.exit_status is not None
+    return counts, probed.exit_status
 
 
 def count(session: ProbeSession) -> collections.Counter[str]:

@@ -108,6 +108,10 @@ pub struct Capture {
     /// The state of its floating-point operations, and the one that captures have.
     pub float_state: u32,
     pub own_float_state: u32,
+    /// Not 0: what is captured where the thread begins was, by probes in the program's own code.
+    pub begins_captured: u32,
+    /// Not 0: calls that are open are in the thread's window of calls, which it has not looked at yet.
+    pub has_handed_calls: u32,
     pub known_calls: [KnownPlace; N_KNOWN_PLACES],
     pub known_returns: [KnownPlace; N_KNOWN_PLACES],
 }

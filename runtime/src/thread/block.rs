@@ -88,6 +88,15 @@ pub fn map_open_calls(context: &mut ThreadContext, shared: Shared) -> bool {
     context.capture.has_open_calls != 0
 }
 
+/// Has the thread have its window of calls, with those that are in it. `false`: reported, or it has it already.
+pub fn map_handed_calls(context: &mut ThreadContext, shared: Shared) -> bool {
+    let window = context.self_address + OPEN_CALLS_OFFSET;
+    let is_new = context.capture.has_open_calls == 0
+        && map_shared(shared.calls(context.slot), CALL_WINDOW_BYTES, window, 4, shared);
+    context.capture.has_open_calls |= u32::from(is_new);
+    is_new
+}
+
 /// Has no call be open in the thread's window, which is mapped: the memory is given back.
 pub fn clear_open_calls(context: &ThreadContext) {
     let window = context.self_address + OPEN_CALLS_OFFSET;

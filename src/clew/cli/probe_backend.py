@@ -14,7 +14,7 @@ from clew.errors import UsageError
 
 if TYPE_CHECKING:
     from clew.sessions.probes.probing_session import ProbingSession
-    from clew.sessions.probes.specs import ProbeSpec
+    from clew.sessions.probes.specs import ProbeSpec, RecordWish
 
 __all__ = ["open_session", "takes_backend"]
 
@@ -37,9 +37,15 @@ def takes_backend(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def open_session(
-    specs: Sequence[ProbeSpec], backend: str, required: str | None, *, newest_bytes: int = 0
+    specs: Sequence[ProbeSpec],
+    backend: str,
+    required: str | None,
+    *,
+    newest_bytes: int = 0,
+    record: RecordWish | None = None,
 ) -> ProbingSession:
-    """A session with these probes, a flight recorder with `newest_bytes`. Raises UsageError, CaptureError."""
+    """A session with these probes, a flight recorder with `newest_bytes`; `record` says where what is followed is
+    recorded. Raises UsageError, CaptureError."""
     from clew.sessions.probes.backends import Backend, parse_backend
 
     choice = parse_backend(backend, required)
@@ -56,4 +62,4 @@ def open_session(
         return UprobeSession(specs)
     from clew.sessions.probes.probe_session import ProbeSession
 
-    return ProbeSession(specs, choice, newest_bytes=newest_bytes)
+    return ProbeSession(specs, choice, newest_bytes=newest_bytes, record=record)

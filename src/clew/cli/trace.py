@@ -13,7 +13,7 @@ import click
 
 from clew.cli.console import say
 from clew.cli.probe_backend import open_session, takes_backend
-from clew.cli.probe_consequences import add_consequences, parse_size, what_happens_there
+from clew.cli.probe_consequences import add_consequences, find_record, parse_size, tell_recorded, what_happens_there
 from clew.cli.probe_run import ProbeRun, make_specs, what_is_probed, where_probes_are
 from clew.cli.probe_tree import TreeWish, show_tree, which_calls
 from clew.errors import UsageError
@@ -79,7 +79,10 @@ def command(
     if form == COLLAPSED and not any(field.backtrace for one in specs for field in (*one.fields, *one.return_fields)):
         raise UsageError("--format collapsed counts backtraces: ask for them, -t backtrace")
     specs = add_consequences(specs, **consequences)
-    session = open_session(specs, backend, required, newest_bytes=parse_size(consequences["snapshot"]))
+    ons, mode, recorded = (consequences[name] for name in ("ons", "record_mode", "record_output"))
+    record = find_record(ons, mode, recorded, form, output)
+    size = parse_size(consequences["snapshot"])
+    session = open_session(specs, backend, required, newest_bytes=size, record=record)
     try:
         with open_output(form, output) as events:
             run = ProbeRun(session, line, pid, words)
@@ -90,3 +93,5 @@ def command(
         session.close()
         for text in session.left:
             say(text)
+        if session.recorded is not None:
+            tell_recorded(session.recorded, recorded is not None, form, output)

@@ -14,6 +14,7 @@ from clew.cli.console import say
 from clew.cli.light_numpy import prepare_numpy
 from clew.cli.options import where_to_serve
 from clew.errors import TraceUnfinishedError, UsageError
+from clew.store.names import RECORDED_NAME
 
 __all__ = ["command"]
 
@@ -40,6 +41,8 @@ def command(trace_paths: tuple[Path, ...], events: tuple[Path, ...], port: int, 
 
     if events and len(trace_paths) > 1:
         raise UsageError("--events is for one TRACE: say which by leaving out the others")
+    if len(trace_paths) == 1 and not events and _is_recorded_beside(trace_paths[0]):
+        trace_paths, events = (trace_paths[0] / RECORDED_NAME,), trace_paths
     listening = open_socket(host, port)
 
     def tell(url: str) -> None:
@@ -56,6 +59,13 @@ def command(trace_paths: tuple[Path, ...], events: tuple[Path, ...], port: int, 
             raise TraceUnfinishedError(error.path, _explain(error)) from error
         except KeyboardInterrupt:
             say("stopped")
+
+
+def _is_recorded_beside(folder: Path) -> bool:
+    """Whether a folder has events of probes, and a trace of what was followed from one of them on (--on ... record)."""
+    from clew.analysis.probes.event_rows import is_event_folder
+
+    return is_event_folder(folder) and (folder / RECORDED_NAME).is_dir()
 
 
 def _explain(error: TraceUnfinishedError) -> str:

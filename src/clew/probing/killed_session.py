@@ -13,7 +13,7 @@ from typing import Final
 
 from clew.address import Pid
 from clew.errors import AttachError, RemoteCallError
-from clew.probing.spans import Spans, is_in, leads_to
+from clew.probing.spans import Spans, find_frames, is_in
 from clew.probing.worker import reap_worker
 from clew.process.attachable import find_living_task, has_own_namespace
 from clew.process.held_process import HeldProcess
@@ -60,7 +60,7 @@ def _forget(pid: Pid, area: Spans, spans: Spans) -> bool:
             registers = processor.get_registers(tid)
             if not is_in(registers.context, area):
                 continue
-            if is_in(registers.pc, spans) or leads_to(tid, registers, processor.architecture.frame, spans):
+            if is_in(registers.pc, spans) or find_frames(tid, registers, spans):
                 is_done = False
                 continue
             registers.context = 0

@@ -19,7 +19,7 @@ from clew.errors import RemoteCallError, TargetError, TargetGoneError
 from clew.probing.code_writer import has_trap_pending
 from clew.probing.placing import Placing
 from clew.probing.probed_process import ProbedProcess
-from clew.probing.spans import Spans, is_in, leads_to
+from clew.probing.spans import Spans, find_frames, is_in
 from clew.probing.worker import reap_worker
 from clew.process.attachable import has_own_filter
 from clew.process.held_process import HeldProcess
@@ -29,7 +29,7 @@ from clew.process.processors.chosen import processor_of
 from clew.process.stopped_process import StoppedProcess
 from clew.process.thread_state import give_back, read_state
 
-__all__ = ["find_children", "has_probes_of", "leave", "wait_for_end"]
+__all__ = ["find_children", "has_probes_of", "leave", "take_out", "wait_for_end"]
 
 _HOLD_SECONDS: Final = 2.0
 _PATIENCE_SECONDS: Final = 5.0
@@ -100,7 +100,7 @@ def _leave_one(pid: Pid, process: ProbedProcess, placing: Placing) -> list[str]:
             is_own = placing.restore(pid)
             is_clear = _move_out(held, placing, spans)
             if is_clear or time.monotonic() > deadline:
-                return _take_out(held, process, placing, is_clear=is_clear and is_own)
+                return take_out(held, process, placing, is_clear=is_clear and is_own)
         except (ProcessLookupError, FileNotFoundError) as error:
             raise TargetGoneError(pid, f"process {pid}: ended meanwhile") from error
         finally:
@@ -126,11 +126,13 @@ def _move_out(held: HeldProcess, placing: Placing, spans: Spans) -> bool:
             registers.pc = origin.address
             registers.stack_pointer += origin.stack_bytes
             processor.set_registers(tid, registers)
-        is_clear = is_clear and not leads_to(tid, registers, processor.architecture.frame, spans)
+        is_clear = is_clear and not find_frames(tid, registers, spans)
     return is_clear
 
 
-def _take_out(held: HeldProcess, process: ProbedProcess, placing: Placing, *, is_clear: bool) -> list[str]:
+def take_out(held: HeldProcess, process: ProbedProcess, placing: Placing, *, is_clear: bool) -> list[str]:
+    """Have the runtime's task and what was mapped be no more, where code is as it was; what stays, for people.
+    `is_clear`: nothing leads to copies any more. Raises TargetError, OSError."""
     is_first = held.pid == process.pid
     if is_first:
         process.sites.leave()

@@ -15,9 +15,10 @@ import numpy.typing as npt
 from clew.address import Tid
 from clew.binary.architectures.architecture import FrameShape
 from clew.process.maps import read_maps
+from clew.process.processors.chosen import processor_of
 from clew.process.processors.processor import Registers
 
-__all__ = ["Spans", "is_in", "leads_to"]
+__all__ = ["Spans", "find_frames", "is_in"]
 
 _MAX_STACK_BYTES: Final = 8 << 20
 _MAX_FRAME_BYTES: Final = 1 << 16
@@ -26,12 +27,13 @@ _MAX_FRAME_BYTES: Final = 1 << 16
 Spans = Sequence[tuple[int, int]]
 
 
-def leads_to(tid: Tid, registers: Registers, shape: FrameShape | None, spans: Spans) -> bool:
-    """Whether a handler of a signal that a thread is in will return to an address in these spans: what is on the
+def find_frames(tid: Tid, registers: Registers, spans: Spans) -> list[int]:
+    """The addresses in these spans to which handlers of signals will return that a thread is in: what is on the
     thread's stack is looked through for what the kernel puts there. Any number may be such an address, and what lies
     behind a stack, as the heap does where programs have their stacks in it, has frames of handlers that are over."""
+    shape = processor_of(tid).architecture.frame
     if shape is None:
-        return False
+        return []
     pointer = registers.stack_pointer
     start = pointer & -8
     end = next((one.end for one in read_maps(tid) if one.start <= start < one.end), start)  # type: ignore[arg-type]
@@ -39,12 +41,13 @@ def leads_to(tid: Tid, registers: Registers, shape: FrameShape | None, spans: Sp
         with open(f"/proc/{tid}/mem", "rb", buffering=0) as file:
             data = os.pread(file.fileno(), min(end - start, _MAX_STACK_BYTES), start)
     except OSError:
-        return False
+        return []
     words = np.frombuffer(data[: len(data) // 8 * 8], np.uint64)
     is_led = np.zeros(len(words), bool)
     for first, behind in spans:
         is_led |= (words >= first) & (words < behind)
-    return any(_is_frame(words, index, start, pointer, shape) for index in np.flatnonzero(is_led).tolist())
+    found = np.flatnonzero(is_led).tolist()
+    return [int(words[index]) for index in found if _is_frame(words, index, start, pointer, shape)]
 
 
 def _is_frame(words: npt.NDArray[np.uint64], index: int, start: int, pointer: int, shape: FrameShape) -> bool:

@@ -35,9 +35,12 @@ from clew.protocol._constants import CONTROL_BLOCK_BYTES, LAYOUTS, THREAD_STATE_
 from clew.protocol.layout import field_offset, pack_struct, unpack_number
 
 __all__ = [
+    "STOP_SECONDS",
     "Attachment",
+    "HandOver",
     "SharedMemoryMaker",
     "attach",
+    "attach_held",
     "read_labels",
     "restore_trap",
     "run_until_parked",
@@ -60,6 +63,15 @@ _SIGNAL_MASK_BYTES: Final = 8
 
 SharedMemoryMaker = Callable[[int, SharedLayout, list[Mapping]], SharedMemory]
 """Given an empty memfd, the sizes to give it, and what is mapped in the process."""
+
+
+@dataclass(frozen=True)
+class HandOver:
+    """Of a process whose own code had probes: the threads that are in front of an instruction of which all was
+    captured, and those that have calls open whose returns are to be (struct ThreadState)."""
+
+    captured: frozenset[Tid] = frozenset()
+    calling: frozenset[Tid] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -113,6 +125,14 @@ def _attach_once(
         raise AttachError(pid, f"process {pid}: can't be attached to: {error.strerror or error}") from error
     finally:
         held.let_go()
+
+
+def attach_held(
+    held: HeldProcess, image: RuntimeImage, make_shared: SharedMemoryMaker, handed: HandOver, started: float
+) -> Attachment:
+    """The same of a process whose threads are held since `started`, a monotonic time. They are let go then. Raises
+    AttachError, InjectionError, TargetGoneError, OSError: they are held still, as they were."""
+    return _Entry(held, image, started, handed).enter(make_shared)
 
 
 def run_until_parked(process: StoppedProcess, seconds: float) -> None:
@@ -173,11 +193,16 @@ def send_again(pid: Pid, numbers: Sequence[int]) -> None:
             os.kill(pid, number)
 
 
+_NOTHING_HANDED: Final = HandOver()
+
+
 class _Entry:
     """Entering a held process, once."""
 
-    def __init__(self, held: HeldProcess, image: RuntimeImage, started: float) -> None:
-        self._held = held
+    def __init__(
+        self, held: HeldProcess, image: RuntimeImage, started: float, handed: HandOver = _NOTHING_HANDED
+    ) -> None:
+        self._held, self._handed = held, handed
         self._pid = held.pid
         self._image = image
         self._started = started
@@ -198,7 +223,11 @@ class _Entry:
                         self._pid,
                         f"process {self._pid}: thread {tid} stays in 32-bit code, where clew can't attach; try again",
                     )
-            states = [read_state(process, tid) for tid in self._held.threads]
+            captured, calling = self._handed.captured, self._handed.calling
+            states = [
+                replace(read_state(process, tid), is_captured=tid in captured, has_calls=tid in calling)
+                for tid in self._held.threads
+            ]
             worker = next(state for state in states if state.tid == self._worker)
             if self._has_own_namespace:
                 states = [replace(state, tid_inside=tid_inside(state.tid)) for state in states]

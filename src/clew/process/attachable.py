@@ -42,8 +42,9 @@ def read_ptrace_scope() -> str:
         return ""
 
 
-def check_attachable(pid: Pid) -> None:
-    """Raise AttachError, with the reason and the way out, if `pid` is no process that clew can attach to."""
+def check_attachable(pid: Pid, *, is_probed: bool = False) -> None:
+    """Raise AttachError, with the reason and the way out, if `pid` is no process that clew can attach to. `is_probed`:
+    its own code has probes, which are taken out for that."""
     if pid == os.getpid():
         raise AttachError(pid, f"process {pid}: is this clew itself, which can't be attached to")
     status = read_status(pid)
@@ -69,7 +70,7 @@ def check_attachable(pid: Pid) -> None:
         raise AttachError(pid, explain_refusal(pid, error)) from error
     if head == _ELF_CLASS_32:
         raise AttachError(pid, f"process {pid}: a 32-bit program; clew follows 64-bit programs")
-    holder = find_holder(mappings)
+    holder = None if is_probed else find_holder(mappings)
     if holder is not None:
         raise AttachError(pid, f"process {pid}: is recorded by clew already (process {holder}); end that first")
     if is_frozen(task):

@@ -114,6 +114,14 @@ class HeldProcess:
         with _gone_ignored():
             ptrace.cont(tid, signal_number)
 
+    def step(self, tid: Tid, signal_number: int = 0) -> None:
+        """Let a stopped thread execute one instruction, delivering `signal_number` if it is not 0: `Stop` has SIGTRAP
+        then."""
+        thread = self.threads[tid]
+        thread.is_stopped, thread.stop_signal = False, 0
+        with _gone_ignored():
+            ptrace.step(tid, signal_number)
+
     def resume_to_syscall(self, tid: Tid) -> None:
         """Let a stopped thread run until it enters or leaves a system call: `Stop` has SYSCALL_STOP_SIGNAL then."""
         thread = self.threads[tid]

@@ -41,6 +41,7 @@ __all__ = [
     "set_options",
     "set_register_set",
     "set_signal_mask",
+    "step",
     "try_wait",
 ]
 
@@ -57,6 +58,7 @@ GROUP_STOP_SIGNALS: Final = (signal.SIGSTOP, signal.SIGTSTP, signal.SIGTTIN, sig
 
 _FAULTS: Final = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP, signal.SIGSYS)
 _CONT: Final = 7
+_SINGLESTEP: Final = 9
 _DETACH: Final = 17
 _SYSCALL: Final = 24
 _SETOPTIONS: Final = 0x4200
@@ -107,6 +109,11 @@ def cont(pid: TaskId, signal_number: int = 0) -> None:
 def resume_to_syscall(pid: TaskId, signal_number: int = 0) -> None:
     """Let a stopped tracee run until it enters or leaves a system call."""
     _ptrace(_SYSCALL, pid, 0, signal_number)
+
+
+def step(pid: TaskId, signal_number: int = 0) -> None:
+    """Let a stopped tracee execute one instruction, delivering `signal_number` if it is not 0."""
+    _ptrace(_SINGLESTEP, pid, 0, signal_number)
 
 
 def detach(pid: TaskId, signal_number: int = 0) -> None:

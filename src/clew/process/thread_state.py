@@ -69,6 +69,9 @@ class ThreadState:
     rseq_area: int = 0
     rseq_signature: int = 0
     """Where it has its area for restartable sequences, 0: it has none."""
+    is_captured: bool = False
+    has_calls: bool = False
+    """What is to be captured at `pc` was; calls that are open will be in its window of calls (struct ThreadState)."""
 
     def packed(self, definition: ArchitectureDefinition) -> bytes:
         """As struct ThreadState of the protocol."""
@@ -80,6 +83,8 @@ class ThreadState:
             call_code=self.call_code,
             rseq_area=self.rseq_area,
             rseq_signature=self.rseq_signature,
+            is_captured=int(self.is_captured),
+            has_calls=int(self.has_calls),
             **{definition.program_counter: self.pc},
             **self.own,
         )

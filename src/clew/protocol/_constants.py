@@ -14,7 +14,7 @@ VERSION: Final = 1
 MAGIC: Final = 0x314D485357454C43
 NOTE_NAME: Final = b"clew\0"
 NOTE_TYPE: Final = 1
-SCHEMA_HASH: Final = bytes.fromhex("63e4a183d9d604de672075374571ec419440678b38563423afa4133e7e58cd5b")
+SCHEMA_HASH: Final = bytes.fromhex("d7e2427ffbd945f4c3d583d3c4bd689eae9edd1d32ecd748adad7c55bb729a1f")
 
 CONTAINER_MAGIC: Final = 3544686211845344323
 """what a container begins with: CLDATA11"""
@@ -1290,7 +1290,9 @@ LAYOUTS: Final[dict[str, tuple[int, dict[str, tuple[int, str]]]]] = {
             "rseq_signature": (192, "<I"),
             "code_selector": (196, "<H"),
             "stack_selector": (198, "<H"),
-            "reserved": (200, "<56s"),
+            "is_captured": (200, "<I"),
+            "has_calls": (204, "<I"),
+            "reserved": (208, "<48s"),
         },
     ),
     "FragmentRecord": (

@@ -1201,6 +1201,8 @@ THREAD_STATE: Final[np.dtype[np.void]] = np.dtype(
             "rseq_signature",
             "code_selector",
             "stack_selector",
+            "is_captured",
+            "has_calls",
             "reserved",
         ],
         "formats": [
@@ -1217,9 +1219,11 @@ THREAD_STATE: Final[np.dtype[np.void]] = np.dtype(
             "<u4",
             "<u2",
             "<u2",
-            ("<u1", (56,)),
+            "<u4",
+            "<u4",
+            ("<u1", (48,)),
         ],
-        "offsets": [0, 128, 136, 144, 152, 160, 168, 176, 180, 184, 192, 196, 198, 200],
+        "offsets": [0, 128, 136, 144, 152, 160, 168, 176, 180, 184, 192, 196, 198, 200, 204, 208],
         "itemsize": 256,
     }
 )

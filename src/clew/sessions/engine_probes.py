@@ -50,6 +50,10 @@ class EngineSession:
         self._begin(lambda: Attach(pid, None), is_spawned=False)
 
     @property
+    def recorded(self) -> None:
+        """Nothing is."""
+
+    @property
     def is_recorder(self) -> bool:
         """It is none."""
         return False

@@ -13,7 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final, TypeVar
 
 from clew.address import Tid
 from clew.dataclass import replace
@@ -21,7 +21,7 @@ from clew.errors import ClewError, ControlError, UsageError
 from clew.recording.control.commands import Control
 from clew.recording.following.statistics import Statistics
 from clew.recording.options.arguments import Text, parse_output
-from clew.recording.options.record_options import RecordOptions
+from clew.recording.options.record_options import RecordOptions, RecordResult
 from clew.recording.session.target import Origin
 from clew.sessions.aggregate_table import AggregateRoom
 from clew.sessions.call_probes import CallProbes
@@ -45,11 +45,13 @@ from clew.sessions.worker import Worker
 if TYPE_CHECKING:
     from clew.recording.session.interrupts import InterruptGuard
     from clew.sessions.call_summaries import CallSummaries
+    from clew.sessions.memory import Images
     from clew.trace import Trace
 
 __all__ = ["Session"]
 
 END_SECONDS: Final = 60.0
+T = TypeVar("T")
 
 
 class Session(
@@ -81,6 +83,7 @@ class Session(
         is_spawned: bool,
         streams: Streams | None = None,
         guard: InterruptGuard | None = None,
+        images: Images | None = None,
     ) -> None:
         """Meant for `spawn` and `attach_session`. Raises ClewError."""
         self._streams = streams or Streams(None, None, None)
@@ -104,7 +107,7 @@ class Session(
         event_sink.must_take = self._captures.must_take = lambda: self._worker.is_asked
         self._streams.let_go()
         self.pid = int(self._worker.pid)
-        self._target = SessionTarget(self._worker)
+        self._target = SessionTarget(self._worker, images)
         self._probes = CallProbes(self._target)
         self._events = Events(self._target, event_sink, self._probes.delivery.fail)
         self._summaries: CallSummaries | None = None
@@ -321,6 +324,16 @@ class Session(
 
     def __repr__(self) -> str:
         return f"<session of process {self.pid}, {'closed' if self._is_closed else self.state}>"
+
+    # ------------------------------------------------------------------------------------------------ for clew itself
+
+    def run_steps(self, steps: Callable[[Control], Iterator[T | None]]) -> T:
+        """Have something done by the owner of the target, and wait for it. Raises ClewError."""
+        return self._target.run(steps)
+
+    def result(self) -> RecordResult:
+        """How the recording went: waits until nothing is followed any more. Raises ClewError."""
+        return self._worker.result()
 
     # ------------------------------------------------------------------------------------------------ inside
 

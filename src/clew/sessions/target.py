@@ -35,10 +35,12 @@ T = TypeVar("T")
 class SessionTarget:
     """The first process of a session, which `worker` owns."""
 
-    def __init__(self, worker: Worker) -> None:
+    def __init__(self, worker: Worker, images: Images | None = None) -> None:
+        """`images` are somebody else's, who closes them."""
         self.worker = worker
         self.pid: Pid = worker.pid
-        self.images = Images()
+        self.images = images or Images()
+        self._has_own_images = images is None
         self._values: CallValues | None = None
 
     def run(self, steps: Callable[[Control], Iterator[T | None]]) -> T:
@@ -148,7 +150,8 @@ class SessionTarget:
 
     def close(self) -> None:
         """Let go of the files."""
-        self.images.close()
+        if self._has_own_images:
+            self.images.close()
 
     def _find_symbol(self, name: str) -> int | None:
         with contextlib.suppress(ControlError, UsageError):

@@ -177,6 +177,9 @@ class MadeUpRegisters(Registers):
     def is_stepping(self) -> bool:
         return False
 
+    def end_stepping(self) -> None:
+        return
+
     def begin(self, pc: int) -> None:
         self.values["where"], self.values["carry"] = pc, 0
         self.leave_call()

@@ -30,10 +30,22 @@ pub fn begin(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadConte
         return;
     }
     let return_pc = u64::from_le_bytes(word);
+    if !arm(engine, writer, return_pc, kind) {
+        return;
+    }
+    let taken = Values::of(context).take(program);
+    let (function, missing) = (context.registers.pc.raw(), taken.missing);
+    let tsc = ticks();
+    let call = CallHead { stack_pointer, return_pc, function, kind, missing, tsc, ..CallHead::default() };
+    open(engine, writer, context, call, &taken.words, texts_of(program, &taken));
+}
+
+/// Has it captured that calls of a kind return to an address. `false`: it can't be, which is counted.
+fn arm(engine: &mut Engine, writer: &RingWriter, return_pc: u64, kind: u32) -> bool {
     if !is_armed(return_pc, kind) {
         let Some(is_new) = engine.captures.arm(AppPc::from_raw(return_pc), kind) else {
             writer.shared.add(crate::status_field!(calls_forgotten), 1);
-            return;
+            return false;
         };
         if is_new {
             engine.renew_at(writer, AppPc::from_raw(return_pc));
@@ -41,11 +53,23 @@ pub fn begin(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadConte
         note_armed(return_pc, kind);
         measure_ticks(writer.shared);
     }
-    let taken = Values::of(context).take(program);
-    let (function, missing) = (context.registers.pc.raw(), taken.missing);
-    let tsc = ticks();
-    let call = CallHead { stack_pointer, return_pc, function, kind, missing, tsc, ..CallHead::default() };
-    open(engine, writer, context, call, &taken.words, texts_of(program, &taken));
+    true
+}
+
+/// The controller has put calls into the thread's window that began before the process was followed: they are open, and told of when they
+/// return.
+pub fn take_over(engine: &mut Engine, writer: &RingWriter, context: &mut ThreadContext) {
+    if !block::map_handed_calls(context, engine.shared) {
+        return;
+    }
+    let Some(table) = table_of(context) else { return };
+    engine.captures.other_calls.forget(table);
+    for (place, call) in table.all() {
+        if !arm(engine, writer, call.return_pc, call.kind) {
+            table.close(place);
+        }
+    }
+    note_others(engine, context, table);
 }
 
 /// A process begins with a copy of its parent's memory, whose window of calls is the parent's: it has one of its own, with the same calls.

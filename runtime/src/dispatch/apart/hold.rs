@@ -13,7 +13,7 @@ use crate::context::ThreadContext;
 use crate::cpu::decode::placed;
 use crate::cpu::probe_points;
 use crate::cpu::thread_pointer;
-use crate::dispatch::apart::ahead;
+use crate::dispatch::apart::{ahead, captured_calls};
 use crate::dispatch::calls::call_table;
 use crate::dispatch::flow::{landings, paths};
 use crate::dispatch::life::begin;
@@ -129,6 +129,10 @@ pub fn carry_out(context: &mut ThreadContext, shared: Shared) {
     let has_other_mode = masks::with_faults(context, |_| engine.carry_out(&writer, n_directives));
     if has_other_mode || are_calls_captured() {
         call_table::handle_what(&engine);
+    }
+    if core::mem::take(&mut context.capture.has_handed_calls) != 0 {
+        // Code is renewed, which may be there no more.
+        masks::with_faults(context, |context| captured_calls::take_over(&mut engine, &writer, context));
     }
     if has_other_mode {
         landings::forget_ways(&mut engine);

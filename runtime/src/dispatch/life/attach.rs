@@ -76,6 +76,8 @@ pub unsafe fn prepare(address: u64, shared: Shared) -> Result<(), NoRoom> {
         context.call.code = state.call_code;
         context.call.pc = context.registers.pc;
         context.tid = state.tid;
+        context.capture.begins_captured = state.is_captured;
+        context.capture.has_handed_calls = state.has_calls;
         if state.rseq_area != 0 {
             rseq::note_area(context, state.rseq_area);
         }
@@ -117,6 +119,9 @@ pub fn begin(context: &mut ThreadContext) {
     context.signals.stack = program_signal_stack();
     set_signal_stack(context);
     begin::begin(context, 0);
+    if core::mem::take(&mut context.capture.begins_captured) != 0 {
+        context.capture.left_pc = context.registers.pc;
+    }
     let mask = context.note_mask(context.process.start_mask);
     // Before its system call is made anew no call of the runtime's may be one that the kernel has a restart function for, nor
     // return from a signal: the kernel would forget how long the thread has waited already (kernel/signal.c,

@@ -29,11 +29,15 @@ _DISPLACED_STACK: Final = 8
 
 
 class Origin(NamedTuple):
-    """At `copy_address` the program is where it would be at `address`, with its stack pointer `stack_bytes` higher."""
+    """At `copy_address` the program is where it would be at `address`, with its stack pointer `stack_bytes` higher.
+    `is_inserted`: inserted code begins there. `is_behind`: what was inserted in front of the instruction was executed.
+    """
 
     copy_address: int
     address: int
     stack_bytes: int = 0
+    is_inserted: bool = False
+    is_behind: bool = False
 
 
 @dataclass(frozen=True)
@@ -94,9 +98,9 @@ class _Copy:
     def _here(self) -> int:
         return self._address + len(self._code)
 
-    def note(self, address: int, stack_bytes: int = 0) -> None:
+    def note(self, address: int, stack_bytes: int = 0, *, is_inserted: bool = False, is_behind: bool = False) -> None:
         """What comes next is where the program would be at that address."""
-        self._origins.append(Origin(self._here, address, stack_bytes))
+        self._origins.append(Origin(self._here, address, stack_bytes, is_inserted, is_behind))
 
     def add(self, displaced: Displaced, inserted: Inserted | None, inserted_taken: Inserted | None) -> None:
         """Add the copy of the next instruction."""
@@ -109,10 +113,10 @@ class _Copy:
         if why is not None:
             raise UsageError(f"{displaced.address:#x}: the instruction {why}")
         self._starts[displaced.address] = self._here
-        self.note(displaced.address)
+        self.note(displaced.address, is_inserted=inserted is not None)
         if inserted is not None:
             self._code += inserted(self._here)
-            self.note(displaced.address)
+            self.note(displaced.address, is_behind=True)
         kind = find_kind(one)
         self.goes_on = kind not in ENDS and kind not in CALLS
         if kind == Kind.JUMP:
@@ -197,8 +201,9 @@ class _Copy:
         """The whole copy, with what lies behind it."""
         for at, inserted, target in self._late:
             self._code[at : at + 4] = (len(self._code) - at - 4).to_bytes(4, "little")
-            self.note(target)
+            self.note(target, is_inserted=inserted is not _nothing)
             self._code += inserted(self._here)
+            # What was inserted is not for the instruction there.
             self.note(target)
             self.jump(target)
         if self._pushed:

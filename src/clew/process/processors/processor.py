@@ -108,6 +108,10 @@ class Registers(ABC):
         """Whether it traps behind the next instruction."""
 
     @abstractmethod
+    def end_stepping(self) -> None:
+        """Have it not do so."""
+
+    @abstractmethod
     def begin(self, pc: int) -> None:
         """Have it go on at the first instruction of something at `pc`, with flags as they are there, and in no system
         call."""

@@ -142,6 +142,9 @@ class X8664Registers(Registers):
     def is_stepping(self) -> bool:
         return bool(self.raw.eflags & _TRAP_FLAG)
 
+    def end_stepping(self) -> None:
+        self.raw.eflags &= ~_TRAP_FLAG
+
     def begin(self, pc: int) -> None:
         self.raw.rip, self.raw.eflags = pc, _FLAGS
         self.leave_call()

@@ -161,6 +161,10 @@ class Holding(VisitedProcess):
         self._replies[tid] = HoldReply.STEP_CHANGED if tid in self._changed else HoldReply.STEP
         self._changed.discard(tid)
 
+    def slot_of(self, tid: Tid) -> int | None:
+        """The slot of a thread that is stopped; None: it is not."""
+        return self._slots[tid] if tid in self.stopped else None
+
     def set_registers(self, tid: Tid, changes: Mapping[str, int]) -> None:
         """Have a stopped thread go on with other registers, by their names. Raises ControlError."""
         thread, drain = self.find_stopped(tid), self.followed.drain

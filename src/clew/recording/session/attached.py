@@ -8,13 +8,21 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from clew.address import Pid
-from clew.errors import AttachError
-from clew.process.attach import attach
+from clew.errors import AttachError, ClewError, TargetGoneError
+from clew.process.attach import (
+    STOP_SECONDS,
+    Attachment,
+    HandOver,
+    SharedMemoryMaker,
+    attach,
+    attach_held,
+)
 from clew.process.attachable import check_attachable, find_living_task
+from clew.process.held_process import HeldProcess
 from clew.process.identity import read_cpu_seconds, read_parent
 from clew.process.leftover import take_out_leftover
 from clew.process.maps import Mapping
@@ -28,7 +36,7 @@ from clew.recording.session.means import Means
 from clew.recording.session.notices import Descendants
 from clew.recording.sinks.sink import Identity
 
-__all__ = ["Attach", "AttachedTarget", "name_of"]
+__all__ = ["Attach", "AttachedTarget", "TakeOver", "name_of"]
 
 
 class Attach:
@@ -71,12 +79,11 @@ class Attach:
                 LiveFilters(means.filters).tell_all(shared, mappings)
                 return shared
 
-            if take_out_leftover(pid, is_given_up=lambda: guard.wants_to_leave):
-                means.tell(f"process {pid}: took out the runtime of a clew that was killed")
-            attachment = attach(pid, means.image, make_shared, is_given_up=lambda: guard.wants_to_leave)
+            attachment = self._put_in(means, make_shared)
             undo.pop_all()
         started = time.monotonic()
         means.processes.add_attached(attachment, met[-1], mapped, pidfd, means.start_ns)
+        self._hold(means)
         return AttachedTarget(
             pid,
             means.processes,
@@ -86,6 +93,60 @@ class Attach:
             over_at=None if self._duration_seconds is None else started + self._duration_seconds,
             cpu_seconds_before=cpu_seconds_before,
         )
+
+    def _put_in(self, means: Means, make_shared: SharedMemoryMaker) -> Attachment:
+        """Have the runtime in the process. Raises AttachError, InjectionError, TargetGoneError."""
+        pid, guard = self._pid, means.guard
+        if take_out_leftover(pid, is_given_up=lambda: guard.wants_to_leave):
+            means.tell(f"process {pid}: took out the runtime of a clew that was killed")
+        return attach(pid, means.image, make_shared, is_given_up=lambda: guard.wants_to_leave)
+
+    def _hold(self, means: Means) -> None:
+        """Its threads go on right away."""
+
+
+class TakeOver(Attach):
+    """Process `pid`, whose own code has probes, is to be followed from where its threads are when `hand_over` has taken
+    these out: it is given the process, held, and gives it back so. The threads stop in front of the first instruction.
+    """
+
+    def __init__(self, pid: Pid, hand_over: Callable[[HeldProcess], HandOver]) -> None:
+        self.command = _command_of(pid)
+        self._pid, self._duration_seconds, self._hand_over = pid, None, hand_over
+
+    def _put_in(self, means: Means, make_shared: SharedMemoryMaker) -> Attachment:
+        def make_held(fd: int, layout: SharedLayout, mappings: list[Mapping]) -> SharedMemory:
+            shared = make_shared(fd, layout, mappings)
+            shared.set_status_ticket("hold_ticket", 1)
+            return shared
+
+        pid, started = self._pid, time.monotonic()
+        held = HeldProcess(pid)
+        try:
+            held.stop_all(STOP_SECONDS)
+            if held.has_executed:
+                raise AttachError(pid, f"process {pid}: became another program just now")
+            attachment = attach_held(held, means.image, make_held, self._hand_over(held), started)
+        except (ClewError, OSError) as error:
+            held.let_go()
+            if held.wait_status is not None or isinstance(error, ProcessLookupError):
+                message = f"process {pid}: ended while it was attached to"
+                raise TargetGoneError(pid, message, held.wait_status) from error
+            if isinstance(error, OSError):
+                raise AttachError(pid, f"process {pid}: can't be attached to: {error.strerror or error}") from error
+            raise
+        except BaseException:
+            held.let_go()
+            raise
+        if held.wait_status is not None:
+            # Its parent is told no more.
+            raise TargetGoneError(pid, f"process {pid}: ended when it was attached to", held.wait_status)
+        return attachment
+
+    def _hold(self, means: Means) -> None:
+        followed = means.processes.live[0]
+        # As they were told before they began.
+        means.processes.holdings.of(followed).is_held = True
 
 
 class AttachedTarget:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from clew.sessions.aggregate_table import AggregateRoom
     from clew.sessions.call_probes import Callback, CallProbe, CallProbes
     from clew.sessions.capture_sink import CaptureSink
+    from clew.sessions.probes.event_reader import EventReader
     from clew.sessions.probes.followed_probes import FollowedProbes
     from clew.sessions.probes.probe import Probe
     from clew.sessions.target import SessionTarget
@@ -100,11 +101,15 @@ class PlacesFacet:
     @property
     def placed(self) -> FollowedProbes:
         """All probes of the session, for who has many: they come and are read together."""
+        return self.placed_with(None)
+
+    def placed_with(self, reader: EventReader | None) -> FollowedProbes:
+        """The same; asked for first, `reader` makes their events, which made others of the same threads before."""
         if self._placed is None:
             from clew.sessions.probes.followed_probes import FollowedProbes
 
             self._placed = FollowedProbes(
-                self._target, self._probes, self._captures, self._aggregate_room, self.wait_for_all
+                self._target, self._probes, self._captures, self._aggregate_room, self.wait_for_all, reader
             )
         return self._placed
 

@@ -45,6 +45,14 @@ class EventStore:
             kept, self._kept = self._kept, {}
         return [one for some in kept.values() for one in some]
 
+    def take_events(self) -> list[ReadEvents]:
+        """Those of all probes, each with its number."""
+        from clew.sessions.probes.event_reader import ReadEvents
+
+        with self._lock:
+            kept, self._kept = self._kept, {}
+        return [ReadEvents(index, kind, table) for index, some in kept.items() for kind, table in some]
+
     def count(self, index: int) -> int:
         """How many there ever were of a probe."""
         with self._lock:

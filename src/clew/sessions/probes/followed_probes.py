@@ -17,7 +17,7 @@ from clew.sessions.aggregates import Aggregate
 from clew.sessions.place_probe import Wish
 from clew.sessions.probes.asked import DURATION, check_spec, wished
 from clew.sessions.probes.event_forms import EventForm
-from clew.sessions.probes.event_reader import CapturedOf, EventReader
+from clew.sessions.probes.event_reader import CapturedOf, EventReader, ReadEvents
 from clew.sessions.probes.event_store import EventStore
 from clew.sessions.probes.located import Located, LocatedProbes, Part
 from clew.sessions.probes.place_names import name_of_place
@@ -28,8 +28,9 @@ from clew.sessions.wanted import Wanted
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from clew.address import Pid
     from clew.export.probes.event_types import EventType
-    from clew.probing.locations.in_process import ProcessPlace
+    from clew.probing.locations.in_process import ProcessPlace, ProcessPlaces
     from clew.recording.following.followed import FollowedProcess
     from clew.sessions.aggregate_table import AggregateRoom, AggregateTable
     from clew.sessions.call_probes import Callback, CallProbe, CallProbes
@@ -53,10 +54,12 @@ class FollowedProbes:
         sink: CaptureSink,
         room: AggregateRoom,
         wait: Callable[[float], bool],
+        reader: EventReader | None = None,
     ) -> None:
+        """`reader` makes the events, if it made such of the same threads before."""
         self._target, self._probes, self._sink, self._room, self._wait = target, probes, sink, room, wait
         self._located = LocatedProbes(target, probes, self._meet, self._note_place)
-        self.reader = EventReader(target.images, lambda: ())
+        self.reader = reader or EventReader(target.images, lambda: ())
         self._reading = threading.Lock()
         self._store = EventStore()
         self._specs: list[ProbeSpec] = []
@@ -67,6 +70,10 @@ class FollowedProbes:
         """By what captures are known by: the index, and what is captured."""
         self._names: dict[int, dict[int, str]] = {}
         self._sums: dict[int, tuple[AggregateTable, Aggregate]] = {}
+
+    def know(self, pid: Pid, places: ProcessPlaces, opened: contextlib.ExitStack) -> None:
+        """Take over what is known of the files of a process; `opened` lets go of that."""
+        self._located.know(pid, places, opened)
 
     def add(self, specs: Sequence[ProbeSpec]) -> list[int]:
         """Have these probes, too, from now on; their indices. Raises CaptureError, UsageError, ControlError."""
@@ -174,6 +181,15 @@ class FollowedProbes:
         """The same of all probes."""
         self.read()
         return self._store.take_all()
+
+    def take_events(self) -> list[ReadEvents]:
+        """The same, each with the number of its probe."""
+        self.read()
+        return self._store.take_events()
+
+    def numbers_of_returns(self) -> dict[int, int]:
+        """By what captures of returns are known by: the number of the probe."""
+        return {one.numbers[-1]: index for index, one in enumerate(self._of_spec) if one.is_function and one.numbers}
 
     def types(self, index: int) -> list[EventType]:
         """Of which types its events are, as far as that is known."""

@@ -22,6 +22,7 @@ from clew.sessions.wanted import Wanted
 from clew.sessions.where import NOWHERE
 
 if TYPE_CHECKING:
+    from clew.address import Pid
     from clew.process.maps import Mapping
     from clew.recording.control.commands import Control
     from clew.recording.following.followed import FollowedProcess
@@ -112,10 +113,15 @@ class LocatedProbes:
         self._armed: list[Located] = []
         self._images: dict[FollowedProcess, ProcessPlaces] = {}
         self._open: dict[FollowedProcess, contextlib.ExitStack] = {}
+        self._given: tuple[Pid, ProcessPlaces, contextlib.ExitStack] | None = None
         self._places: Places | None = None
         self._semaphores = FollowedSemaphores()
         self._awaited: set[tuple[Located, FollowedProcess, int]] = set()
         """Choices of functions that are to come."""
+
+    def know(self, pid: Pid, places: ProcessPlaces, opened: contextlib.ExitStack) -> None:
+        """Take over what is known of the files of a process; `opened` lets go of that."""
+        self._given = pid, places, opened
 
     def arm(self, some: Sequence[Located], note: Callable[[Located], None] = lambda located: None) -> None:
         """Have these captured, where they are and where they will be; `note` is told of each before any thread comes
@@ -163,6 +169,8 @@ class LocatedProbes:
         self._semaphores.close()
         for opened in self._open.values():
             opened.close()
+        if self._given is not None:
+            self._given[2].close()
         self._open.clear()
         self._images.clear()
 
@@ -248,14 +256,19 @@ class LocatedProbes:
             mappings = read_maps(followed.memory_pid)
             if followed not in self._images:
                 self._forget_ended()
-                opened = contextlib.ExitStack()
-                self._images[followed] = opened.enter_context(open_process(followed.memory_pid))
-                self._open[followed] = opened
+                self._images[followed], self._open[followed] = self._open_images(followed)
                 self._meet(followed)
             self._images[followed].renew(mappings)
         except (OSError, TargetError):
             return None
         return self._images[followed]
+
+    def _open_images(self, followed: FollowedProcess) -> tuple[ProcessPlaces, contextlib.ExitStack]:
+        if self._given is not None and self._given[0] == followed.pid:
+            (_, places, opened), self._given = self._given, None
+            return places, opened
+        opened = contextlib.ExitStack()
+        return opened.enter_context(open_process(followed.memory_pid)), opened
 
     def _forget_ended(self) -> None:
         for followed in [one for one in self._open if one.has_ended]:

@@ -74,7 +74,12 @@ class NativeProbes:
     def places(self, index: int) -> list[ProbePlace]:
         """Where it is."""
         costs = find_costs()
-        return [_place(pid, one, costs) for pid, one in self._worker.ask(lambda session: list(_armed(session, index)))]
+
+        def find(session: ProbeSession) -> list[ProbePlace]:
+            own = [_place(pid, one, costs) for pid, one in _armed(session, index)]
+            return own + session.followed_places(index)
+
+        return self._worker.ask(find)
 
     def count(self, index: int) -> int:
         """How many events came of it."""
@@ -88,7 +93,7 @@ class NativeProbes:
             reasons = [one.probes[index].missing for one in session.targets if index in one.probes]
             return next(filter(None, reasons), "")
 
-        is_somewhere = self._worker.ask(lambda session: any(_armed(session, index)))
+        is_somewhere = bool(self.places(index))
         return "" if is_somewhere else self._worker.ask(find)
 
     def find_sum(self, index: int) -> Aggregate | None:
@@ -139,10 +144,9 @@ def _place(pid: int, one: ArmedProbe, costs: HitCosts | None) -> ProbePlace:
 
 def _types(session: ProbeSession, index: int) -> list[EventType]:
     asked = next((one.probes[index] for one in session.targets if index in one.probes), None)
-    if asked is None:
-        return []
+    forms = session.found_forms(index) if asked is None else list(asked.forms().values())
     try:
-        return [form.type_of(asked.spec.name) for form in asked.forms().values()]
+        return [form.type_of(form.name) for form in forms]
     except CaptureError:
         # What it names is not loaded yet.
         return []

@@ -11,20 +11,23 @@ from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Final, Literal
 
-from clew.errors import ControlError, UsageError
+from clew.errors import ControlError, OutputExistsError, UsageError
 from clew.export.probes.event_types import EventBatch
+from clew.recording.options.arguments import Text, parse_mode, parse_output
 from clew.sessions.aggregate_table import AggregateWish
 from clew.sessions.probes.native_events import EventCallback, NativeEvents
 from clew.sessions.probes.native_probes import NativeProbes
 from clew.sessions.probes.native_worker import Begun, NativeWorker
 from clew.sessions.probes.probe import WAIT_SECONDS, Probe, read_spec
 from clew.sessions.probes.probe_sum import ProbeSum
-from clew.sessions.probes.specs import ProbeSpec
+from clew.sessions.probes.specs import ProbeSpec, RecordWish, Trigger, TriggerAction
 from clew.sessions.streams import Streams
 
 if TYPE_CHECKING:
     from clew.sessions.probes.backends import BackendChoice
+    from clew.sessions.probes.following import Follower
     from clew.sessions.probes.probe_session import ProbeSession
+    from clew.trace import Trace
 
 __all__ = ["NativeSession"]
 
@@ -44,13 +47,17 @@ class NativeSession:
     stderr: IO[bytes] | None = None
 
     def __init__(
-        self, begin: Callable[[ProbeSession], Begun], choice: BackendChoice, streams: Streams | None = None
+        self,
+        begin: Callable[[ProbeSession], Begun],
+        choice: BackendChoice,
+        follower: Follower,
+        streams: Streams | None = None,
     ) -> None:
         """Meant for `clew.probe_session`. Raises ClewError."""
         self._streams = streams or Streams(None, None, None)
         for name, pipe in self._streams.pipes.items():
             setattr(self, name, pipe)
-        self._events = NativeEvents()
+        self._events, self._follower = NativeEvents(), follower
         self._is_closed = False
         try:
             self._worker = NativeWorker(begin, choice, self._events.take, self._events.flush)
@@ -121,6 +128,49 @@ class NativeSession:
         wish = AggregateWish(keys, value, condition, max_keys, histogram)
         spec = ProbeSpec(text, text, is_function, condition=condition, with_inlined=inline, wish=wish)
         return ProbeSum(self._probes, self._probes.add(spec), text)
+
+    def record_on(
+        self,
+        where: str | int,
+        output: Text,
+        *,
+        condition: str | None = None,
+        at: Literal["call", "return"] = "call",
+        mode: str = "full",
+    ) -> None:
+        """Have the engine follow the process from where a thread comes to a place first, in front of the instruction
+        there, and record it into the trace `output`, which is whole when the session has ended (`recorded`).
+
+        `where` is as for `probe`. `at` its return, of a function; where `condition` does not hold nothing happens. The
+        threads are held for some tens of milliseconds; the probes go on with the same names, and no event is missed or
+        told twice. Sums do not go on. Where the process can't be followed the probes stay; `notes` tells which, and
+        which thread came where. It may be asked for once. `mode` is as for `record`. Raises CaptureError, UsageError,
+        ControlError, OutputExistsError.
+        """
+        if at not in ("call", "return"):
+            raise UsageError(f"at {at!r}: a call, or a return")
+        path = parse_output(output)
+        if path.exists():
+            raise OutputExistsError(path)
+        parse_mode(mode)
+        text = f"{where:#x}" if isinstance(where, int) else where
+        is_return = at == "return"
+        trigger = Trigger(TriggerAction.RECORD)
+        spec = ProbeSpec(text, text, is_return, condition=condition, consequence=trigger, at_return=is_return)
+        self._worker.do(lambda session: session.record_at(spec, RecordWish(self._follower, path, mode)))
+
+    @property
+    def notes(self) -> list[str]:
+        """What happened to processes as wholes, for people: that one is followed from then on, or why it is not."""
+        return self._worker.ask(lambda session: list(session.notes))
+
+    @property
+    def recorded(self) -> Trace | None:
+        """What was recorded, once the session has ended; None: nothing was, or it goes on."""
+        from clew.trace import Trace
+
+        path = self._worker.ask(lambda session: session.recorded)
+        return None if path is None else Trace(path)
 
     def events(self) -> Iterator[EventBatch]:
         """The events of all probes that were not read yet, and then those that come, until the process has ended.

@@ -162,7 +162,8 @@ class NativeWorker:
 
     def _round(self, session: ProbeSession, begun: Begun) -> None:
         self._answer(session)
-        has_ended = _has_ended(begun)
+        follower = session.find_follower(begun.pid)
+        has_ended = _has_ended(begun) and (follower is None or follower.has_ended())
         try:
             self._read(session)
         except TargetError:
@@ -170,7 +171,7 @@ class NativeWorker:
                 raise
         if has_ended and not self.ended.done():
             self._flush()
-            self.ended.set_result(_learn_end(begun))
+            self.ended.set_result(_learn_end(begun) if follower is None else follower.exit_code)
 
     def _read(self, session: ProbeSession) -> None:
         now = time.time_ns()

@@ -10,19 +10,22 @@ import signal
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from clew.errors import ClewError, TargetError, UsageError
+from clew.errors import ClewError, ControlError, TargetError, UsageError
 from clew.export.probes.event_types import EventBatch, Loss
 from clew.sessions.aggregates import Aggregate
 from clew.sessions.probes.asked import N_NUMBERS, check_spec
 from clew.sessions.probes.backends import AUTO, BackendChoice
 from clew.sessions.probes.event_reader import CapturedOf, ReadEvents
+from clew.sessions.probes.following_session import FollowingSession, records
 from clew.sessions.probes.probe_launch import ProbedCommand
-from clew.sessions.probes.session_targets import SessionTargets
-from clew.sessions.probes.specs import ProbeSpec, Trigger, TriggerAction
+from clew.sessions.probes.specs import ProbeSpec, RecordWish, Trigger, TriggerAction
 from clew.sessions.probes.waiting import Waiting
 from clew.sessions.probes.waiting_threads import act
+
+if TYPE_CHECKING:
+    from clew.sessions.probes.event_forms import EventForm
 
 __all__ = ["ProbeSession"]
 
@@ -30,18 +33,26 @@ MIN_NEWEST_BYTES: Final = 1 << 12
 MAX_NEWEST_BYTES: Final = 1 << 26
 
 
-class ProbeSession(SessionTargets):
+class ProbeSession(FollowingSession):
     """The probes `specs` in the processes that are added, by techniques as `choice` has them. Raises CaptureError where
     one can't be.
 
     With `newest_bytes` it is a flight recorder: of each thread the newest events, so many bytes, are kept, and read
-    gives none but those of a `snapshot`. Where a trigger starts events there are none before it does.
+    gives none but those of a `snapshot`. Where a trigger starts events there are none before it does. `record` says
+    where that is recorded which a trigger has followed.
     """
 
-    def __init__(self, specs: Sequence[ProbeSpec], choice: BackendChoice = AUTO, *, newest_bytes: int = 0) -> None:
+    def __init__(
+        self,
+        specs: Sequence[ProbeSpec],
+        choice: BackendChoice = AUTO,
+        *,
+        newest_bytes: int = 0,
+        record: RecordWish | None = None,
+    ) -> None:
         if newest_bytes and not MIN_NEWEST_BYTES <= newest_bytes <= MAX_NEWEST_BYTES:
             raise UsageError(f"{newest_bytes} bytes are not between {MIN_NEWEST_BYTES} and {MAX_NEWEST_BYTES}")
-        super().__init__(choice, newest_bytes)
+        super().__init__(choice, newest_bytes, record)
         self._is_due = False
         self.n_events: Counter[int] = Counter()
         """How many came of each probe, by its index."""
@@ -67,6 +78,10 @@ class ProbeSession(SessionTargets):
         specs = list(specs)
         for spec in specs:
             check_spec(spec)
+        if any(map(records, specs)):
+            if self._record is None:
+                raise UsageError("where what is followed is to be recorded is not said")
+            self._record.follower.prepare()
         indices = [self.take_index() for _ in specs]
         for index, spec in zip(indices, specs, strict=True):
             self._specs[index] = spec
@@ -96,6 +111,12 @@ class ProbeSession(SessionTargets):
             target.change(partial(target.add, wanted))
             self._findings.note(target)
             target.asker.raise_refused()
+        if self.following is not None:
+            with contextlib.suppress(ControlError):
+                for index in indices:
+                    if self._specs[index].has_events:
+                        self.following.enable(index, self._specs[index])
+            self._findings.remarks += self.following.take_remarks()
 
     def remove(self, indices: Iterable[int]) -> None:
         """Have these probes nowhere any more, until they are enabled. Raises TargetError, UsageError."""
@@ -103,6 +124,22 @@ class ProbeSession(SessionTargets):
         self._wanted = [index for index in self._wanted if index not in gone]
         for target in self.targets:
             target.change(partial(target.remove, gone))
+        if self.following is not None:
+            with contextlib.suppress(ControlError):
+                for index in gone:
+                    self.following.remove(index)
+
+    def record_at(self, spec: ProbeSpec, wish: RecordWish) -> int:
+        """Have the process followed, and recorded, from where `spec` says so on; the probe's index. Raises the same as
+        `add`, and UsageError where something is or was to be recorded already."""
+        if self._record is not None:
+            raise UsageError("a process of a session is followed from one event on, and that was asked for already")
+        self._record = wish
+        try:
+            return self.add([spec])[0]
+        except ClewError:
+            self._record = None
+            raise
 
     def remove_all(self) -> None:
         """Have no probe anywhere any more, as far as processes are there still, and are what they were."""
@@ -123,6 +160,10 @@ class ProbeSession(SessionTargets):
     def find_sum(self, index: int) -> Aggregate | None:
         """What a probe adds up; None: there was no place for it yet."""
         return self._sums.found.get(index)
+
+    def found_forms(self, index: int) -> list[EventForm]:
+        """What is taken of a probe that was at a place."""
+        return [form for number, form in sorted(self._findings.forms.items()) if (number - 1) // N_NUMBERS == index]
 
     def take_remarks(self) -> list[str]:
         """What there is to tell people that was not told yet."""
@@ -154,7 +195,13 @@ class ProbeSession(SessionTargets):
         ]
         for one in captured:
             self.n_events[one.probe] += len(one.captured.heads)
-        return self.reader.read(captured, self.sink.clock)
+        events = self.reader.read(captured, self.sink.clock)
+        if self.following is not None:
+            followed = self.following.read_events()
+            for probe, _, table in followed:
+                self.n_events[probe] += table.num_rows
+            events += followed
+        return events
 
     def act(self, waiting: Waiting) -> None:
         act(self, waiting)

@@ -15,14 +15,16 @@ from typing import Final
 from clew.address import Pid, Tid
 from clew.errors import CaptureError, RemoteCallError, TargetError, UsageError
 from clew.probing.blocked_traps import BlockedTraps
+from clew.probing.handing_over import Handing
 from clew.probing.leaving import has_probes_of, leave, wait_for_end
-from clew.probing.locations.in_process import ProcessPlace, open_process
+from clew.probing.locations.in_process import ProcessPlace, ProcessPlaces, open_process
 from clew.probing.placing import Placing
 from clew.probing.planning import Planning, Site
 from clew.probing.probed_process import ProbedProcess
 from clew.probing.worker import reap_worker
 from clew.process.aggregate_tables import AggregateTables
 from clew.process.attachable import has_own_namespace
+from clew.process.held_process import HeldProcess
 from clew.process.linux import PROT_EXEC
 from clew.process.maps import Mapping as MemoryMapping
 from clew.process.maps import read_maps
@@ -273,6 +275,11 @@ class ProbedTarget:
         self._forget_unloaded()
         self.arm()
 
+    def reply_all(self) -> None:
+        """Let all threads go on that wait for something."""
+        for slot in self.rings.slots.find_asking(RequestKind.HOLD):
+            self.reply(slot)
+
     def reply(self, slot: int) -> None:
         """Let a thread go on that waits."""
         self.rings.slots.reply(slot, HoldReply.GO_ON)
@@ -359,6 +366,15 @@ class ProbedTarget:
         with contextlib.suppress(RemoteCallError):
             reap_worker(stopped, self.process.task_inside)
         return self.leave()[1]
+
+    def hand_over(self, held: HeldProcess) -> Handing:
+        """What takes all probes out while all threads are held, for who follows them from there on."""
+        return Handing(held, self.process, self._placing)
+
+    def give_places(self) -> tuple[ProcessPlaces, contextlib.ExitStack]:
+        """What is known of its files, for who follows it from now on, and what lets go of that."""
+        self._places.move_to(self.pid)
+        return self._places, self._open.pop_all()
 
     def leave(self) -> tuple[list[str], list[Pid]]:
         """Take all probes out, and the runtime's task, as far as the process and its forks' children are there still;

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -40,6 +41,10 @@ class ProbingSession(Protocol):
     @property
     def left(self) -> list[str]:
         """What stays of probes that were taken out, for people."""
+
+    @property
+    def recorded(self) -> Path | None:
+        """Where what was followed is recorded, once the session is closed; None: nothing was."""
 
     @property
     def is_recorder(self) -> bool:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from enum import Enum
-from typing import Final, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from clew.address import Pid
 from clew.dataclass import dataclass, replace
@@ -16,7 +17,18 @@ from clew.probing.locations.syntax import Location, NamePlace, parse_location
 from clew.protocol._constants import Change
 from clew.sessions.aggregate_table import AggregateWish
 
-__all__ = ["ContextField", "PlaceChange", "ProbeSpec", "Trigger", "TriggerAction", "parse_context"]
+if TYPE_CHECKING:
+    from clew.sessions.probes.following import Follower
+
+__all__ = [
+    "ContextField",
+    "PlaceChange",
+    "ProbeSpec",
+    "RecordWish",
+    "Trigger",
+    "TriggerAction",
+    "parse_context",
+]
 
 _TYPED: Final = re.compile(r"(?P<type>[A-Za-z_][\w ]*\**)\s*:\s*(?P<name>[A-Za-z_]\w*)\s*:\s*(?P<address>.+)")
 _NAMED: Final = re.compile(r"(?P<name>[A-Za-z_]\w*)\s*=(?!=)\s*(?P<text>.+)")
@@ -49,6 +61,7 @@ class TriggerAction(Enum):
     STOP = "stop"
     PAUSE = "pause"
     SIGNAL = "signal"
+    RECORD = "record"
 
 
 class Trigger(NamedTuple):
@@ -56,6 +69,14 @@ class Trigger(NamedTuple):
 
     action: TriggerAction
     signal: int = 0
+
+
+class RecordWish(NamedTuple):
+    """Where what `follower` follows from an event on is recorded, and how (`clew record --mode`)."""
+
+    follower: Follower
+    output: Path
+    mode: str = "full"
 
 
 class PlaceChange(NamedTuple):

@@ -31,6 +31,8 @@ def pull(session: ProbeSession, trigger: Trigger, waiting: Waiting) -> None:
                 session.enable(session.event_indices)
             case TriggerAction.STOP:
                 session.remove(session.event_indices)
+            case TriggerAction.RECORD:
+                session.follow_on(waiting)
             case TriggerAction.PAUSE:
                 os.kill(waiting.real_pid, signal.SIGSTOP)
             case TriggerAction.SIGNAL if waiting.target.has_own_numbers:

@@ -95,6 +95,10 @@ class UprobeSession:
         self._arm()
 
     @property
+    def recorded(self) -> None:
+        """Nothing is."""
+
+    @property
     def is_recorder(self) -> bool:
         """It is none."""
         return False
@@ -106,6 +110,9 @@ class UprobeSession:
 
     def snapshot(self) -> None:
         """Nothing: all events are read."""
+
+    def find_follower(self, pid: Pid) -> None:
+        """Nobody follows a process."""
 
     def start(self, command: Sequence[str], ignored: Sequence[signal.Signals] = ()) -> ProbedCommand:
         """Start a program, with the probes from its own first instruction on; it ignores the signals `ignored`. Raises

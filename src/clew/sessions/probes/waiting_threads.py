@@ -36,7 +36,9 @@ def act(session: ProbeSession, waiting: Waiting) -> None:
         if spec is not None and isinstance(spec.consequence, Trigger):
             pull(session, spec.consequence, waiting)
     finally:
-        waiting.target.reply(waiting.slot)
+        # One that is followed now went on by itself.
+        if waiting.target in session.targets:
+            waiting.target.reply(waiting.slot)
 
 
 def _end_events(session: ProbeSession, target: Target) -> None:

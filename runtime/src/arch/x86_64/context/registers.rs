@@ -87,7 +87,9 @@ impl Registers {
             call_code: 0,
             rseq_area: 0,
             rseq_signature: 0,
-            reserved: [0; 56],
+            is_captured: 0,
+            has_calls: 0,
+            reserved: [0; 48],
         }
     }
 
