@@ -53,7 +53,9 @@ fields = [
   {{ name = "tid", type = "u32", offset = 60, doc = "thread" }},
   {{ name = "call_code", type = "u32", offset = 64, doc = "error" }},
   {{ name = "rseq_signature", type = "u32", offset = 68, doc = "signature" }},
-  {{ name = "reserved", type = "u8[{THREAD_STATE_BYTES - 72}]", offset = 72, doc = "zero" }},
+  {{ name = "is_captured", type = "u32", offset = 72, doc = "captured" }},
+  {{ name = "has_calls", type = "u32", offset = 76, doc = "calls" }},
+  {{ name = "reserved", type = "u8[{THREAD_STATE_BYTES - 80}]", offset = 80, doc = "zero" }},
 ]
 """
 _PARSED: Final = parse_schema(_SCHEMA)
