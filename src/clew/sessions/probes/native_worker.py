@@ -17,6 +17,7 @@ from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from clew.address import Pid
 from clew.dataclass import dataclass
 from clew.errors import ControlError, TargetError
 from clew.sessions.probes.probe_session import ProbeSession
@@ -162,7 +163,7 @@ class NativeWorker:
 
     def _round(self, session: ProbeSession, begun: Begun) -> None:
         self._answer(session)
-        follower = session.find_follower(begun.pid)
+        follower = session.find_follower(Pid(begun.pid))
         has_ended = _has_ended(begun) and (follower is None or follower.has_ended())
         try:
             self._read(session)
