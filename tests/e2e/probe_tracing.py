@@ -40,11 +40,12 @@ class Tracing:
         )
 
     def events(self, name: str = "turn_entry") -> list[Event]:
-        """The values of the events of a name that were written by now."""
+        """The events of a name that were written by now, by time: of one thread more may have been read than of
+        another."""
         lines = self.path.read_text().splitlines() if self.path.exists() else []
         found = [json.loads(line) for line in lines]
         assert not [one for one in found if "lost" in one]
-        return [one for one in found if one["event"] == name]
+        return sorted((one for one in found if one["event"] == name), key=lambda one: int(one["time_ns"]))
 
     def arguments(self, name: str = "turn_entry") -> list[int]:
         """What it has of a call's argument, but for those by which it was waited for it."""
