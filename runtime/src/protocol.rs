@@ -930,7 +930,7 @@ pub struct ProbeSite {
     /// where its code lies, in the runtime's own memory, as long as the table is not changed again (written by:
     /// runtime)
     pub made: u64,
-    /// bytes of it (written by: runtime)
+    /// bytes of it, or that it would have, where these are more than it may have (written by: runtime)
     pub size: u32,
     /// zero (written by: runtime)
     pub reserved: u32,

@@ -71,6 +71,7 @@ pub fn make_all(shared: Shared) {
     shared.set_refused_captures(n_refused);
     // SAFETY: the status page is mapped; the field is an aligned u32.
     let count = unsafe { AtomicU32::from_ptr(&raw mut (*shared.status()).probe_count) }.load(Ordering::Acquire);
+    let mut sizes = Sizes { place: core::ptr::null(), n_hot: 0, n_cold: 0 };
     for number in 0..count.min(MAX_PROBES as u32) {
         let row = shared.probe_site(number);
         // SAFETY: the row is mapped; the field is an aligned u32.
@@ -82,47 +83,81 @@ pub fn make_all(shared: Shared) {
         let asked = unsafe { row.read_volatile() };
         let place = engine.captures.at(AppPc::from_raw(asked.place)).cloned();
         let missed = row as u64 + core::mem::offset_of!(ProbeSite, missed) as u64;
-        let code = place.and_then(|place| make(shared, &asked, number, place, missed));
-        let Some(code) = code else {
+        let emitted = place.as_ref().and_then(|place| Emitted::of(shared, &asked, number, place, missed, &mut sizes));
+        let size = emitted.as_ref().map_or(0, |emitted| emitted.code.len());
+        // SAFETY: as above; this is the runtime's field.
+        unsafe { (&raw mut (*row).size).write_volatile(size as u32) };
+        let (Some(place), Some(emitted)) = (place, emitted.filter(|_| size <= asked.room as usize)) else {
             state.store(probe_state::REFUSED, Ordering::Release);
             continue;
         };
-        // SAFETY: as above; these are the runtime's fields.
-        unsafe {
-            (&raw mut (*row).made).write_volatile(code.as_ptr() as u64);
-            (&raw mut (*row).size).write_volatile(code.len() as u32);
-        }
-        made.push(code);
+        // SAFETY: as above.
+        unsafe { (&raw mut (*row).made).write_volatile(emitted.code.as_ptr() as u64) };
+        let is_worked_out = can_work_out(&place);
+        let pc = AppPc::from_raw(asked.pc);
+        set_site(number, Box::leak(Box::new(Site { place, pc, ways: emitted.ways, is_worked_out })));
+        made.push(emitted.code);
         state.store(probe_state::MADE, Ordering::Release);
     }
 }
 
-/// Makes the code of a handler, and has its number known. `None`: there is no room for it.
-fn make(shared: Shared, asked: &ProbeSite, number: u32, place: Arc<Place>, missed: u64) -> Option<Vec<u8>> {
-    const MAX_ROOM: u32 = 1 << 16;
-    let room = asked.room.min(MAX_ROOM) as usize;
-    let n_cold = room / 3;
-    let mut code = alloc::vec![FILLER; room];
-    let (hot, cold) = code.split_at_mut(room - n_cold);
-    let cold_base = asked.code.checked_add(hot.len() as u64)?;
-    let mut emitter = Emitter::new(hot, asked.code, cold, cold_base);
-    let pc = AppPc::from_raw(asked.pc);
-    let handler = Handler {
-        place: &place,
-        pc,
-        exit: ExitId::from_raw(number),
-        outlets: Outlets { before_return: true, ..shared.outlets() },
-        resume: CachePc::from_raw(asked.resume),
-        missed,
-        claim: claim::entry(),
-        skipped_bytes: claim::SKIPPED_BYTES,
-    };
-    let ways = emit(&mut emitter, &handler);
-    let is_worked_out = can_work_out(&place);
-    if emitter.overflowed() {
-        return None;
+/// How many bytes the sections of a handler had that was made before, and for which place: those of one place have about as many.
+struct Sizes {
+    place: *const Place,
+    n_hot: usize,
+    n_cold: usize,
+}
+
+/// A handler's code, which has as many bytes as it takes: the cold section is right behind the hot one.
+struct Emitted {
+    code: Vec<u8>,
+    ways: Ways,
+}
+
+impl Emitted {
+    /// Emits a handler. `None`: it is longer than any may be.
+    fn of(
+        shared: Shared,
+        asked: &ProbeSite,
+        number: u32,
+        place: &Arc<Place>,
+        missed: u64,
+        known: &mut Sizes,
+    ) -> Option<Emitted> {
+        const MAX_HOT: usize = 1 << 15;
+        const MAX_COLD: usize = 1 << 14;
+        let handler = Handler {
+            place,
+            pc: AppPc::from_raw(asked.pc),
+            exit: ExitId::from_raw(number),
+            outlets: Outlets { before_return: true, ..shared.outlets() },
+            resume: CachePc::from_raw(asked.resume),
+            missed,
+            claim: claim::entry(),
+            skipped_bytes: claim::SKIPPED_BYTES,
+        };
+        if known.place != Arc::as_ptr(place) {
+            let (_, sizes) = Emitted::within(asked.code, &handler, MAX_HOT, MAX_COLD)?;
+            *known = Sizes { place: Arc::as_ptr(place), n_hot: sizes.0, n_cold: sizes.1 };
+        }
+        if let Some((emitted, _)) = Emitted::within(asked.code, &handler, known.n_hot, known.n_cold) {
+            return Some(emitted);
+        }
+        // An address in it may take more bytes than that of another place.
+        let (_, (n_hot, n_cold)) = Emitted::within(asked.code, &handler, MAX_HOT, MAX_COLD)?;
+        (known.n_hot, known.n_cold) = (n_hot, n_cold);
+        Some(Emitted::within(asked.code, &handler, n_hot, n_cold)?.0)
     }
-    let site = Box::leak(Box::new(Site { place, pc, ways, is_worked_out }));
-    set_site(number, site);
-    Some(code)
+
+    /// Emits it with so much room for each section; and how many bytes they took. `None`: they have no room there.
+    fn within(code: u64, handler: &Handler, n_hot: usize, n_cold: usize) -> Option<(Emitted, (usize, usize))> {
+        let mut bytes = alloc::vec![FILLER; n_hot + n_cold];
+        let (hot, cold) = bytes.split_at_mut(n_hot);
+        let cold_base = code.checked_add(n_hot as u64)?;
+        let mut emitter = Emitter::new(hot, code, cold, cold_base);
+        let ways = emit(&mut emitter, handler);
+        let taken = (emitter.position(), emitter.cold_position());
+        let has_room = !emitter.overflowed();
+        has_room.then_some((Emitted { code: bytes, ways }, taken))
+    }
 }
