@@ -65,7 +65,7 @@ def _placed(pid: Pid, path: str, name: str, *, is_histogram: bool) -> Iterator[C
 
         def want(address: int, row: CaptureRow, *, is_exit: bool = False) -> None:
             site = Site(address, code, image, is_exit=is_exit)
-            site.rows = [row._replace(pc=site.pc)]
+            site.rows = (row,)
             planning.add(site)
 
         if is_histogram:

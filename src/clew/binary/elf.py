@@ -97,6 +97,12 @@ class ElfFile:
         self._section_offset, self._section_size = fields[6], fields[11]
         self._n_sections, self._names_index = fields[12], fields[13]
         self.segments = self._read_segments(fields[5], fields[9], fields[10])
+        loaded = [one for one in self.segments if one.kind == PT_LOAD]
+        self._lowest = self._page_of(min((one.address for one in loaded), default=0))
+        self._loaded = [
+            (one.address, one.address + one.file_bytes, one.file_offset, one.flags & PF_X != 0) for one in loaded
+        ]
+        """Where the file's bytes are, from where up to where, where in the file; and whether they are code."""
         self._sections: list[Section] | None = None
 
     def read(self, offset: FileOffset, size_bytes: int) -> bytes:
@@ -117,8 +123,7 @@ class ElfFile:
     @property
     def lowest_address(self) -> int:
         """Link address of the first page that is loaded; 0 if nothing is."""
-        loaded = [segment.address for segment in self.segments if segment.kind == PT_LOAD]
-        return self._page_of(min(loaded, default=0))
+        return self._lowest
 
     @property
     def loaded_bytes(self) -> int:
@@ -148,17 +153,14 @@ class ElfFile:
 
     def find_file_offset(self, address: int) -> FileOffset | None:
         """Where in the file the byte is that is loaded at a link address; None where none is."""
-        for segment in self.segments:
-            if segment.kind == PT_LOAD and segment.address <= address < segment.address + segment.file_bytes:
-                return FileOffset(segment.file_offset + address - segment.address)
+        for start, end, file_offset, _ in self._loaded:
+            if start <= address < end:
+                return FileOffset(file_offset + address - start)
         return None
 
     def is_code(self, address: int) -> bool:
         """Whether what is at a link address comes from the file and is executed."""
-        return any(
-            one.kind == PT_LOAD and one.flags & PF_X and one.address <= address < one.address + one.file_bytes
-            for one in self.segments
-        )
+        return any([is_code and start <= address < end for start, end, _, is_code in self._loaded])  # noqa: C419
 
     def image_offset(self, address: int) -> ImageOffset:
         """Image offset of a link address."""

@@ -13,9 +13,13 @@ from __future__ import annotations
 import contextlib
 import mmap
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from array import array
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
 
 from clew.dataclass import dataclass
 from clew.errors import RemoteCallError
@@ -35,43 +39,55 @@ _SYNC_CORE, _REGISTER_SYNC_CORE = 1 << 5, 1 << 6
 _LOOK_SECONDS: Final = 0.1
 _PAUSE_SECONDS: Final = 0.0005
 _TRAP: Final = bytes((TRAP_BYTE,))
+_EACH: Final = [bytes((one,)) for one in range(256)]
+
+Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
 class CodeChange:
-    """What code is to be: by address all `content` that is written.
+    """What code is to be: `content` is what is written at each of `addresses`, which rise.
 
     `first` are the addresses of instructions that have to trap before anything else is written: those that are there
     now, jumps among them. `last` are those of instructions that are there in the end, jumps among them; in between
     their first bytes trap. Places within a jump, now or in the end, trap as they are. `moves` leads threads that stand
-    at an address to where they go on. `is_whole`: instructions are changed that have no copy."""
+    at an address (the first of each row) to where they go on, `traps` are those that may trap meanwhile, or later.
+    `is_whole`: instructions are changed that have no copy."""
 
-    content: dict[int, int]
-    first: set[int]
-    last: set[int]
-    moves: dict[int, int]
+    addresses: Array
+    content: Array
+    first: Array
+    last: Array
+    moves: Array
+    traps: Array
     is_whole: bool
 
     @classmethod
-    def of(cls, gone: Iterable[Patch], made: Iterable[Patch]) -> CodeChange:
+    def of(cls, gone: Sequence[Patch], made: Sequence[Patch]) -> CodeChange:
         """Some patches are put in place of others."""
-        content: dict[int, int] = {}
-        moves: dict[int, int] = {}
-        within: tuple[set[int], set[int]] = set(), set()
-        is_whole = False
-        for number, patches in enumerate((gone, made)):
-            for patch in patches:
-                for address, data in patch.writes() if number else patch.originals():
-                    content.update(enumerate(data, address))
-                is_whole = is_whole or bool(patch.plan.branches)
-                rows = patch.traps()
-                moves.update(rows)
-                within[number].update(address for address in rows if address != patch.start)
-        starts = moves.keys() & content.keys()
-        for patch in made:
-            # A thread in front of a patch comes to it by itself.
-            moves.pop(patch.start, None)
-        return cls(content, starts - within[0], starts - within[1], moves, is_whole)
+        written = [one for patch in gone for one in patch.originals()]
+        written += [one for patch in made for one in patch.writes()]
+        # Where several are for one address, the last one counts.
+        addresses, content = _last_of_each(*_spread(written))
+        rows = [_traps_of(patches) for patches in (gone, made)]
+        patched = [np.sort(_words([patch.start for patch in patches])) for patches in (gone, made)]
+        within = [
+            np.sort(own[~_are_among(own, starts)])
+            for own, starts in zip((rows[0][:, 0], rows[1][:, 0]), patched, strict=True)
+        ]
+        together = np.concatenate(rows)
+        traps = np.stack(_last_of_each(together[:, 0], together[:, 1]), axis=1)
+        starts = traps[_are_among(traps[:, 0], addresses), 0]
+        # A thread in front of a patch comes to it by itself.
+        moves = traps[~_are_among(traps[:, 0], patched[1])]
+        first, last = (starts[~_are_among(starts, own)] for own in within)
+        is_whole = any([patch.group.plan.branches for patches in (gone, made) for patch in patches])  # noqa: C419 (quicker)
+        return cls(addresses, content, first, last, moves, traps, is_whole)
+
+    def pages(self) -> list[int]:
+        """The pages that are written to."""
+        pages: list[int] = np.unique(self.addresses // mmap.PAGESIZE * mmap.PAGESIZE).tolist()
+        return pages
 
 
 class CodeWriter:
@@ -91,32 +107,33 @@ class CodeWriter:
         if change.is_whole or not self._can_run(worker) or self._blocks_traps():
             self.write_held(change)
             return
-        _put(self._process, ((address, _TRAP) for address in sorted(change.first)))
+        self._process.write_all((address, _TRAP) for address in change.first.tolist())
         worker.call("membarrier", _SYNC_CORE, 0, 0)
         if self._blocks_traps():
             self.write_held(change)
             return
         # What is restored within a jump that is no more has trapped as a part of that, and does so until the end.
-        rest = {address: byte for address, byte in change.content.items() if address not in change.last}
-        last = [(one, change.content[one]) for one in sorted(change.last)]
-        last = [(one, byte) for one, byte in last if byte != TRAP_BYTE or one not in change.first]
-        for writes in (list(_runs(rest)), [(address, bytes((byte,))) for address, byte in last]):
+        is_last = _are_among(change.addresses, change.last)
+        rest = _runs(change.addresses[~is_last], change.content[~is_last])
+        is_last &= (change.content != TRAP_BYTE) | ~_are_among(change.addresses, change.first)
+        last = zip(change.addresses[is_last].tolist(), _bytes_of(change.content[is_last]), strict=True)
+        for writes in (rest, list(last)):
             if writes:
-                _put(self._process, writes)
+                self._process.write_all(writes)
                 worker.call("membarrier", _SYNC_CORE, 0, 0)
 
     def write_now(self, change: CodeChange) -> None:
         """Have the code be so; no thread runs."""
-        for start, data in _spans(change.content):
-            known = bytearray(self._process.read(start, len(data)))
-            for at, byte in enumerate(data):
-                if byte is not None:
-                    known[at] = byte
+        for start, some, content in _by_pages(change.addresses, change.content):
+            known = bytearray(self._process.read(start, int(some[-1]) + 1))
+            np.frombuffer(known, np.uint8)[some] = content
             self._process.write(start, bytes(known))
 
     def write_held(self, change: CodeChange) -> None:
         """Have the code be so, with all threads held for it. Raises TargetError."""
         self.n_held += 1
+        # Before anybody waits.
+        moves: dict[int, int] = dict(change.moves.tolist())
         held = HeldProcess(self._process.pid)
         try:
             held.stop_all(_HOLD_SECONDS)
@@ -124,7 +141,7 @@ class CodeWriter:
             for tid in held.threads:
                 processor = processor_of(tid)
                 registers = processor.get_registers(tid)
-                target = change.moves.get(registers.pc)
+                target = moves.get(registers.pc)
                 if target is None or call_to_make_again(registers, processor.architecture)[0]:
                     # A call that is made again begins in front of where the thread is: it traps there.
                     continue
@@ -170,30 +187,62 @@ def _blocks(task: Path) -> bool:
     return bool(signals_of(task, "SigBlk") & TRAP_SIGNALS)
 
 
-def _runs(content: Mapping[int, int]) -> Iterator[tuple[int, bytes]]:
+def _traps_of(patches: Sequence[Patch]) -> Array:
+    """A row for each address at which a thread may trap: that, and where it goes on."""
+    words = array("Q", [word for patch in patches for row in patch.traps() for word in row])
+    return np.frombuffer(words, np.uint64).reshape(-1, 2)
+
+
+def _words(some: Sequence[int]) -> Array:
+    return np.array(some, np.uint64)
+
+
+def _are_among(some: Array, others: Array) -> Array:
+    """Which of some words are among others, which rise."""
+    if not len(others):
+        return np.zeros(len(some), bool)
+    places = np.minimum(np.searchsorted(others, some), len(others) - 1)
+    return np.asarray(others[places] == some)
+
+
+def _last_of_each(addresses: Array, values: Array) -> tuple[Array, Array]:
+    """By address, the value that comes last of those that are for the same one."""
+    if not np.all(addresses[1:] > addresses[:-1]):
+        order = np.argsort(addresses, kind="stable")
+        addresses, values = addresses[order], values[order]
+        is_last = np.append(addresses[1:] != addresses[:-1], True)[: len(addresses)]
+        addresses, values = addresses[is_last], values[is_last]
+    return addresses, values
+
+
+def _spread(written: Sequence[tuple[int, bytes]]) -> tuple[Array, Array]:
+    """The address of each byte, and the byte."""
+    sizes = np.array([len(data) for _, data in written], np.int64)
+    ends = np.cumsum(sizes)
+    within = np.arange(int(sizes.sum())) - np.repeat(ends - sizes, sizes)
+    addresses = np.repeat(_words([address for address, _ in written]), sizes) + within.astype(np.uint64)
+    return addresses, np.frombuffer(b"".join([data for _, data in written]), np.uint8)
+
+
+def _runs(addresses: Array, content: Array) -> list[tuple[int, bytes]]:
     """Bytes that lie one behind the other, together."""
-    run, start = bytearray(), 0
-    for address in sorted(content):
-        if run and address != start + len(run):
-            yield start, bytes(run)
-            run.clear()
-        if not run:
-            start = address
-        run.append(content[address])
-    if run:
-        yield start, bytes(run)
+    if not len(addresses):
+        return []
+    starts = np.flatnonzero(np.append(True, np.diff(addresses) != 1)).tolist()
+    data = content.tobytes()
+    pieces = zip(addresses[starts].tolist(), starts, [*starts[1:], len(data)], strict=True)
+    return [(address, data[start:end]) for address, start, end in pieces]
 
 
-def _spans(content: Mapping[int, int]) -> Iterator[tuple[int, list[int | None]]]:
-    """What changes, page by page, from the first byte of each up to its last; None: that stays."""
-    by_page: dict[int, list[int]] = {}
-    for address in content:
-        by_page.setdefault(address // mmap.PAGESIZE, []).append(address)
-    for addresses in by_page.values():
-        start, end = min(addresses), max(addresses) + 1
-        yield start, [content.get(address) for address in range(start, end)]
+def _by_pages(addresses: Array, content: Array) -> Iterator[tuple[int, Array, Array]]:
+    """What changes, page by page: the address of the first byte, how far behind it each is, and these."""
+    pages = addresses // mmap.PAGESIZE
+    starts = np.flatnonzero(np.append(True, pages[1:] != pages[:-1])[: len(pages)])
+    for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(pages)], strict=True):
+        first = int(addresses[start])
+        yield first, (addresses[start:end] - np.uint64(first)).astype(np.int64), content[start:end]
 
 
-def _put(process: ProbedProcess, writes: Iterable[tuple[int, bytes]]) -> None:
-    for address, data in writes:
-        process.write(address, data)
+def _bytes_of(content: Array) -> list[bytes]:
+    """Each byte alone."""
+    return [_EACH[one] for one in content.tolist()]

@@ -5,7 +5,7 @@ Pure.
 
 from __future__ import annotations
 
-from clew.probing.x86_64.exits import ExitKind, find_all_exits, iter_exit_plans
+from clew.probing.x86_64.exits import ExitKind, find_all_exits, iter_exit_plans_at
 from clew.probing.x86_64.function_code import FunctionCode
 from clew.probing.x86_64.image_code import ImageCode, read_image_code
 from clew.probing.x86_64.jump_bytes import JUMP_SIZE, TRAPS, JumpBytes
@@ -14,10 +14,10 @@ from clew.probing.x86_64.measured_program import MEASURED
 from clew.probing.x86_64.moved_code import move_image
 from clew.probing.x86_64.plans import TRAP_BYTE, Displaced, SitePlan, Technique
 from clew.probing.x86_64.relocation import Inserted, Origin, Relocated, relocate
-from clew.probing.x86_64.sites import ALL_TECHNIQUES, find_probed, iter_plans, plan_site
+from clew.probing.x86_64.sites import ALL_TECHNIQUES, check_probed, find_probed, iter_plans_at, plan_site
 from clew.probing.x86_64.stack_checks import find_body
-from clew.probing.x86_64.trampolines import find_far_reach, find_reach
-from clew.probing.x86_64.windows import Forbidden, Surroundings, displaced_of, grow_window, plan_jump
+from clew.probing.x86_64.trampolines import find_far_reach, find_plan_reach
+from clew.probing.x86_64.windows import Forbidden, Forbidding, Surroundings, grow_window, plan_jump, run_of
 
 __all__ = [
     "ALL_TECHNIQUES",
@@ -28,6 +28,7 @@ __all__ = [
     "Displaced",
     "ExitKind",
     "Forbidden",
+    "Forbidding",
     "FunctionCode",
     "ImageCode",
     "Inserted",
@@ -37,19 +38,20 @@ __all__ = [
     "SitePlan",
     "Surroundings",
     "Technique",
-    "displaced_of",
+    "check_probed",
     "find_all_exits",
     "find_body",
     "find_far_reach",
+    "find_plan_reach",
     "find_probed",
-    "find_reach",
     "grow_window",
-    "iter_exit_plans",
-    "iter_plans",
+    "iter_exit_plans_at",
+    "iter_plans_at",
     "move_image",
     "plan_jump",
     "plan_site",
     "read_image_code",
     "read_made_code",
     "relocate",
+    "run_of",
 ]

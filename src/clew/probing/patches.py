@@ -7,14 +7,14 @@ in front of those that are probed. Several probes may share one.
 from __future__ import annotations
 
 import bisect
+from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from clew.dataclass import dataclass
-from clew.probing.native import Inserted, Relocated, SitePlan, relocate
-from clew.probing.planning import Group
+from clew.probing.native import Inserted, Origin, Relocated, SitePlan, relocate
+from clew.probing.planning import Group, Site
 
-__all__ = ["JUMP_BYTES", "Led", "Patch", "Patches", "make_trampoline", "trampoline_bytes"]
+__all__ = ["JUMP_BYTES", "Led", "Patch", "Patches", "Trampoline", "make_trampoline", "trampoline_bytes"]
 
 JUMP_BYTES: Final = 5
 _COPY_BYTES: Final = 40
@@ -35,10 +35,12 @@ class Led(NamedTuple):
 
 def trampoline_bytes(plan: SitePlan, n_led: int) -> int:
     """How many bytes the trampoline of a plan has at most that leads to so many handlers."""
-    return _COPY_BYTES * len(plan.displaced) + _LED_BYTES * n_led + 3 * _FAR_BYTES
+    return _COPY_BYTES * len(plan.sizes) + _LED_BYTES * n_led + 3 * _FAR_BYTES
 
 
-def make_trampoline(plan: SitePlan, address: int, handlers: Sequence[Led]) -> tuple[Relocated, list[int]]:
+def make_trampoline(
+    plan: SitePlan, address: int, handlers: Sequence[Led], *, has_origins: bool = False
+) -> tuple[Relocated, list[int]]:
     """The trampoline of a plan at an address, and where each handler comes back to. Of several at one place the first
     comes first. Raises UsageError: it can't be there."""
     resumes = [0] * len(handlers)
@@ -54,21 +56,62 @@ def make_trampoline(plan: SitePlan, address: int, handlers: Sequence[Led]) -> tu
 
         return make
 
-    inserted: tuple[dict[int, list[int]], dict[int, list[int]]] = {}, {}
-    for number, led in enumerate(handlers):
-        inserted[led.is_taken].setdefault(led.number, []).append(number)
-    both = [{index: lead_to(chosen) for index, chosen in one.items()} for one in inserted]
-    return relocate(plan.displaced, address, *both), resumes
+    inserted: tuple[dict[int, Inserted], dict[int, Inserted]] = {}, {}
+    if len(handlers) == 1:
+        inserted[handlers[0].is_taken][handlers[0].number] = lead_to((0,))
+    else:
+        chosen: dict[tuple[bool, int], list[int]] = {}
+        for number, led in enumerate(handlers):
+            chosen.setdefault((led.is_taken, led.number), []).append(number)
+        for (is_taken, index), numbers in chosen.items():
+            inserted[is_taken][index] = lead_to(numbers)
+    return relocate(plan.displaced, address, *inserted, has_origins=has_origins), resumes
 
 
-@dataclass(frozen=True)
-class Patch:
-    """One that is in place, or was, or is about to be: the group that it is for, its trampoline, and where this leads
-    to handlers (`led`)."""
+class Trampoline(NamedTuple):
+    """One that was made, of which what takes room is left out, since it can be made again: the group that it was made
+    for, where it is and how many bytes it has, how far in it the copy of each displaced instruction begins (`offsets`),
+    and where its handlers are."""
 
     group: Group
-    trampoline: Relocated
-    led: tuple[int, ...]
+    address: int
+    n_bytes: int
+    offsets: tuple[int, ...]
+    handlers: tuple[Led, ...]
+
+    def find_origin(self, address: int) -> Origin | None:
+        """Where the program is whose thread is at an address of it; None outside of it."""
+        if not self.address <= address < self.address + self.n_bytes:
+            return None
+        copy, _ = make_trampoline(self.plan, self.address, self.handlers, has_origins=True)
+        return copy.find_origin(address)
+
+    def find_led(self) -> list[int]:
+        """Where it leads to its handlers."""
+        return [one - JUMP_BYTES for one in make_trampoline(self.plan, self.address, self.handlers)[1]]
+
+    @property
+    def plan(self) -> SitePlan:
+        return self.group.plan
+
+    def does_for(self, group: Group) -> bool:
+        """Whether another group has the same copy with the same handlers."""
+        if self.group is group:
+            return True
+        one, two = self.group.plan, group.plan
+        return (
+            (one.patch_address, one.first, one.code, one.sizes, one.jump)
+            == (two.patch_address, two.first, two.code, two.sizes, two.jump)
+            and len(self.group.sites) == len(group.sites)
+            and all(map(_is_same, self.group.sites, group.sites))
+        )
+
+
+class Patch(NamedTuple):
+    """One that is in place, or was, or is about to be: the group that it is for, and its trampoline."""
+
+    group: Group
+    trampoline: Trampoline
 
     @property
     def plan(self) -> SitePlan:
@@ -76,30 +119,41 @@ class Patch:
 
     @property
     def start(self) -> int:
-        return self.plan.patch_address
+        return self.group.plan.patch_address
 
     @property
     def end(self) -> int:
-        return self.plan.patch_end
+        return self.group.plan.patch_end
 
     def writes(self) -> list[tuple[int, bytes]]:
         """What is written over the code, by address: the way back that is closed last comes first."""
-        target = self.trampoline.address
-        led = [(one.end - 4, (target - one.end).to_bytes(4, "little", signed=True)) for one in self.plan.branches]
-        return [(self.start, self.plan.patch(target)), *led]
+        plan, target = self.group.plan, self.trampoline.address
+        written = [(plan.patch_address, plan.patch(target))]
+        if plan.branches:
+            written += [(one.end - 4, (target - one.end).to_bytes(4, "little", signed=True)) for one in plan.branches]
+        return written
 
     def originals(self) -> list[tuple[int, bytes]]:
         """What was there."""
-        led = [(one.end - 4, one.code[-4:]) for one in self.plan.branches]
-        return [*led, (self.start, self.plan.original)]
+        plan = self.group.plan
+        if not plan.branches:
+            return [(plan.patch_address, plan.original)]
+        led = [(one.end - 4, one.code[-4:]) for one in plan.branches]
+        return [*led, (plan.patch_address, plan.original)]
 
-    def traps(self) -> dict[int, int]:
+    def traps(self) -> list[tuple[int, int]]:
         """Addresses at which a thread may trap, and where it goes on: all instructions within the patch, for it may
         trap at any of them while that is being written."""
-        starts, start, end = self.trampoline.starts, self.start, self.end
-        rows = {address: target for address, target in starts.items() if start <= address < end}
-        for guard, index in self.plan.guards.items():
-            rows[guard] = starts[self.plan.displaced[index].address]
+        plan, (_, target, _, offsets, _) = self.group.plan, self.trampoline
+        start, at = plan.patch_address, plan.first
+        if len(offsets) == 1:
+            return [(at, target + offsets[0])]
+        end = plan.patch_end
+        rows = []
+        for size, offset in zip(plan.sizes, offsets, strict=True):
+            if start <= at < end:
+                rows.append((at, target + offset))
+            at += size
         return rows
 
 
@@ -107,7 +161,7 @@ class Patches:
     """All of a process, by address."""
 
     def __init__(self) -> None:
-        self._starts: list[int] = []
+        self._starts = array("Q")
         self._patches: list[Patch] = []
         self._branching: dict[int, Patch] = {}
         """Those that change branches elsewhere."""
@@ -130,13 +184,23 @@ class Patches:
                     result[first - address : end - address] = data[first - start : end - start]
         return bytes(result)
 
+    def find(self, start: int) -> Patch:
+        """The one at an address, which there is."""
+        return self._patches[bisect.bisect_left(self._starts, start)]
+
     def change(self, gone: Iterable[Patch], made: Iterable[Patch]) -> None:
         """Have some no more, and others instead; none lies over another one."""
-        left = set(map(id, gone))
-        patches = [one for one in self._patches if id(one) not in left] if left else self._patches
+        left = {id(one.group) for one in gone}
+        patches = [one for one in self._patches if id(one.group) not in left] if left else self._patches
         self._patches = sorted([*patches, *made], key=_start_of)
-        self._starts = [one.start for one in self._patches]
+        self._starts = array("Q", [one.start for one in self._patches])
         self._branching = {one.start: one for one in self._patches if one.plan.branches}
+
+
+def _is_same(site: Site, other: Site) -> bool:
+    """Whether two sites lead to the same handler."""
+    places = [(one.at, one.is_taken, one.pc, tuple(one.rows)) for one in (site, other)]
+    return places[0] == places[1]
 
 
 def _start_of(patch: Patch) -> int:

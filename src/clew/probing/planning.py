@@ -6,40 +6,36 @@ instructions is displaced then, for the probes of both, or the earlier one has t
 
 from __future__ import annotations
 
-import bisect
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from clew.dataclass import dataclass
 from clew.errors import UsageError
+from clew.probing.claims import Claims, Taken
 from clew.probing.native import (
     ALL_TECHNIQUES,
     JUMP_SIZE,
     TRAPS,
     Displaced,
-    Forbidden,
     FunctionCode,
     ImageCode,
     JumpBytes,
     SitePlan,
     Surroundings,
     Technique,
-    displaced_of,
+    check_probed,
     find_probed,
     grow_window,
-    iter_exit_plans,
-    iter_plans,
+    iter_exit_plans_at,
+    iter_plans_at,
     plan_jump,
+    run_of,
 )
 from clew.process.capture_table import CaptureRow
 
 __all__ = ["Foreign", "Group", "Planning", "Site"]
 
-_PAGE_SHIFT: Final = 10
-_LONGEST_PATCH: Final = 64
 _REACH_BYTES: Final = 256
 """No plan displaces anything that is farther from where it is probed: 16 instructions of 15 bytes."""
-_TAKEN: Final = "is in the way of another probe"
 _SHARED: Final = "other probes are right beside it"
 _OTHERS: Final = "somebody else's jump is there"
 
@@ -59,6 +55,20 @@ class Site:
     captured in front of it. `is_exit`: it ends the function; only if it branches, where it `is_taken`. `foreign` is
     where memory is not what the file has. Raises UsageError where the instruction can't be displaced."""
 
+    __slots__ = (
+        "address",
+        "at",
+        "code",
+        "foreign",
+        "group",
+        "image",
+        "is_exit",
+        "is_taken",
+        "number",
+        "rows",
+        "without",
+    )
+
     def __init__(
         self,
         address: int,
@@ -73,11 +83,12 @@ class Site:
         self.is_exit, self.is_taken = is_exit, is_taken
         self.foreign = foreign
         self.number = find_probed(address, Surroundings(code, image.entries, (), image.branches))
-        self.at = code.starts[self.number]
+        at = code.starts[self.number]
+        self.at = address if at == address else at
         """The instruction that is displaced for it: behind one that marks a place to branch to, which stays."""
-        self.rows: list[CaptureRow] = []
-        """All with its `pc`."""
-        self.without: frozenset[Technique] = frozenset()
+        self.rows: Sequence[CaptureRow] = ()
+        """As what place they are captured is not theirs to say: their `pc` is left out."""
+        self.without: frozenset[Technique] = _NONE
         """Techniques that were found not to do."""
         self.group: Group | None = None
         """Where it is planned."""
@@ -93,12 +104,16 @@ class Site:
         return self.is_exit, self.address
 
 
-@dataclass(frozen=True)
+_NONE: Final[frozenset[Technique]] = frozenset()
+
+
 class Group:
     """Sites that share a patch, those of one instruction in the order in which they are come to."""
 
-    plan: SitePlan
-    sites: tuple[Site, ...]
+    __slots__ = ("plan", "sites")
+
+    def __init__(self, plan: SitePlan, sites: tuple[Site, ...]) -> None:
+        self.plan, self.sites = plan, sites
 
     def index_of(self, site: Site) -> int:
         """The index of a site's instruction among those that the plan displaces."""
@@ -107,42 +122,11 @@ class Group:
         return index
 
 
-class Claims:
-    """Where bytes are changed, from where up to where, and by which groups."""
-
-    def __init__(self) -> None:
-        self._pages: dict[int, list[tuple[int, int, int, Group]]] = {}
-        """By page, sorted; what is in two is in both. There may be hundreds of thousands."""
-
-    def add(self, start: int, end: int, group: Group) -> None:
-        """Have one more."""
-        for page in range(start >> _PAGE_SHIFT, (end - 1 >> _PAGE_SHIFT) + 1):
-            bisect.insort(self._pages.setdefault(page, []), (start, end, id(group), group))
-
-    def remove(self, start: int, end: int, group: Group) -> None:
-        """Have it no more."""
-        for page in range(start >> _PAGE_SHIFT, (end - 1 >> _PAGE_SHIFT) + 1):
-            claims = self._pages[page]
-            del claims[bisect.bisect_left(claims, (start, end, id(group)))]
-
-    def find(self, start: int, end: int) -> Iterator[Group]:
-        """The groups with bytes from `start` to in front of `end`."""
-        for page in range(start >> _PAGE_SHIFT, (end - 1 >> _PAGE_SHIFT) + 1):
-            claims = self._pages.get(page, ())
-            at = bisect.bisect_left(claims, (start - _LONGEST_PATCH,))
-            while at < len(claims) and claims[at][0] < end:
-                if claims[at][1] > start:
-                    yield claims[at][3]
-                at += 1
-
-
 class Planning:
     """The patches of a process as they are to be. `techniques` are those that may be used."""
 
     def __init__(self, techniques: Collection[Technique] = ALL_TECHNIQUES) -> None:
         self._techniques = techniques
-        self._groups: dict[int, Group] = {}
-        """By the addresses of all instructions that are displaced."""
         self._claims = Claims()
         self._made: dict[int, Group] = {}
         self._gone: dict[int, Group] = {}
@@ -150,27 +134,31 @@ class Planning:
 
     def add(self, site: Site) -> None:
         """Plan one more. Raises UsageError where there can be none; nothing is changed then."""
-        known = self._groups.get(site.at)
+        known = self._claims.find_displacing(site.at)
         is_allowed = known is not None and known.plan.technique not in site.without
         if known is not None and is_allowed and known.plan.find_index(site.at) is not None:
             self._replace([known], known.plan, site)
             return
-        techniques = [one for one in self._techniques if one not in site.without]
-        near = self._near(site.at - _REACH_BYTES, site.at + _REACH_BYTES)
+        techniques = self._techniques
+        if site.without:
+            techniques = [one for one in techniques if one not in site.without]
         plan, why = None, f"{site.address:#x}: none of the techniques that are allowed can be used here"
         try:
-            plan = next(filter(self._is_harmless, self._iter_plans(site, techniques, near)), None)
+            for one in self._iter_plans(site, techniques):
+                if self._is_harmless(one):
+                    plan = one
+                    break
         except UsageError as error:
             why = error.message
         if plan is None or plan.technique > Technique.JUMP_PADDING:
-            merged = self._merge(site, techniques, near)
+            merged = self._merge(site, techniques)
             if merged is not None:
                 self._replace(*merged, site)
                 return
         if plan is not None:
             self._replace([], plan, site)
         elif Technique.TRAP in site.without:
-            raise UsageError(self._why_trap(site, near, why))
+            raise UsageError(self._why_trap(site, why))
         elif Technique.TRAP not in techniques or not self._make_room(site):
             raise UsageError(why)
 
@@ -226,38 +214,39 @@ class Planning:
                     refused.append((site, error.message))
         return refused
 
-    def _why_trap(self, site: Site, near: Sequence[Group], why: str) -> str:
+    def _why_trap(self, site: Site, why: str) -> str:
         """Why there is no plan for a site that may not trap."""
         try:
-            plan = next(self._iter_plans(site, [Technique.TRAP], near), None)
+            plan = next(self._iter_plans(site, [Technique.TRAP]), None)
         except UsageError:
             plan = None
         return why if plan is None else f"{site.address:#x}: it would trap: {plan.reason}"
 
-    def _iter_plans(self, site: Site, techniques: Sequence[Technique], near: Sequence[Group]) -> Iterator[SitePlan]:
-        jump = next((one for one in site.foreign if one.jump is not None and one.start == site.at), None)
-        if jump is not None and jump.jump is not None:
-            if Technique.JUMP in techniques:
-                yield _plan_over(site, jump.jump)
-            return
-        iterate = iter_exit_plans if site.is_exit else iter_plans
-        forbidden = [*_foreign_of(site), *_claims_of(near)]
-        yield from iterate(site.address, site.code, site.image.entries, techniques, forbidden, site.image.branches)
+    def _iter_plans(self, site: Site, techniques: Collection[Technique]) -> Iterator[SitePlan]:
+        if site.foreign:
+            jump = next((one for one in site.foreign if one.jump is not None and one.start == site.at), None)
+            if jump is not None and jump.jump is not None:
+                return iter([_plan_over(site, jump.jump)] if Technique.JUMP in techniques else [])
+        image = site.image
+        around = Surroundings(site.code, image.entries, Taken(site.foreign, self._claims), image.branches)
+        check_probed(site.address, around, site.number)
+        iterate = iter_exit_plans_at if site.is_exit else iter_plans_at
+        return iterate(around, site.address, site.number, techniques)
 
-    def _merge(
-        self, site: Site, techniques: Sequence[Technique], near: Sequence[Group]
-    ) -> tuple[list[Group], SitePlan] | None:
+    def _merge(self, site: Site, techniques: Collection[Technique]) -> tuple[list[Group], SitePlan] | None:
         """Groups beside a site, and a jump that does for them and for it."""
         code, starts = site.code, site.code.starts
-        beside = [one for one in near if _is_run(one.plan, code) and one.plan.patch_address < site.at + JUMP_SIZE]
+        near = self._near(site.at - _REACH_BYTES, site.at + _REACH_BYTES)
+        near.sort(key=lambda one: one.plan.patch_address)
+        beside = [one for one in near if one.plan.patch_address < site.at + JUMP_SIZE and _is_run(one.plan, code)]
         before = [one for one in beside if one.plan.patch_address < site.at][-2:]
         behind = [one for one in beside if one.plan.patch_address >= site.at]
         for chosen in (before[-1:], behind[:1], before[-1:] + behind, before + behind):
             if not chosen:
                 continue
-            numbers = [site.number, *(code.index_of[one.address] for group in chosen for one in group.plan.displaced)]
+            numbers = [site.number, *(code.index_of[one] for group in chosen for one in group.plan.starts)]
             first, last = min(numbers), max(numbers)
-            forbidden = [*_foreign_of(site), *_claims_of(one for one in near if one not in chosen)]
+            forbidden = Taken(site.foreign, self._claims, chosen)
             around = Surroundings(code, site.image.entries, forbidden, site.image.branches)
             if around.find_forbidden(starts[first], starts[last + 1]):
                 continue
@@ -277,7 +266,7 @@ class Planning:
         if any(one.start < end and start < one.end for one in site.foreign):
             return False
         in_way = {id(one): one for one in self._near(start, end)}
-        known = self._groups.get(start)
+        known = self._claims.find_displacing(start)
         if known is not None:
             in_way[id(known)] = known
         sites = [one for group in in_way.values() for one in group.sites]
@@ -285,9 +274,8 @@ class Planning:
             return False
         for group in in_way.values():
             self._drop(group)
-        displaced = displaced_of(code, number, number + 1)
-        original = code.bytes_of(number)[:1]
-        trap = SitePlan(site.address, start, Technique.TRAP, _SHARED, displaced, 0, original, None, {start: 0})
+        _, run, sizes = run_of(code, number, number + 1)
+        trap = SitePlan(site.address, start, Technique.TRAP, _SHARED, start, run, sizes, 0, run[:1], None)
         self._replace([], trap, site)
         for one in sites:
             one.group = None
@@ -299,25 +287,20 @@ class Planning:
         for group in groups:
             self._drop(group)
         sites = [site, *(one for group in groups for one in group.sites)]
-        self._keep(Group(plan, tuple(sorted(sites, key=lambda one: (one.at, one.order)))))
+        if len(sites) > 1:
+            sites.sort(key=lambda one: (one.at, one.order))
+        self._keep(Group(plan, tuple(sites)))
 
     def _keep(self, group: Group) -> None:
         self._made[id(group)] = group
         for site in group.sites:
             site.group = group
-        for one in group.plan.displaced:
-            self._groups.setdefault(one.address, group)
-        for start, end in _claimed(group.plan):
-            self._claims.add(start, end, group)
+        self._claims.add(group)
 
     def _drop(self, group: Group) -> None:
         if self._made.pop(id(group), None) is None:
             self._gone[id(group)] = group
-        for one in group.plan.displaced:
-            if self._groups.get(one.address) is group:
-                del self._groups[one.address]
-        for start, end in _claimed(group.plan):
-            self._claims.remove(start, end, group)
+        self._claims.remove(group)
 
     def _is_harmless(self, plan: SitePlan) -> bool:
         """Whether no branches are led past another probe, which would keep threads from it, and none of them is
@@ -325,29 +308,16 @@ class Planning:
         if not plan.branches:
             return True
         is_changed = any(self._near(one.address, one.end) for one in plan.branches)
-        return not is_changed and not any(one.address in self._groups for one in plan.displaced)
+        return not is_changed and not any(self._claims.find_displacing(one) is not None for one in plan.starts)
 
     def _near(self, start: int, end: int) -> list[Group]:
-        """Those with bytes from `start` to in front of `end`, by their addresses."""
+        """Those with bytes from `start` to in front of `end`."""
         return list({id(group): group for group in self._claims.find(start, end)}.values())
-
-
-def _claimed(plan: SitePlan) -> list[tuple[int, int]]:
-    """Where bytes are changed, or have to stay what they are."""
-    return [(plan.patch_address, plan.patch_end), *((one.address, one.end) for one in plan.branches)]
-
-
-def _claims_of(groups: Iterable[Group]) -> Iterator[Forbidden]:
-    return (Forbidden(start, end, _TAKEN) for group in groups for start, end in _claimed(group.plan))
-
-
-def _foreign_of(site: Site) -> Iterator[Forbidden]:
-    return (Forbidden(one.start, one.end, one.reason) for one in site.foreign)
 
 
 def _is_run(plan: SitePlan, code: FunctionCode) -> bool:
     """Whether a plan displaces instructions of a function, and changes nothing else."""
-    return not plan.branches and all(one.address in code.index_of for one in plan.displaced)
+    return not plan.branches and all(one in code.index_of for one in plan.starts)
 
 
 def _does_for(plan: SitePlan, groups: Iterable[Group]) -> bool:
@@ -359,4 +329,7 @@ def _plan_over(site: Site, jump: Displaced) -> SitePlan:
     """A jump over one that somebody else has put there. Threads may come to its distance's bytes, and trap there for
     those."""
     allowed = JumpBytes(jump.address, (TRAPS,) * (JUMP_SIZE - 1))
-    return SitePlan(site.address, jump.address, Technique.JUMP, _OTHERS, (jump,), 0, jump.code, allowed, {})
+    sizes = bytes((len(jump.code),))
+    return SitePlan(
+        site.address, jump.address, Technique.JUMP, _OTHERS, jump.address, jump.code, sizes, 0, jump.code, allowed
+    )

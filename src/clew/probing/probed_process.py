@@ -9,6 +9,7 @@ import contextlib
 import mmap
 import os
 import time
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from typing import Final
 
@@ -172,11 +173,17 @@ class ProbedProcess:
         except OSError as error:
             raise TargetError(self.pid, f"process {self.pid}: can't read memory at {address:#x}") from error
 
+    def write_all(self, writes: Iterable[tuple[int, bytes]]) -> None:
+        """Write memory at many addresses, one after the other, whatever protects it. Raises TargetError."""
+        fd, write = self._memory_fd, os.pwrite
+        for address, data in writes:
+            try:
+                n = write(fd, data, address)
+            except OSError as error:
+                raise TargetError(self.pid, f"process {self.pid}: can't write memory at {address:#x}") from error
+            if n != len(data):
+                raise TargetError(self.pid, f"process {self.pid}: can't write memory at {address:#x}")
+
     def write(self, address: int, data: bytes) -> None:
-        """Write memory of the process, whatever protects it. Raises TargetError."""
-        try:
-            n = os.pwrite(self._memory_fd, data, address)
-        except OSError as error:
-            raise TargetError(self.pid, f"process {self.pid}: can't write memory at {address:#x}") from error
-        if n != len(data):
-            raise TargetError(self.pid, f"process {self.pid}: can't write memory at {address:#x}")
+        """Write memory of the process. Raises the same."""
+        self.write_all(((address, data),))

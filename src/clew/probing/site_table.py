@@ -20,11 +20,14 @@ from clew.process.shared_memory import SharedMemory
 from clew.protocol._constants import MAX_PROBES, PROBE_SITE_BYTES, ProbeState
 from clew.protocol.layout import field_offset, row_of
 
-__all__ = ["AskedSite", "MadeHandler", "SiteTable"]
+__all__ = ["MAX_HANDLER_BYTES", "AskedSite", "MadeHandler", "SiteTable"]
 
 _ROW: Final = row_of("ProbeSite")
 _ANSWER_SECONDS: Final = 20.0
-_MADE_PLACE, _STATE_PLACE, _MISSED_PLACE = (field_offset("ProbeSite", name) for name in ("made", "state", "missed"))
+_STATE_PLACE, _MISSED_PLACE = (field_offset("ProbeSite", name) for name in ("state", "missed"))
+_ANSWER: Final = struct.Struct("<IQI")
+"""`state`, `made` and `size`, which follow each other."""
+MAX_HANDLER_BYTES: Final = 1 << 15
 
 
 class AskedSite(NamedTuple):
@@ -40,9 +43,10 @@ class AskedSite(NamedTuple):
 
 
 class MadeHandler(NamedTuple):
-    """Where a handler's code lies in the runtime's memory, and its size."""
+    """Where a handler's code lies in the runtime's memory, and its size; None: it was not made, since it would have
+    that many bytes, or more than any may have (0)."""
 
-    address: int
+    address: int | None
     size_bytes: int
 
 
@@ -60,9 +64,9 @@ class SiteTable:
         """Let go of the shared memory."""
         del self._done
 
-    def ask(self, sites: Sequence[AskedSite], pid: int) -> list[MadeHandler | None]:
-        """Have the handlers of these places made, with the captures that are in their table; None: the runtime could
-        not, as there is no room for it. Raises TargetError if it does not answer."""
+    def ask(self, sites: Sequence[AskedSite], pid: int) -> list[MadeHandler]:
+        """Have the handlers of these places made, with the captures that are in their table. Raises TargetError if the
+        runtime does not answer."""
         for number, pc, place, code, room, resume in sites:
             assert number < MAX_PROBES
             row = pc, code, resume, room, ProbeState.ASKED, 0, 0, 0, 0, place
@@ -95,10 +99,9 @@ class SiteTable:
                 raise TargetError(pid, f"process {pid}: what serves the probes does not answer")
             wait_for_change([(self._done, seen)], min(deadline, time.monotonic() + 0.5))
 
-    def _read(self, site: AskedSite) -> MadeHandler | None:
+    def _read(self, site: AskedSite) -> MadeHandler:
         at = self._offset + site.number * PROBE_SITE_BYTES
-        (state,) = struct.unpack_from("<I", self._map, at + _STATE_PLACE)
-        address, size_bytes = struct.unpack_from("<QI", self._map, at + _MADE_PLACE)
-        if state != ProbeState.MADE or not 0 < size_bytes <= site.room:
-            return None
-        return MadeHandler(address, size_bytes)
+        state, address, size_bytes = _ANSWER.unpack_from(self._map, at + _STATE_PLACE)
+        if state == ProbeState.MADE and 0 < size_bytes <= site.room:
+            return MadeHandler(address, size_bytes)
+        return MadeHandler(None, size_bytes if site.room < size_bytes <= MAX_HANDLER_BYTES else 0)

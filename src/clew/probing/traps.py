@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import signal
 import struct
-from collections.abc import Iterable
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from clew.address import RemoteAddress
 from clew.errors import TargetError
-from clew.probing.patches import Patch
 from clew.process.shared_memory import SharedMemory
 from clew.process.stopped_process import StoppedProcess
 from clew.protocol._constants import MAX_TRAPS, TRAP_ROW_BYTES
@@ -40,22 +39,27 @@ class TrapTable:
     def __init__(self, shared: SharedMemory, scratch: RemoteAddress) -> None:
         self._map, self._layout, self._scratch = shared.map, shared.layout, scratch
         self._table = self._n_written = 0
-        self._rows: dict[int, int] = {}
+        self._rows = np.zeros((0, 2), np.uint64)
+        """By address: where threads go on that trap there."""
         self.is_installed = False
         """The process' actions are the runtime's."""
 
-    def add(self, pid: int, patches: Iterable[Patch]) -> None:
-        """Have threads that trap at places of these go on where each leads to. What was there before stays, since a
-        thread may have trapped a while ago. Raises TargetError: too many."""
-        rows = {address: target for patch in patches for address, target in patch.traps().items()}
-        if rows.items() <= self._rows.items():
+    def add(self, pid: int, rows: npt.NDArray[np.uint64]) -> None:
+        """Have threads that trap at addresses, which rise, go on where each leads to, both in a row. What was there
+        before stays, since a thread may have trapped a while ago. Raises TargetError: too many."""
+        pairs = rows
+        if len(self._rows):
+            # The new ones come first, and of two of one address the first is taken.
+            together = np.concatenate((rows, self._rows))
+            _, chosen = np.unique(together[:, 0], return_index=True)
+            pairs = together[chosen]
+        if np.array_equal(pairs, self._rows):
             return
-        self._rows.update(rows)
-        if len(self._rows) > MAX_TRAPS:
+        if len(pairs) > MAX_TRAPS:
             raise TargetError(pid, f"process {pid}: more than {MAX_TRAPS} places that trap")
+        self._rows = pairs
         self._table ^= 1
         self._n_written += 1
-        pairs = np.array(sorted(self._rows.items()), np.uint64)
         at = self._layout.traps_offset + self._table * MAX_TRAPS * TRAP_ROW_BYTES
         self._map[at : at + pairs.nbytes] = pairs.tobytes()
         # Never the same twice, so that threads see that it is another one.

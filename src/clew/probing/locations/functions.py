@@ -155,8 +155,10 @@ def _make_places(
             why = "this code chooses the function when the program starts: only a process tells which one it is"
             warnings.append(f"{symbol.name}: {why}")
         place = image.place(kind, address + where.distance, symbol.name, where.distance)
-        others = tuple(one for one in aliases[address] if one != symbol.name)
-        places.append(place._replace(aliases=others, source=symbol.file, warnings=tuple(warnings)))
+        others = tuple([one for one in aliases[address] if one != symbol.name])
+        if others or symbol.file or warnings:
+            place = place._replace(aliases=others, source=symbol.file, warnings=tuple(warnings))
+        places.append(place)
     return places, notes
 
 

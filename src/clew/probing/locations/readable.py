@@ -99,7 +99,10 @@ def find_named(names: list[str], wanted: str, *, is_pattern: bool) -> Iterator[i
             return True
         return name.startswith(_MANGLED) and may_be(name) and any(map(is_meant, readable_forms(name)))
 
-    return (number for number, name in enumerate(names) if is_found(name))
+    # A word that nobody makes up is in all names that it means as it is.
+    is_word = not is_pattern and _WORD.fullmatch(wanted) is not None and wanted not in _MADE_UP | _MADE_UP_IN_RUST
+    least = wanted if is_word else ""
+    return (number for number, name in enumerate(names) if least in name and is_found(name))
 
 
 def _filter_of(wanted: str, *, is_pattern: bool) -> Callable[[str], bool]:

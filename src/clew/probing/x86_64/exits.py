@@ -7,8 +7,9 @@ together with it and executed in front of the probe. No return address is ever r
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Final, NamedTuple
 
-from clew.dataclass import dataclass
 from clew.enumeration import IntEnum
 from clew.errors import UsageError
 from clew.probing.x86_64.function_code import FunctionCode
@@ -17,9 +18,29 @@ from clew.probing.x86_64.plans import Displaced, SitePlan, Technique
 from clew.probing.x86_64.sites import ALL_TECHNIQUES, find_probed
 from clew.probing.x86_64.stack_checks import find_stack_check
 from clew.probing.x86_64.traps import plan_branches, plan_trap
-from clew.probing.x86_64.windows import NO_BRANCHES, Forbidden, Surroundings, grow_window, plan_jump, plan_puns
+from clew.probing.x86_64.windows import (
+    NO_BRANCHES,
+    Forbidden,
+    Forbidding,
+    Surroundings,
+    grow_window,
+    plan_jump,
+    plan_puns,
+)
 
-__all__ = ["ExitKind", "ExitSite", "find_all_exits", "find_exits", "iter_exit_plans", "plan_exit", "plan_exits"]
+__all__ = [
+    "ExitKind",
+    "ExitSite",
+    "find_all_exits",
+    "find_exits",
+    "iter_exit_plans",
+    "iter_exit_plans_at",
+    "plan_exit",
+    "plan_exits",
+]
+
+
+_RETURN: Final = bytes((Kind.RETURN,))
 
 
 class ExitKind(IntEnum):
@@ -34,8 +55,7 @@ class ExitKind(IntEnum):
     """By an indirect jump. Where it leads decides whether the function is left: no table of it is known."""
 
 
-@dataclass(frozen=True)
-class ExitSite:
+class ExitSite(NamedTuple):
     """An instruction by which a function is left, or may be."""
 
     address: int
@@ -47,11 +67,10 @@ def find_exits(code: FunctionCode, parts: Sequence[tuple[int, int]] = ()) -> lis
 
     Calls that do not return are none, and neither is what only faults.
     """
-    found = [
-        ExitSite(code.starts[index], ExitKind.RETURN)
-        for index in range(code.n_instructions)
-        if code.kinds[index] == Kind.RETURN and code.starts[index] not in code.fixed
-    ]
+    found, at = [], code.kinds.find(_RETURN, 0, code.n_instructions)
+    while at >= 0:
+        found.append(ExitSite(code.starts[at], ExitKind.RETURN))
+        at = code.kinds.find(_RETURN, at + 1, code.n_instructions)
     found += [ExitSite(address, ExitKind.INDIRECT_TAIL) for address in code.unknown_jumps]
     check = find_stack_check(code)
     for address, target in code.leaving:
@@ -76,9 +95,9 @@ def find_all_exits(code: FunctionCode, parts: Sequence[FunctionCode] = ()) -> li
 
 def plan_exits(
     code: FunctionCode,
-    entries: Collection[int] = frozenset(),
+    entries: AbstractSet[int] = frozenset(),
     techniques: Collection[Technique] = ALL_TECHNIQUES,
-    forbidden: Sequence[Forbidden] = (),
+    forbidden: Sequence[Forbidden] | Forbidding = (),
     branches: Mapping[int, Sequence[Displaced]] = NO_BRANCHES,
     parts: Sequence[tuple[int, int]] = (),
 ) -> list[tuple[ExitSite, SitePlan]]:
@@ -89,9 +108,9 @@ def plan_exits(
 def plan_exit(
     address: int,
     code: FunctionCode,
-    entries: Collection[int] = frozenset(),
+    entries: AbstractSet[int] = frozenset(),
     techniques: Collection[Technique] = ALL_TECHNIQUES,
-    forbidden: Sequence[Forbidden] = (),
+    forbidden: Sequence[Forbidden] | Forbidding = (),
     branches: Mapping[int, Sequence[Displaced]] = NO_BRANCHES,
 ) -> SitePlan:
     """The best plan for a probe at an exit. Raises UsageError where there can be none."""
@@ -103,15 +122,21 @@ def plan_exit(
 def iter_exit_plans(
     address: int,
     code: FunctionCode,
-    entries: Collection[int] = frozenset(),
+    entries: AbstractSet[int] = frozenset(),
     techniques: Collection[Technique] = ALL_TECHNIQUES,
-    forbidden: Sequence[Forbidden] = (),
+    forbidden: Sequence[Forbidden] | Forbidding = (),
     branches: Mapping[int, Sequence[Displaced]] = NO_BRANCHES,
 ) -> Iterator[SitePlan]:
     """Plans for a probe at the instruction at `address`, the best first, as `iter_plans` gives them; a patch may also
     begin in front of the instruction."""
     around = Surroundings(code, entries, forbidden, branches)
-    index = find_probed(address, around)
+    return iter_exit_plans_at(around, address, find_probed(address, around), techniques)
+
+
+def iter_exit_plans_at(
+    around: Surroundings, address: int, index: int, techniques: Collection[Technique]
+) -> Iterator[SitePlan]:
+    """The same where it is known that the probe runs in front of instruction `index`."""
     windows = []
     for first in _iter_firsts(around, index):
         window = grow_window(around, first, index)

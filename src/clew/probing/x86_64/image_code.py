@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from itertools import islice
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ from clew.binary.symbol_rows import read_rows
 from clew.binary.symbols import read_symbols
 from clew.dataclass import dataclass
 from clew.probing.x86_64.function_code import FunctionCode, ReadMemory, decode_function
+from clew.probing.x86_64.functions import Branches, Functions, Parts, find_leads
 from clew.probing.x86_64.parts import find_parts
 from clew.probing.x86_64.plans import Displaced
 
@@ -50,8 +52,8 @@ class ImageCode:
     of it, less those addresses that words point to. `parts` are the pieces of functions that lie elsewhere, by where
     the function begins."""
 
-    functions: Sequence[FunctionCode]
-    entries: Collection[int]
+    functions: Functions
+    entries: AbstractSet[int]
     branches: Mapping[int, tuple[Displaced, ...]]
     parts: Mapping[int, tuple[FunctionCode, ...]]
 
@@ -63,10 +65,7 @@ def read_image_code(elf: ElfFile, base: int) -> ImageCode:
     begins = np.unique(np.concatenate((symbols.offsets, symbols.function_offsets))).tolist()
     sizes = dict(zip(symbols.offsets.tolist(), symbols.sizes_bytes.tolist(), strict=True))
     read = _reader(elf, shift)
-    functions: list[FunctionCode] = []
-    pointers = {shift + address for address in _find_pointers(elf)}
-    entries = {base + begin for begin in begins} | pointers
-    branches: dict[int, list[Displaced]] = {}
+    found: list[FunctionCode] = []
     for section in elf.sections:
         if not section.flags & SHF_EXECINSTR or section.name in _STUBS:
             continue
@@ -76,23 +75,17 @@ def read_image_code(elf: ElfFile, base: int) -> ImageCode:
         for first, size, following in ranges:
             at = first + base - start
             behind = following + base - start
-            code = decode_function(first + base, text[at:behind], size, read, text[behind : behind + 8])
-            entries |= code.outside
-            functions.append(code)
-            for source, target in code.outgoing:
-                if target not in pointers:
-                    place = Displaced(source, code.bytes_of(code.index_of[source]))
-                    branches.setdefault(target, []).append(place)
-    functions.sort(key=lambda one: one.start)
+            found.append(decode_function(first + base, text[at:behind], size, read, text[behind : behind + 8]))
+    functions = Functions.of(found)
+    pointers = {shift + address for address in _find_pointers(elf)}
+    led = find_leads(functions)
+    entries = {base + begin for begin in begins} | pointers
+    entries.update(np.unique(led.targets).tolist())
     named = {
         base + offset for index, offset in enumerate(symbols.offsets.tolist()) if not _COLD.search(symbols.name(index))
     }
-    return ImageCode(
-        functions,
-        frozenset(entries),
-        {target: tuple(found) for target, found in branches.items()},
-        find_parts(functions, named, pointers),
-    )
+    parts = find_parts(functions, led, named, pointers)
+    return ImageCode(functions, frozenset(entries), Branches(functions, led, pointers), Parts(functions, parts))
 
 
 def _cut(begins: list[int], sizes: dict[int, int], start: int, end: int) -> Iterator[tuple[int, int, int]]:

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import bisect
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 __all__ = ["ANY", "JUMP_SIZE", "TRAPS", "JumpBytes", "iter_trampolines"]
 
 JUMP_SIZE: Final = 5
-_OPCODE: Final = 0xE9
+_OPCODE: Final = b"\xe9"
 
 ANY: Final = ()
 """Of a byte of the distance: any will do."""
@@ -50,25 +50,26 @@ class JumpBytes(NamedTuple):
         distance = trampoline - self.address - JUMP_SIZE
         if not -_HALF <= distance < _HALF:
             return False
-        found = (distance % _SPAN).to_bytes(4, "little")
-        return all(not values or byte in values for byte, values in zip(found, self.allowed, strict=True))
+        for values in self.allowed:
+            if values and distance & 0xFF not in values:
+                return False
+            distance >>= 8
+        return True
 
     def next_fit(self, address: int) -> int | None:
         """The lowest address from `address` on to which the jump can lead; None if there is none."""
-        low = address - self.address - JUMP_SIZE + _HALF
+        low = max(address - self.address - JUMP_SIZE + _HALF, 0)
         if low >= _SPAN:
             return None
         # Distances count from the least one, so that their order is that of numbers.
-        wanted = max(low, 0).to_bytes(4, "big")
-        choices = [_in_order(self.allowed[3], 0x80), *(_in_order(self.allowed[index], 0) for index in (2, 1, 0))]
-        found = _lowest_from(choices, wanted)
-        return None if found is None else int.from_bytes(found, "big") - _HALF + self.address + JUMP_SIZE
+        found = _lowest_from(_choices(self.allowed), low) if any(self.allowed) else low
+        return None if found is None else found - _HALF + self.address + JUMP_SIZE
 
     def encode(self, trampoline: int) -> bytes:
         """The jump's bytes, leading to that address. Raises ValueError if it can't lead there."""
         if not self.fits(trampoline):
             raise ValueError(f"a jump at {self.address:#x} can't lead to {trampoline:#x}")
-        return bytes((_OPCODE,)) + ((trampoline - self.address - JUMP_SIZE) % _SPAN).to_bytes(4, "little")
+        return _OPCODE + (trampoline - self.address - JUMP_SIZE).to_bytes(4, "little", signed=True)
 
 
 def iter_trampolines(jump: JumpBytes, free: Iterable[tuple[int, int]], size_bytes: int) -> Iterator[range]:
@@ -119,21 +120,37 @@ def _iter_distances(
             yield from _iter_distances(allowed, index - 1, prefix + value * step, low, high)
 
 
-@functools.cache
-def _in_order(allowed: tuple[int, ...], flip: int) -> tuple[int, ...]:
-    """Values of a byte, rising, with some bits changed."""
-    return tuple(sorted(value ^ flip for value in allowed or range(256)))
+_Choices = tuple[tuple[int, tuple[int, ...], int], ...]
+"""Of each byte of a number, the highest first: how far it is shifted, its values, rising, and the lowest number that
+all bytes behind it make up."""
 
 
-def _lowest_from(choices: Sequence[tuple[int, ...]], wanted: bytes) -> bytes | None:
-    """The lowest number, its highest byte first, that is not below another one, each byte one of its choices."""
-    higher: bytes | None = None
-    for index, values in enumerate(choices):
-        at = bisect.bisect_left(values, wanted[index])
-        is_same = at < len(values) and values[at] == wanted[index]
+@functools.lru_cache(4096)
+def _choices(allowed: tuple[tuple[int, ...], ...]) -> _Choices:
+    """Of distances that count from the least one."""
+    highest = (one ^ 0x80 for one in allowed[3] or range(256))
+    values = [tuple(sorted(one)) for one in (highest, *(allowed[index] or range(256) for index in _DOWN[1:]))]
+    rest, found = 0, []
+    for index, own in zip(reversed(_DOWN), reversed(values), strict=True):
+        found.append((8 * index, own, rest))
+        rest |= own[0] << 8 * index
+    return tuple(reversed(found))
+
+
+_DOWN: Final = (3, 2, 1, 0)
+
+
+def _lowest_from(choices: _Choices, wanted: int) -> int | None:
+    """The lowest number that is not below another one."""
+    prefix = 0
+    higher: int | None = None
+    for shift, values, rest in choices:
+        byte = wanted >> shift & 0xFF
+        at = bisect.bisect_left(values, byte)
+        is_same = at < len(values) and values[at] == byte
         if at + is_same < len(values):
-            rest = bytes(one[0] for one in choices[index + 1 :])
-            higher = wanted[:index] + bytes((values[at + is_same],)) + rest
+            higher = prefix | values[at + is_same] << shift | rest
         if not is_same:
             return higher
+        prefix |= byte << shift
     return wanted

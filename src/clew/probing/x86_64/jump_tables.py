@@ -6,10 +6,10 @@ far makes a few places more be taken for targets.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from typing import Final
 
-from iced_x86 import Decoder, Instruction, MemorySizeInfo, Mnemonic, OpKind, Register, RegisterInfo
+from iced_x86 import Instruction, MemorySizeInfo, Mnemonic, OpKind, Register, RegisterInfo
 
 __all__ = ["find_table_targets"]
 
@@ -21,36 +21,31 @@ _REACH: Final = 1 << 26
 
 
 def find_table_targets(
-    starts: list[int],
-    code: bytes,
+    instructions: Sequence[Instruction],
     index: int,
-    end: int,
-    index_of: dict[int, int],
+    inside: range,
+    starts: Collection[int],
     read: Callable[[int, int], bytes],
 ) -> tuple[int, ...]:
-    """Where the indirect jump, instruction `index` of those that start at `starts`, leads by a table; () if there is
-    none that is known. The function is `code` from `starts[0]` to `end`; `index_of` has its instructions' addresses."""
-    first = max(index - _MAX_BACK, 0)
-    begin = starts[first] - starts[0]
-    before = list(Decoder(64, code[begin : starts[index + 1] - starts[0]], ip=starts[first]))
-    if len(before) != index - first + 1:
-        return ()
-    jump = before.pop()
+    """Where the indirect jump, number `index` of a function's instructions, leads by a table; () if there is none that
+    is known. `inside` are the function's addresses, `starts` those of its instructions."""
+    before = list(instructions[max(index - _MAX_BACK, 0) : index])
+    jump = instructions[index]
     place = _find_table(before, jump)
     if place is None:
         return ()
     address, entry_bytes = place
     targets: dict[int, None] = {}
+    at_jump = jump.ip
     words = read(address, MAX_ENTRIES * entry_bytes)
     for at in range(0, len(words) - entry_bytes + 1, entry_bytes):
         word = int.from_bytes(words[at : at + entry_bytes], "little", signed=entry_bytes == 4)
         target = word + address if entry_bytes == 4 else word
-        inside = starts[0] <= target < end
-        if (inside and target not in index_of) or abs(target - starts[index]) > _REACH:
+        if (target in inside and target not in starts) or abs(target - at_jump) > _REACH:
             break
         targets[target] = None
     # A word by chance is no table: of a switch some case is in the function itself.
-    return tuple(targets) if any(starts[0] <= target < end for target in targets) else ()
+    return tuple(targets) if any(target in inside for target in targets) else ()
 
 
 def _find_table(before: list[Instruction], jump: Instruction) -> tuple[int, int] | None:

@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from operator import attrgetter
 from typing import Final
 
 from iced_x86 import Code, FlowControl, Instruction, Mnemonic, OpKind, Register
 
 from clew.enumeration import IntEnum
 
-__all__ = ["CALLS", "ENDS", "Kind", "find_kind", "opcode_at", "why_fixed"]
+__all__ = [
+    "CALLS",
+    "ENDS",
+    "FIRST_FIXED",
+    "PLAIN_OPCODES",
+    "Kind",
+    "find_kind",
+    "find_kinds",
+    "opcode_at",
+    "why_fixed",
+]
 
 
 class Kind(IntEnum):
@@ -34,16 +46,17 @@ class Kind(IntEnum):
     """No instruction."""
 
 
-ENDS: Final = frozenset((Kind.JUMP, Kind.INDIRECT_JUMP, Kind.RETURN, Kind.STOP))
-"""What stands behind these is not come to from them."""
-CALLS: Final = frozenset((Kind.CALL, Kind.INDIRECT_CALL))
+ENDS: Final[frozenset[int]] = frozenset(map(int, (Kind.JUMP, Kind.INDIRECT_JUMP, Kind.RETURN, Kind.STOP)))
+"""What stands behind these is not come to from them. Plain numbers, which are looked up faster."""
+FIRST_FIXED: Final = int(Kind.BREAKPOINT)
+CALLS: Final[frozenset[int]] = frozenset(map(int, (Kind.CALL, Kind.INDIRECT_CALL)))
 
 _PREFIXES: Final = frozenset(b"\x26\x2e\x36\x3e\x64\x65\x66\x67\xf0\xf2\xf3")
 _NEAR_RETURNS: Final = frozenset((Code.RETNQ, Code.RETNQ_IMM16))
 _STOPS: Final = frozenset((Mnemonic.RETF, Mnemonic.IRET, Mnemonic.IRETD, Mnemonic.IRETQ, Mnemonic.HLT))
 _FIXED: Final = frozenset((Mnemonic.XBEGIN, Mnemonic.SYSENTER, Mnemonic.INT1))
-_KINDS: Final[dict[int, Kind]] = {}
-"""Of each code that was met."""
+PLAIN_OPCODES: Final = frozenset((*range(0x70, 0x80), *range(0xE0, 0xE4), 0x0F, 0xE8, 0xE9, 0xEB, 0xFF))
+"""First bytes of branches that have no prefixes."""
 _NAMED: Final[dict[int, Kind]] = {
     Mnemonic.NOP: Kind.NOP,
     Mnemonic.INT3: Kind.BREAKPOINT,
@@ -59,13 +72,38 @@ _BY_FLOW: Final[dict[int, Kind]] = {
 }
 
 
+class _Kinds(dict[int, Kind]):
+    """Of each code that was met."""
+
+    def __missing__(self, code: int) -> Kind:
+        one = Instruction()
+        one.code = code  # type: ignore[assignment]
+        kind = self[code] = _kind_of(code, one.mnemonic, one.flow_control)
+        return kind
+
+
+_KINDS: Final = _Kinds()
+
+
+class _Numbers(dict[int, int]):
+    """The same as plain numbers, of which bytes are made faster."""
+
+    def __missing__(self, code: int) -> int:
+        number = self[code] = int(_KINDS[code])
+        return number
+
+
+_NUMBERS: Final = _Numbers()
+
+
 def find_kind(one: Instruction) -> Kind:
     """The kind of an instruction, whatever its prefixes and operands are."""
-    code = one.code
-    kind = _KINDS.get(code)
-    if kind is None:
-        kind = _KINDS[code] = _kind_of(code, one.mnemonic, one.flow_control)
-    return kind
+    return _KINDS[one.code]
+
+
+def find_kinds(some: Iterable[Instruction]) -> bytes:
+    """Those of many."""
+    return bytes(map(_NUMBERS.__getitem__, map(attrgetter("code"), some)))
 
 
 def _kind_of(code: int, mnemonic: int, flow: int) -> Kind:

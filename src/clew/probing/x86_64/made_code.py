@@ -10,6 +10,7 @@ from typing import Final
 
 from clew.errors import UsageError
 from clew.probing.x86_64.function_code import ReadMemory, decode_function
+from clew.probing.x86_64.functions import Functions
 from clew.probing.x86_64.image_code import ImageCode
 from clew.probing.x86_64.kinds import ENDS, Kind
 
@@ -29,4 +30,4 @@ def read_made_code(address: int, read: ReadMemory) -> ImageCode:
         raise UsageError(f"{address:#x}: no instruction is there")
     size_bytes = run.starts[last + 1] - address
     code = decode_function(address, data[:size_bytes], following=data[size_bytes:])
-    return ImageCode([code], frozenset(), {}, {})
+    return ImageCode(Functions.of([code]), frozenset(), {}, {})

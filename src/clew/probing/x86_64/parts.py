@@ -7,39 +7,38 @@ looks the same, and is left to the same caller.
 
 from __future__ import annotations
 
-import bisect
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
-from clew.probing.x86_64.function_code import FunctionCode
-from clew.probing.x86_64.kinds import CALLS
+import numpy as np
+
+from clew.probing.x86_64.functions import Functions, Leads
 
 __all__ = ["find_parts"]
 
 
 def find_parts(
-    functions: Sequence[FunctionCode], named: Collection[int], pointers: Collection[int]
-) -> dict[int, tuple[FunctionCode, ...]]:
-    """By the start of each function that has others: all pieces of it but the first. `functions` are sorted; where
-    those begin that are `named`, and at what words point to (`pointers`), there are no pieces."""
-    starts = [one.start for one in functions]
+    functions: Functions, led: Leads, named: Collection[int], pointers: Collection[int]
+) -> dict[int, list[int]]:
+    """By the number of each function that has others: those of all pieces of it but the first. `led` is what leads from
+    one to another; where those begin that are `named`, and at what words point to (`pointers`), there are no pieces."""
+    starts = functions.starts
+    if not len(starts):
+        return {}
+    at = np.searchsorted(starts, led.targets, "right") - 1
+    is_inside = (at >= 0) & (led.targets < functions.ends[at])
+    whole = set(at[is_inside & led.calls].tolist())
+    whole |= {number for number, start in enumerate(starts.tolist()) if start in named or start in pointers}
     owners: dict[int, set[int]] = {}
-    whole = {index for index, one in enumerate(functions) if one.start in named or one.start in pointers}
-    for index, code in enumerate(functions):
-        calls = {target for source, target in code.outgoing if code.kinds[code.index_of[source]] in CALLS}
-        for target in code.outside:
-            at = bisect.bisect_right(starts, target) - 1
-            if at < 0 or target >= functions[at].end:
-                continue
-            if target in calls:
-                whole.add(at)
-            else:
-                owners.setdefault(at, set()).add(index)
-    parts: dict[int, list[FunctionCode]] = {}
-    for index in owners:
-        owner = _find_owner(index, owners, whole)
-        if owner != index:
-            parts.setdefault(starts[owner], []).append(functions[index])
-    return {start: tuple(found) for start, found in parts.items()}
+    rows = is_inside & ~led.calls
+    for piece, number in zip(at[rows].tolist(), led.functions[rows].tolist(), strict=True):
+        if piece not in whole:
+            owners.setdefault(piece, set()).add(number)
+    parts: dict[int, list[int]] = {}
+    for number in owners:
+        owner = _find_owner(number, owners, whole)
+        if owner != number:
+            parts.setdefault(owner, []).append(number)
+    return parts
 
 
 def _find_owner(index: int, owners: dict[int, set[int]], whole: Collection[int]) -> int:

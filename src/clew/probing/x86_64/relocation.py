@@ -11,11 +11,9 @@ from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from iced_x86 import Decoder, Instruction, OpKind, Register
-
-from clew.dataclass import dataclass
 from clew.errors import UsageError
-from clew.probing.x86_64.kinds import CALLS, ENDS, Kind, find_kind, opcode_at, why_fixed
+from clew.probing.x86_64.kinds import CALLS, ENDS, Kind, opcode_at
+from clew.probing.x86_64.known_instructions import KnownInstruction, look_at
 from clew.probing.x86_64.plans import Displaced
 
 __all__ = ["Inserted", "Origin", "Relocated", "relocate"]
@@ -24,7 +22,7 @@ Inserted = Callable[[int], bytes]
 """Makes code that is inserted, for the address where it will be."""
 
 _NO_CODE: Final[Mapping[int, Inserted]] = {}
-_HALF: Final = 1 << 31
+_HALF, _MASK = 1 << 31, (1 << 64) - 1
 _DISPLACED_STACK: Final = 8
 
 
@@ -40,8 +38,7 @@ class Origin(NamedTuple):
     is_behind: bool = False
 
 
-@dataclass(frozen=True)
-class Relocated:
+class Relocated(NamedTuple):
     """The copy's bytes, and for each address in it at which an instruction begins where the program is then (`origins`,
     sorted). `starts` leads from the address of a displaced instruction to that of its copy, what is inserted in front
     of it included: to where a thread goes on that was to execute it."""
@@ -64,13 +61,16 @@ def relocate(
     target_address: int,
     inserted: Mapping[int, Inserted] = _NO_CODE,
     inserted_taken: Mapping[int, Inserted] = _NO_CODE,
+    *,
+    has_origins: bool = True,
 ) -> Relocated:
     """A copy of `displaced`, which lie one behind the other, for `target_address`; it goes on behind the last of them.
 
     `inserted` is executed in front of the instructions of these indices, `inserted_taken` where conditional branches of
-    these indices are taken. Raises UsageError if an instruction can't be copied to there.
+    these indices are taken. Where the program is in it is told only if it `has_origins`. Raises UsageError if an
+    instruction can't be copied to there.
     """
-    copy = _Copy(target_address)
+    copy = _Copy(target_address, has_origins=has_origins)
     for index, one in enumerate(displaced):
         copy.add(one, inserted.get(index), inserted_taken.get(index))
     last = displaced[-1]
@@ -83,8 +83,8 @@ def relocate(
 class _Copy:
     """A copy as it grows."""
 
-    def __init__(self, address: int) -> None:
-        self._address = address
+    def __init__(self, address: int, *, has_origins: bool) -> None:
+        self._address, self._has_origins = address, has_origins
         self._code = bytearray()
         self._starts: dict[int, int] = {}
         self._origins: list[Origin] = []
@@ -100,33 +100,42 @@ class _Copy:
 
     def note(self, address: int, stack_bytes: int = 0, *, is_inserted: bool = False, is_behind: bool = False) -> None:
         """What comes next is where the program would be at that address."""
-        self._origins.append(Origin(self._here, address, stack_bytes, is_inserted, is_behind))
+        if self._has_origins:
+            self._origins.append(Origin(self._here, address, stack_bytes, is_inserted, is_behind))
 
     def add(self, displaced: Displaced, inserted: Inserted | None, inserted_taken: Inserted | None) -> None:
         """Add the copy of the next instruction."""
-        one = Decoder(64, displaced.code, ip=displaced.address).decode()
-        why = why_fixed(one, displaced.code)
+        address, code = displaced
+        known = look_at(code)
+        if known.is_plain and not self._pushed and not self._has_origins:
+            self._starts[address] = self._here
+            if inserted is not None:
+                self._code += inserted(self._here)
+            self._code += code
+            self.goes_on = True
+            return
+        why = known.why
         if self._pushed:
             why = "is behind a call, which would return to where it was"
-        if why is None and one.len != len(displaced.code):
+        if why is None and known.size != len(code):
             why = "is not as long as it was"
         if why is not None:
-            raise UsageError(f"{displaced.address:#x}: the instruction {why}")
-        self._starts[displaced.address] = self._here
-        self.note(displaced.address, is_inserted=inserted is not None)
+            raise UsageError(f"{address:#x}: the instruction {why}")
+        self._starts[address] = self._here
+        self.note(address, is_inserted=inserted is not None)
         if inserted is not None:
             self._code += inserted(self._here)
-            self.note(displaced.address, is_behind=True)
-        kind = find_kind(one)
+            self.note(address, is_behind=True)
+        kind = known.kind
         self.goes_on = kind not in ENDS and kind not in CALLS
         if kind == Kind.JUMP:
-            self.jump(one.near_branch_target)
+            self.jump(_target_of(known, address))
         elif kind == Kind.CONDITIONAL:
-            self._add_conditional(one, displaced, inserted_taken)
+            self._add_conditional(known, displaced, inserted_taken)
         elif kind in CALLS:
-            self._add_call(one, displaced)
+            self._add_call(known, displaced)
         else:
-            self._code += self._moved(one, displaced.code, displaced.end)
+            self._code += self._moved(known, displaced, code)
 
     def jump(self, target: int) -> None:
         """Add a jump to an address."""
@@ -142,23 +151,23 @@ class _Copy:
             raise UsageError(f"{target:#x} is too far from a copy at {self._address:#x}")
         return distance.to_bytes(4, "little", signed=True)
 
-    def _moved(self, one: Instruction, code: bytes, end: int) -> bytes:
-        """Bytes of an instruction that may name memory by its distance from the instruction's end."""
-        if not one.is_ip_rel_memory_operand:
+    def _moved(self, known: KnownInstruction, displaced: Displaced, code: bytes) -> bytes:
+        """`code`, which is the instruction, or does something else with the same operand: it may name memory by its
+        distance from the instruction's end."""
+        if not known.names_memory:
             return code
-        decoder = Decoder(64, code, ip=one.ip)
-        offset = decoder.get_constant_offsets(decoder.decode()).displacement_offset
+        offset = known.field
         moved = self._here + len(code)
-        if int(one.memory_base) == Register.EIP:
+        if known.wraps:
             # Addresses of 32 bits wrap around, so all are within reach.
-            distance = (int.from_bytes(code[offset : offset + 4], "little") + end - moved) % (1 << 32)
+            distance = (int.from_bytes(code[offset : offset + 4], "little") + displaced.end - moved) % (1 << 32)
             field = distance.to_bytes(4, "little")
         else:
-            field = self._distance(one.ip_rel_memory_address, moved)
+            field = self._distance(_target_of(known, displaced.address), moved)
         return code[:offset] + field + code[offset + 4 :]
 
-    def _add_conditional(self, one: Instruction, displaced: Displaced, inserted: Inserted | None) -> None:
-        code, target = displaced.code, one.near_branch_target
+    def _add_conditional(self, known: KnownInstruction, displaced: Displaced, inserted: Inserted | None) -> None:
+        code, target = displaced.code, _target_of(known, displaced.address)
         at = opcode_at(code)
         opcode = code[at]
         if 0xE0 <= opcode <= 0xE3:
@@ -180,22 +189,23 @@ class _Copy:
             self._code += opcode + bytes(4)
             self._late.append((len(self._code) - 4, inserted or _nothing, target))
 
-    def _add_call(self, one: Instruction, displaced: Displaced) -> None:
+    def _add_call(self, known: KnownInstruction, displaced: Displaced) -> None:
         # push qword [rip + distance]: one store of all eight bytes, to where the call would store them.
         self._code += b"\xff\x35" + bytes(4)
         self._pushed.append((len(self._code) - 4, displaced.end))
-        if find_kind(one) == Kind.CALL:
-            self.note(one.near_branch_target)
-            self.jump(one.near_branch_target)
+        if known.kind == Kind.CALL:
+            target = _target_of(known, displaced.address)
+            self.note(target)
+            self.jump(target)
             return
         # What it reads may be missing: then the call was not made.
         self.note(displaced.address, _DISPLACED_STACK)
         code = bytearray(displaced.code)
         at = opcode_at(displaced.code)
         code[at + 1] = code[at + 1] & 0xC7 | 4 << 3  # FF /2 is a call, FF /4 a jump.
-        if one.op0_kind == OpKind.MEMORY and one.memory_base in (Register.RSP, Register.ESP):
+        if known.is_on_stack:
             _raise_displacement(code, at + 1)
-        self._code += self._moved(one, bytes(code), displaced.end)
+        self._code += self._moved(known, displaced, bytes(code))
 
     def finish(self, address: int) -> Relocated:
         """The whole copy, with what lies behind it."""
@@ -213,6 +223,12 @@ class _Copy:
             self._code[at : at + 4] = (len(self._code) - at - 4).to_bytes(4, "little")
             self._code += pushed.to_bytes(8, "little")
         return Relocated(address, bytes(self._code), self._starts, tuple(self._origins))
+
+
+def _target_of(known: KnownInstruction, address: int) -> int:
+    """Where an instruction at an address leads, or the memory that it names."""
+    assert known.distance is not None
+    return address + known.distance & _MASK
 
 
 def _is_near(target: int, end: int) -> bool:

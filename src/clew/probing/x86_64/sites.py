@@ -7,16 +7,33 @@ is not known here, so there is more than one plan: `iter_plans` gives them all, 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from clew.errors import UsageError
 from clew.probing.x86_64.function_code import FunctionCode
-from clew.probing.x86_64.kinds import Kind
+from clew.probing.x86_64.kinds import FIRST_FIXED, Kind
 from clew.probing.x86_64.plans import Displaced, SitePlan, Technique
 from clew.probing.x86_64.traps import plan_branches, plan_trap
-from clew.probing.x86_64.windows import NO_BRANCHES, Forbidden, Surroundings, grow_window, plan_jump, plan_puns
+from clew.probing.x86_64.windows import (
+    NO_BRANCHES,
+    Forbidden,
+    Forbidding,
+    Surroundings,
+    grow_window,
+    plan_jump,
+    plan_puns,
+)
 
-__all__ = ["ALL_TECHNIQUES", "find_instruction", "find_probed", "iter_plans", "plan_site"]
+__all__ = [
+    "ALL_TECHNIQUES",
+    "check_probed",
+    "find_instruction",
+    "find_probed",
+    "iter_plans",
+    "iter_plans_at",
+    "plan_site",
+]
 
 ALL_TECHNIQUES: Final = frozenset(Technique)
 
@@ -24,9 +41,9 @@ ALL_TECHNIQUES: Final = frozenset(Technique)
 def plan_site(
     address: int,
     code: FunctionCode,
-    entries: Collection[int] = frozenset(),
+    entries: AbstractSet[int] = frozenset(),
     techniques: Collection[Technique] = ALL_TECHNIQUES,
-    forbidden: Sequence[Forbidden] = (),
+    forbidden: Sequence[Forbidden] | Forbidding = (),
     branches: Mapping[int, Sequence[Displaced]] = NO_BRANCHES,
 ) -> SitePlan:
     """The best plan for a probe at `address`. Raises UsageError where there can be none."""
@@ -38,9 +55,9 @@ def plan_site(
 def iter_plans(
     address: int,
     code: FunctionCode,
-    entries: Collection[int] = frozenset(),
+    entries: AbstractSet[int] = frozenset(),
     techniques: Collection[Technique] = ALL_TECHNIQUES,
-    forbidden: Sequence[Forbidden] = (),
+    forbidden: Sequence[Forbidden] | Forbidding = (),
     branches: Mapping[int, Sequence[Displaced]] = NO_BRANCHES,
 ) -> Iterator[SitePlan]:
     """Plans for a probe at `address`, the best first.
@@ -51,7 +68,13 @@ def iter_plans(
     none can be displaced.
     """
     around = Surroundings(code, entries, forbidden, branches)
-    index = find_probed(address, around)
+    return iter_plans_at(around, address, find_probed(address, around), techniques)
+
+
+def iter_plans_at(
+    around: Surroundings, address: int, index: int, techniques: Collection[Technique]
+) -> Iterator[SitePlan]:
+    """The same where it is known that the probe runs in front of instruction `index`."""
     window = grow_window(around, index, index)
     assert window is not None  # It has the instruction itself, which may be displaced.
     plan = plan_jump(around, window, address, index)
@@ -66,7 +89,10 @@ def iter_plans(
 
 
 def find_instruction(
-    address: int, code: FunctionCode, entries: Collection[int] = frozenset(), forbidden: Sequence[Forbidden] = ()
+    address: int,
+    code: FunctionCode,
+    entries: AbstractSet[int] = frozenset(),
+    forbidden: Sequence[Forbidden] | Forbidding = (),
 ) -> int:
     """The address of the instruction in front of which a probe at `address` runs: it is behind an endbr64 there. Who
     has planned a probe already asks its plan by this address (`SitePlan.find_index`). Raises UsageError as
@@ -89,10 +115,16 @@ def find_probed(address: int, around: Surroundings) -> int:
         and not around.is_target(code.starts[index + 1])
     ):
         index += 1
+    check_probed(address, around, index)
+    return index
+
+
+def check_probed(address: int, around: Surroundings, index: int) -> None:
+    """Raises UsageError if instruction `index`, which a probe at `address` runs in front of, can't be displaced."""
+    code = around.code
     at = code.starts[index]
-    if at in code.fixed:
+    if code.kinds[index] >= FIRST_FIXED:
         raise UsageError(f"{address:#x}: the instruction at {at:#x} {code.fixed[at]}")
     why = around.find_forbidden(at, code.starts[index + 1])
     if why:
         raise UsageError(f"{address:#x}: the instruction at {at:#x} {why}")
-    return index

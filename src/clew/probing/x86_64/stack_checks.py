@@ -19,6 +19,9 @@ _MAX_INDEX: Final = 6
 """Of the comparison among the function's instructions."""
 
 
+_MAX_BYTES: Final = 15 * _MAX_INDEX
+
+
 class StackCheck(NamedTuple):
     """Where a function goes on if there is room, and the jump back to its start."""
 
@@ -28,6 +31,9 @@ class StackCheck(NamedTuple):
 
 def find_stack_check(code: FunctionCode) -> StackCheck | None:
     """The check with which a function begins; None: there is none."""
+    # Nearly all functions are seen to have none at a glance.
+    if not any(one in code.code[:_MAX_BYTES] for one in _COMPARISONS):
+        return None
     last = min(_MAX_INDEX, code.n_instructions - 2)
     index = next((one for one in range(last) if code.bytes_of(one) in _COMPARISONS), None)
     if index is None or code.kinds[index + 1] != Kind.CONDITIONAL:

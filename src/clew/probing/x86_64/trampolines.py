@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from iced_x86 import Decoder, Register
-
 from clew.probing.x86_64.jump_bytes import iter_trampolines
-from clew.probing.x86_64.kinds import Kind, find_kind
+from clew.probing.x86_64.known_instructions import look_at
 from clew.probing.x86_64.plans import Displaced, SitePlan
 
-__all__ = ["find_far_reach", "find_place", "find_reach", "iter_places"]
+__all__ = ["find_far_reach", "find_place", "find_plan_reach", "find_reach", "iter_places"]
 
-_DIRECT = frozenset((Kind.CALL, Kind.JUMP, Kind.CONDITIONAL))
 _HALF = 1 << 31
 _END = 1 << 47
 
@@ -20,17 +17,29 @@ _END = 1 << 47
 def find_reach(displaced: Sequence[Displaced], branches: Sequence[Displaced], size_bytes: int) -> range:
     """Addresses at which a copy of up to `size_bytes` reaches what `displaced` refer to, and what is behind them, and
     to which `branches` can lead."""
-    ends = [displaced[-1].end, *(branch.end for branch in branches)]
-    low, high = min(ends), max(ends)
-    for place in displaced:
-        one = Decoder(64, place.code, ip=place.address).decode()
-        if find_kind(one) in _DIRECT:
-            target = one.near_branch_target
-        elif one.is_ip_rel_memory_operand and int(one.memory_base) == Register.RIP:
-            target = one.ip_rel_memory_address
-        else:
-            continue
-        low, high = min(low, target), max(high, target)
+    address, code = displaced[0].address, b"".join([one.code for one in displaced])
+    return _find_reach(address, code, bytes(len(one.code) for one in displaced), branches, size_bytes)
+
+
+def find_plan_reach(plan: SitePlan, size_bytes: int) -> range:
+    """The same of what a plan displaces, and the branches that it changes."""
+    return _find_reach(plan.first, plan.code, plan.sizes, plan.branches, size_bytes)
+
+
+def _find_reach(at: int, code: bytes, sizes: bytes, branches: Sequence[Displaced], size_bytes: int) -> range:
+    low = high = at + len(code)
+    for branch in branches:
+        low, high = min(low, branch.end), max(high, branch.end)
+    offset = 0
+    for size in sizes:
+        distance = look_at(code[offset : offset + size]).distance
+        if distance is not None:
+            target = at + offset + distance
+            if target < low:
+                low = target
+            elif target > high:
+                high = target
+        offset += size
     return range(max(high - _HALF + 1, 0), low + _HALF - size_bytes + 1)
 
 
@@ -44,14 +53,14 @@ def find_far_reach(displaced: Sequence[Displaced], size_bytes: int) -> range:
 
 
 def _names_memory(place: Displaced) -> bool:
-    one = Decoder(64, place.code, ip=place.address).decode()
-    return one.is_ip_rel_memory_operand and int(one.memory_base) == Register.RIP
+    known = look_at(place.code)
+    return known.names_memory and not known.wraps
 
 
 def iter_places(plan: SitePlan, free: Iterable[tuple[int, int]], size_bytes: int) -> Iterator[range]:
     """Ranges of addresses for the trampoline of a plan, which has `size_bytes` and is to lie in `free`: ranges of
     addresses, from the first to behind the last. What traps by int3 comes first in each of them."""
-    reach = find_reach(plan.displaced, plan.branches, size_bytes)
+    reach = find_plan_reach(plan, size_bytes)
     for start, end in free:
         inside = range(max(start, reach.start), min(end - size_bytes + 1, reach.stop))
         if not inside:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from clew.probing.x86_64.jump_bytes import JUMP_SIZE
-from clew.probing.x86_64.kinds import CALLS, ENDS
+from clew.probing.x86_64.kinds import CALLS, ENDS, FIRST_FIXED
 from clew.probing.x86_64.plans import Displaced, SitePlan, Technique
-from clew.probing.x86_64.windows import Surroundings, displaced_of
+from clew.probing.x86_64.windows import Surroundings, run_of
 
 __all__ = ["plan_branches", "plan_trap"]
 
@@ -20,19 +20,9 @@ MAX_RUN: Final = 16
 
 def plan_trap(around: Surroundings, address: int, index: int, reason: str) -> SitePlan:
     """A probe by int3 at instruction `index`; `reason` says why not by a jump."""
-    code = around.code
-    at = code.starts[index]
-    return SitePlan(
-        address=address,
-        patch_address=at,
-        technique=Technique.TRAP,
-        reason=reason or "no trampoline can be where a jump could lead",
-        displaced=displaced_of(code, index, index + 1),
-        probe_index=0,
-        original=code.bytes_of(index)[:1],
-        jump=None,
-        guards={at: 0},
-    )
+    at, run, sizes = run_of(around.code, index, index + 1)
+    why = reason or "no trampoline can be where a jump could lead"
+    return SitePlan(address, at, Technique.TRAP, why, at, run, sizes, 0, run[:1], None)
 
 
 def plan_branches(around: Surroundings, address: int, index: int, reason: str) -> Iterator[SitePlan]:
@@ -45,7 +35,7 @@ def plan_branches(around: Surroundings, address: int, index: int, reason: str) -
     start = code.starts[first]
     if (first > 0 and code.kinds[first - 1] not in ENDS) or (start in around.entries and start not in around.branches):
         return
-    if index - first >= MAX_RUN or any(code.starts[at] in code.fixed for at in range(first, index)):
+    if index - first >= MAX_RUN or any(code.kinds[at] >= FIRST_FIXED for at in range(first, index)):
         return
     if around.find_forbidden(start, code.starts[index + 1]):
         return
@@ -59,10 +49,12 @@ def plan_branches(around: Surroundings, address: int, index: int, reason: str) -
     if any(around.find_forbidden(branch.address, branch.end) for branch in branches):
         return
     trap = plan_trap(around, address, index, reason)
+    _, run, sizes = run_of(code, first, index + 1)
     yield trap._replace(
         technique=Technique.BRANCHES,
-        displaced=displaced_of(code, first, index + 1),
+        first=start,
+        code=run,
+        sizes=sizes,
         probe_index=index - first,
-        guards={trap.patch_address: index - first},
         branches=branches,
     )

@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from functools import lru_cache
+from itertools import accumulate
 from typing import Final, NamedTuple
 
-from clew.dataclass import dataclass
 from clew.probing.x86_64.function_code import FunctionCode
 from clew.probing.x86_64.jump_bytes import ANY, JUMP_SIZE, TRAPS, JumpBytes
-from clew.probing.x86_64.kinds import CALLS, ENDS, Kind
+from clew.probing.x86_64.kinds import CALLS, ENDS, FIRST_FIXED, Kind
 from clew.probing.x86_64.plans import Displaced, SitePlan, Technique
 
 __all__ = [
     "NO_BRANCHES",
     "Forbidden",
+    "Forbidding",
     "Surroundings",
     "Window",
-    "displaced_of",
     "grow_window",
     "plan_jump",
     "plan_puns",
+    "run_of",
 ]
 
 
@@ -35,14 +38,23 @@ class Forbidden(NamedTuple):
 NO_BRANCHES: Final[Mapping[int, Sequence[Displaced]]] = {}
 
 
-@dataclass(frozen=True)
-class Surroundings:
+class Forbidding:
+    """What forbids addresses, for those who have more of it than a list."""
+
+    __slots__ = ()
+
+    def find(self, start: int, end: int) -> str | None:
+        """Why a patch may not touch these addresses; None if it may."""
+        raise NotImplementedError
+
+
+class Surroundings(NamedTuple):
     """A function's code, what else is known to lead into it (`entries`, and of them `branches`, by where they lead, if
     nothing but these does), and what may not be touched."""
 
     code: FunctionCode
-    entries: Collection[int]
-    forbidden: Sequence[Forbidden]
+    entries: AbstractSet[int]
+    forbidden: Sequence[Forbidden] | Forbidding
     branches: Mapping[int, Sequence[Displaced]]
 
     def is_target(self, address: int) -> bool:
@@ -51,6 +63,10 @@ class Surroundings:
 
     def find_forbidden(self, start: int, end: int) -> str | None:
         """Why a patch may not touch these addresses; None if it may."""
+        if not self.forbidden:
+            return None
+        if isinstance(self.forbidden, Forbidding):
+            return self.forbidden.find(start, end)
         return next((one.reason for one in self.forbidden if start < one.end and one.start < end), None)
 
 
@@ -70,10 +86,21 @@ def grow_window(around: Surroundings, first: int, last: int) -> Window | None:
     code = around.code
     starts, kinds = code.starts, code.kinds
     patch = starts[first]
-    index, is_padded, reason = first, False, ""
-    while index <= last or starts[index] < patch + JUMP_SIZE:
-        if index > first and kinds[index - 1] in ENDS:
-            is_padded = True
+    wanted, n_own = patch + JUMP_SIZE, code.n_instructions
+    targets, entries, forbidden = code.targets, around.entries, around.forbidden
+    find_forbidden = forbidden.find if isinstance(forbidden, Forbidding) else around.find_forbidden
+    index, is_padded, reason, displaced_end = first, False, "", 0
+    while index <= last or starts[index] < wanted:
+        if index > first and not is_padded and kinds[index - 1] in ENDS:
+            is_padded, displaced_end = True, index
+        kind = kinds[index] if index < n_own else FIRST_FIXED
+        if not is_padded and kind < FIRST_FIXED:
+            # As `_why_not` has it of most instructions, for whom it is not asked.
+            at = starts[index]
+            is_reached = index == first or (kinds[index - 1] not in CALLS and at not in targets and at not in entries)
+            if is_reached and find_forbidden(at, starts[index + 1]) is None:
+                index += 1
+                continue
         reason = _why_not(around, first, index, is_padded=is_padded)
         if reason:
             break
@@ -83,18 +110,19 @@ def grow_window(around: Surroundings, first: int, last: int) -> Window | None:
     end = starts[index]
     free = min(end - patch, JUMP_SIZE)
     # Somebody may branch into the middle of an instruction, as past a lock prefix.
-    for inside in range(patch + 1, end if last > first else patch + free):
-        if around.is_target(inside) and inside not in code.index_of:
-            if last > first:
-                return None
-            free, reason = inside - patch, f"{inside:#x}, within an instruction, is branched to"
-            break
-    displaced_end = index
-    if is_padded:
+    within = range(patch + 1, end if last > first else patch + free)
+    if not targets.isdisjoint(within) or not entries.isdisjoint(within):
+        for inside in within:
+            if around.is_target(inside) and inside not in code.index_of:
+                if last > first:
+                    return None
+                free, reason = inside - patch, f"{inside:#x}, within an instruction, is branched to"
+                break
+    if not is_padded:
+        displaced_end = index
+    elif code.shape.unknown_jumps:
         # Padding that may be come to after all is displaced like any instruction, so that it is guarded.
-        displaced_end = next(at for at in range(first, index) if kinds[at] in ENDS) + 1
-        if code.unknown_jumps:
-            displaced_end = max(displaced_end, min(index, code.n_instructions))
+        displaced_end = max(displaced_end, min(index, code.n_instructions))
     return Window(first, displaced_end, free, is_padded and index > displaced_end, reason)
 
 
@@ -105,17 +133,18 @@ def _why_not(around: Surroundings, first: int, index: int, *, is_padded: bool) -
     at = starts[index]
     if index >= len(kinds):
         return f"{at:#x} is not known to be padding"
-    if index > first and around.is_target(at):
+    kind = kinds[index]
+    if index > first and (at in code.targets or at in around.entries):
         return f"{at:#x} is branched to"
     if is_padded:
-        if kinds[index] not in (Kind.NOP, Kind.BREAKPOINT):
+        if kind not in (Kind.NOP, Kind.BREAKPOINT):
             return f"{at:#x} is no padding"
         # A case of a table that is not known may begin here, and somebody's breakpoint be in it.
-        if kinds[index] == Kind.BREAKPOINT and code.unknown_jumps and index < code.n_instructions:
+        if kind == Kind.BREAKPOINT and code.unknown_jumps and index < code.n_instructions:
             return f"{at:#x} may be branched to"
     elif index >= code.n_instructions:
         return f"the function ends at {at:#x}"
-    elif at in code.fixed:
+    elif kind >= FIRST_FIXED:
         return f"the instruction at {at:#x} {code.fixed[at]}"
     elif index > first and kinds[index - 1] in CALLS:
         # Its return address stays what it is, so what is there has to stay there.
@@ -154,35 +183,33 @@ def plan_puns(around: Surroundings, window: Window, address: int, probed: int) -
         yield _make_plan(around, part, address, probed, Technique.JUMP_PUNNED, reason)
 
 
-def displaced_of(code: FunctionCode, first: int, end: int) -> tuple[Displaced, ...]:
-    """Instructions from `first` to in front of `end`, as they are displaced."""
-    return tuple(Displaced(code.starts[index], code.bytes_of(index)) for index in range(first, end))
+def run_of(code: FunctionCode, first: int, end: int) -> tuple[int, bytes, bytes]:
+    """Instructions from `first` to in front of `end`, as they are displaced: where they begin, their bytes, their
+    sizes."""
+    starts = code.starts
+    start = starts[first]
+    return start, code.code[start - code.start : starts[end] - code.start], code.shape.sizes[first:end]
 
 
 def _make_plan(
     around: Surroundings, window: Window, address: int, probed: int, technique: Technique, reason: str
 ) -> SitePlan:
     code = around.code
-    starts = code.starts
-    patch = starts[window.first]
+    patch, run, sizes = run_of(code, window.first, window.end)
     at = patch - code.start
-    guards = {starts[index]: index - window.first for index in range(window.first + 1, window.end)}
-    allowed: list[tuple[int, ...]] = []
-    for offset in range(1, JUMP_SIZE):
-        if offset >= window.free:
-            allowed.append((code.code[at + offset],))
-        else:
-            allowed.append(TRAPS if patch + offset in guards else ANY)
+    guards = tuple(accumulate(sizes[:-1]))[:JUMP_SIZE] if len(sizes) > 1 else ()
+    kept = code.code[at + window.free : at + JUMP_SIZE] if window.free < JUMP_SIZE else b""
     # Of a probe at the last instruction of a longer run the byte behind the jump traps as well.
-    size = max(JUMP_SIZE, *(guard + 1 - patch for guard in guards)) if guards else JUMP_SIZE
-    return SitePlan(
-        address=address,
-        patch_address=patch,
-        technique=technique,
-        reason=reason,
-        displaced=displaced_of(code, window.first, window.end),
-        probe_index=probed - window.first,
-        original=code.code[at : at + size],
-        jump=JumpBytes(patch, tuple(allowed)),
-        guards=guards,
-    )
+    size = max(JUMP_SIZE, len(run) - sizes[-1] + 1) if guards else JUMP_SIZE
+    jump = JumpBytes(patch, _allowed(guards, kept))
+    original = code.code[at : at + size]
+    return SitePlan(address, patch, technique, reason, patch, run, sizes, probed - window.first, original, jump)
+
+
+@lru_cache(4096)
+def _allowed(guards: tuple[int, ...], kept: bytes) -> tuple[tuple[int, ...], ...]:
+    """The values of each byte of a distance: instructions begin at `guards`, so many bytes behind the jump's start, and
+    the last bytes are `kept`. Of the same there is one, for there are many plans."""
+    n_free = JUMP_SIZE - len(kept)
+    free = (TRAPS if offset in guards else ANY for offset in range(1, n_free))
+    return (*free, *((byte,) for byte in kept))

@@ -65,7 +65,7 @@ class Hearing:
             self._known.add((number, address))
             with contextlib.suppress(UsageError):
                 site = self._sites.site_at(address)
-                site.rows = [CaptureRow(site.pc, number, CaptureAction.STOP, form)]
+                site.rows = (CaptureRow(0, number, CaptureAction.STOP, form),)
                 planning.add(site)
 
     def forget(self, is_there: Callable[[int], bool]) -> None:

@@ -5,7 +5,6 @@ Runs in the controller.
 
 from __future__ import annotations
 
-import bisect
 import os
 from collections import OrderedDict
 from collections.abc import Callable
@@ -13,7 +12,7 @@ from typing import Final
 
 from clew.errors import TargetError, UsageError
 from clew.probing.locations.image_file import ImageFile
-from clew.probing.locations.in_process import ProcessPlaces
+from clew.probing.locations.in_process import LoadedImage, ProcessPlaces
 from clew.probing.native import FunctionCode, ImageCode, move_image, read_image_code, read_made_code
 
 __all__ = ["KnownCode", "ProcessCode", "find_function", "read_code"]
@@ -29,10 +28,10 @@ def read_code(file: ImageFile) -> ImageCode:
 
 def find_function(code: ImageCode, address: int) -> tuple[FunctionCode, ImageCode]:
     """The function at an address, and the code that it is of. Raises UsageError where none is known."""
-    index = bisect.bisect_right(code.functions, address, key=lambda one: one.start) - 1
-    if index < 0 or address >= code.functions[index].end:
+    found = code.functions.find(address)
+    if found is None:
         raise UsageError(f"{address:#x}: in no function that is known")
-    return code.functions[index], code
+    return found, code
 
 
 class KnownCode:
@@ -63,22 +62,25 @@ class ProcessCode:
 
     def __init__(self, places: ProcessPlaces, files: KnownCode, read: Callable[[int, int], bytes]) -> None:
         self._places, self._files, self._read = places, files, read
-        self._known: dict[tuple[str, int], ImageCode] = {}
+        self._known: dict[tuple[ImageFile, int], ImageCode] = {}
         self._made: list[ImageCode] = []
+        self._last: LoadedImage | None = None
+        self._last_images: list[LoadedImage] = []
+        """The image that was asked for last, which mostly is next, too; and which images there were then."""
 
     def find(self, address: int) -> tuple[FunctionCode, ImageCode]:
         """The function at an address, and the code of its image. Raises UsageError where none is known."""
-        image = next((one for one in self._places.images if one.has(address)), None)
+        image = self._image_at(address)
         if image is None:
             raise UsageError(f"{address:#x}: no file's code is there")
-        key = (str(image.file.elf.path), image.bias)
+        key = image.file, image.bias
         if key not in self._known:
             self._known[key] = self._files.read(image.file, image.bias)
         return find_function(self._known[key], address)
 
     def find_any(self, address: int) -> tuple[FunctionCode, ImageCode]:
         """The same, or instructions from that address on where no file has code. Raises UsageError."""
-        if any(one.has(address) for one in self._places.images):
+        if self._image_at(address) is not None:
             return self.find(address)
         # What was decoded for another place of it, if it is the same still.
         self._made = [one for one in self._made if self._is_there(one.functions[0])]
@@ -88,6 +90,12 @@ class ProcessCode:
         made = read_made_code(address, self._read)
         self._made.append(made)
         return made.functions[0], made
+
+    def _image_at(self, address: int) -> LoadedImage | None:
+        images = self._places.images
+        if self._last is None or images is not self._last_images or not self._last.has(address):
+            self._last, self._last_images = next((one for one in images if one.has(address)), None), images
+        return self._last
 
     def _is_there(self, code: FunctionCode) -> bool:
         try:

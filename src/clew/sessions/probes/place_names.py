@@ -5,6 +5,7 @@ Runs in the controller. Pure.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from clew.binary.demangle import demangle
@@ -17,9 +18,14 @@ if TYPE_CHECKING:
 __all__ = ["name_of_place"]
 
 
+@lru_cache(1024)
+def _may_be_pattern(text: str) -> bool:
+    where = parse_location(text)
+    return isinstance(where, NamePlace) and where.may_be_pattern
+
+
 def name_of_place(spec: ProbeSpec, place: ProcessPlace) -> str:
     """The name of the function there, if it was found by a pattern that was not given a name of its own; else empty."""
-    where = parse_location(spec.where)
-    if spec.name != spec.where or not isinstance(where, NamePlace) or not where.may_be_pattern:
+    if spec.name != spec.where or not _may_be_pattern(spec.where):
         return ""
     return demangle(place.place.symbol) if place.place is not None and place.place.symbol else ""

@@ -160,6 +160,7 @@ class ProbedTarget:
         self.n_armed += 1
         if self._unwinding is not None and any(probe.has_backtrace for probe in self.probes.values()):
             self._unwinding.renew(self.mappings)
+        self._plans.begin()
         for probe in self.probes.values():
             if probe.spec.path and not self._has_loaded(probe.spec.path):
                 probe.missing = f"{probe.spec.where}: {probe.spec.path} is not loaded"
