@@ -33,6 +33,9 @@ pub struct Site {
 static SITES: [AtomicPtr<Chunk>; MAX_PROBES as usize / CHUNK_SITES] =
     [const { AtomicPtr::new(core::ptr::null_mut()) }; _];
 
+/// What literals in code are aligned to.
+const LITERAL_BYTES: usize = 8;
+
 /// Few processes have many.
 const CHUNK_SITES: usize = 4096;
 type Chunk = [AtomicPtr<Site>; CHUNK_SITES];
@@ -156,7 +159,8 @@ impl Emitted {
         let cold_base = code.checked_add(n_hot as u64)?;
         let mut emitter = Emitter::new(hot, code, cold, cold_base);
         let ways = emit(&mut emitter, handler);
-        let taken = (emitter.position(), emitter.cold_position());
+        // Literals are aligned: where the cold section begins at another distance it may take more.
+        let taken = (emitter.position().next_multiple_of(LITERAL_BYTES), emitter.cold_position());
         let has_room = !emitter.overflowed();
         has_room.then_some((Emitted { code: bytes, ways }, taken))
     }
