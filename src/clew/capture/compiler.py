@@ -79,13 +79,17 @@ def compile_capture(
     machine: Machine,
     condition: str | None = None,
     kinds: Sequence[CaptureType] | None = None,
+    entry_condition: str | None = None,
 ) -> Form:
     """The form that takes the values of some expressions, where a condition holds; each of a type of `kinds`, if these
-    are given. Raises CaptureError."""
+    are given. Of what is taken when calls return `entry_condition` chooses those for which something is kept when they
+    begin. Raises CaptureError."""
     compiler = _Compiler(machine)
     try:
         numbers = [compiler.compile(text, None if kinds is None else kinds[index]) for index, text in enumerate(fields)]
         asked = None if condition is None else compiler.truth_of(condition)
+        if entry_condition is not None:
+            compiler.choose_calls(entry_condition)
     except RecursionError:
         raise CaptureError(f"{compiler.builder.text!r} is nested too deeply") from None
     return compiler.form(numbers, asked)
@@ -131,6 +135,8 @@ class _Compiler:
         self._entry = None if machine.entry is None else _Compiler(machine.entry)
         self._kept: list[int] = []
         """What the call keeps for who asks when it returns: numbers of instructions."""
+        self._chosen: int | None = None
+        """The number of the instruction that says of which calls."""
 
     def compile(self, text: str, kind: CaptureType | None) -> int:
         """Add what an expression needs, as a value of a type if one is given; the number of its instruction."""
@@ -139,10 +145,15 @@ class _Compiler:
 
     def form(self, fields: Sequence[int], condition: int | None = None) -> Form:
         """The form that takes those values. Raises CaptureError."""
-        entry = None if self._entry is None else self._entry.form(self._entry._kept)
+        entry = None if self._entry is None else self._entry.form(self._entry._kept, self._entry._chosen)
         form = Form(self.builder.instructions, fields, condition, bytes(self.builder.data), entry)
         check_form(form)
         return form
+
+    def choose_calls(self, text: str) -> None:
+        """Of what is taken when calls return: have something kept only of those for which an expression is not 0."""
+        assert self._entry is not None
+        self._entry._chosen = self._entry.truth_of(text)
 
     def keep(self, node: Node, text: str) -> tuple[int, Made]:
         """Have a value kept when the call begins: which field it is, and its type."""

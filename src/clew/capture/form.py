@@ -119,8 +119,8 @@ class Form:
     """`fields` are the instructions whose values are taken.
 
     `condition` is the one, of type i32, where which is 0 or missing nothing is taken; None: always. `data` are the
-    bytes of literals. Of what is taken when a call returns, `entry` is what is kept when it begins: its fields, which
-    no condition chooses.
+    bytes of literals. Of what is taken when a call returns, `entry` is what is kept when it begins: its fields, of
+    calls that its condition chooses.
     """
 
     instructions: Sequence[Instruction]

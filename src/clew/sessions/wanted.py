@@ -43,15 +43,18 @@ class Wanted:
         has_returned: bool = False,
         keeps_types: bool = False,
         better: Mapping[int, str] | None = None,
+        entry_condition: str | None = None,
     ) -> None:
-        """`better` is what is taken instead of expressions, by their indices, if that is known at the first place."""
+        """`better` is what is taken instead of expressions, by their indices, if that is known at the first place.
+        `entry_condition` chooses, when they begin, the calls that are taken when they return."""
         self.texts = [capture] if isinstance(capture, str) else list(capture)
         self._better = dict(better or {})
         self._condition, self._machine, self._images = condition, machine, images
+        self._entry_condition = entry_condition
         self.has_returned, self._keeps_types = has_returned, keeps_types
         self._prepared: dict[tuple[Pid, int], Form] = {}
         self._kinds: list[CaptureType] | None = None
-        conditions = [] if condition is None else [condition]
+        conditions = [one for one in (condition, entry_condition) if one is not None]
         is_placed = [asks_program(text) for text in (*self.texts, *conditions, *self._better.values())]
         self.is_placed = any(is_placed)
         """Whether it has a form for each place."""
@@ -66,9 +69,9 @@ class Wanted:
             if form is not None:
                 self._prepared[pid, address] = form
 
-    def form_at(self, pid: Pid, memory_pid: Pid, address: int) -> Form | None:
+    def form_at(self, pid: Pid, memory_pid: Pid, address: int, begins_at: int | None = None) -> Form | None:
         """The form at an address of process `pid`, whose memory `memory_pid` shows; None: what it names is not loaded
-        yet. Raises CaptureError."""
+        yet. `begins_at`: where calls begin that have returned, if not there. Raises CaptureError."""
         if self._common is not None:
             return self._common
         # Once: later the process may have executed another program.
@@ -76,7 +79,7 @@ class Wanted:
         if prepared is not None:
             return prepared
         with self._images.lock:
-            scopes = self._scopes(memory_pid, address)
+            scopes = self._scopes(memory_pid, address, begins_at)
             try:
                 return self._compile(self._machine_of(scopes))
             except CaptureError:
@@ -85,14 +88,17 @@ class Wanted:
                 self._sketch(memory_pid, address)
                 return None
 
-    def _scopes(self, pid: Pid, address: int, *, is_sketch: bool = False) -> list[ProgramScope]:
+    def _scopes(
+        self, pid: Pid, address: int, begins_at: int | None = None, *, is_sketch: bool = False
+    ) -> list[ProgramScope]:
         """What names mean there; and, of what is taken when a call has returned, what they meant when it began."""
         from clew.process.processors.chosen import native_processor
 
         architecture = native_processor().architecture
+        places = [(address, True), (begins_at or address, False)] if self.has_returned else [(address, False)]
         return [
-            ProgramScope(self._images, pid, address, architecture, has_returned=has_returned, is_sketch=is_sketch)
-            for has_returned in ([True, False] if self.has_returned else [False])
+            ProgramScope(self._images, pid, at, architecture, has_returned=has_returned, is_sketch=is_sketch)
+            for at, has_returned in places
         ]
 
     def _machine_of(self, scopes: Sequence[Scope]) -> Machine:
@@ -138,7 +144,8 @@ class Wanted:
         return [self._better.get(index, text) for index, text in enumerate(self.texts)]
 
     def _compile_texts(self, texts: list[str], machine: Machine) -> Form:
-        return compile_capture(texts, machine, self._condition, self._kinds if self._keeps_types else None)
+        kinds = self._kinds if self._keeps_types else None
+        return compile_capture(texts, machine, self._condition, kinds, self._entry_condition)
 
     def _note(self, form: Form) -> None:
         self._kinds = [form.instructions[field].result for field in form.fields]

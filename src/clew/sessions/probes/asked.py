@@ -91,9 +91,10 @@ class AskedForm:
     def __init__(self, events: EventForm) -> None:
         self.events = events
 
-    def form_at(self, pid: Pid, memory_pid: Pid, address: int) -> bytes:
-        """The packed form at an address of process `pid`, whose memory `memory_pid` shows. Raises CaptureError."""
-        form = self.events.wanted.form_at(pid, memory_pid, address)
+    def form_at(self, pid: Pid, memory_pid: Pid, address: int, begins_at: int | None = None) -> bytes:
+        """The packed form at an address of process `pid`, whose memory `memory_pid` shows, in a function that begins at
+        `begins_at`, if it is where that returns. Raises CaptureError."""
+        form = self.events.wanted.form_at(pid, memory_pid, address, begins_at)
         if form is None:
             raise CaptureError(f"{self.events.name}: something that it names is not loaded yet")
         return form.pack()
@@ -139,7 +140,7 @@ class AskedProbe:
     def return_form(self) -> AskedForm:
         """Of events where the function returns."""
         fields = [DURATION, *self.spec.leaving_fields]
-        return self._make(self.spec.name, fields, None, EventKind.RETURN)
+        return self._make(self.spec.name, fields, None, EventKind.RETURN, self.spec.condition)
 
     @cached_property
     def wanted_sum(self) -> Wanted:
@@ -153,11 +154,12 @@ class AskedProbe:
             self._images,
             has_returned=spec.is_function,
             keeps_types=True,
+            entry_condition=spec.condition if spec.is_function else None,
         )
 
-    def sum_row(self, pc: int, pid: Pid, memory_pid: Pid, address: int) -> CaptureRow:
+    def sum_row(self, pc: int, pid: Pid, memory_pid: Pid, address: int, begins_at: int | None = None) -> CaptureRow:
         """The capture that adds up at a place. Raises UsageError, CaptureError."""
-        form = self.wanted_sum.form_at(pid, memory_pid, address)
+        form = self.wanted_sum.form_at(pid, memory_pid, address, begins_at)
         if form is None:
             raise CaptureError(f"{self.spec.name}: something that it names is not loaded yet")
         kind = self.call_kind if self.spec.is_function else 0
@@ -182,27 +184,27 @@ class AskedProbe:
             raise CaptureError(f"{where}: only general registers can be set, and the stack pointer not")
         return str(names.index(where))
 
-    def consequence_row(self, pc: int, pid: Pid, memory_pid: Pid, address: int) -> CaptureRow:
+    def consequence_row(
+        self, pc: int, pid: Pid, memory_pid: Pid, address: int, begins_at: int | None = None
+    ) -> CaptureRow:
         """The capture by which that happens. Raises UsageError, CaptureError."""
-        form = self._wanted_consequence.form_at(pid, memory_pid, address)
+        form = self._wanted_consequence.form_at(pid, memory_pid, address, begins_at)
         if form is None:
             raise CaptureError(f"{self.spec.name}: something that it names is not loaded yet")
         action = CaptureAction.STOP if isinstance(self.spec.consequence, Trigger) else CaptureAction.CHANGE
         kind = self.call_kind if self.spec.at_return else 0
         return CaptureRow(pc, self.number, action, form.pack(), call_kind=kind)
 
-    @cached_property
-    def _wanted_kept(self) -> Wanted:
-        """What is kept of calls until they return: nothing, of those that are chosen."""
-        condition = None if self.spec.consequence is not None else self.spec.condition
-        return Wanted([], condition, self._machine, self._images)
-
-    def kept_form_at(self, pid: Pid, memory_pid: Pid, address: int) -> bytes:
-        """The packed form of that at an address. Raises CaptureError."""
-        form = self._wanted_kept.form_at(pid, memory_pid, address)
-        if form is None:
+    def kept_form_at(self, pid: Pid, memory_pid: Pid, begins_at: int, address: int) -> bytes:
+        """The packed form of what is kept of calls, of those that are chosen, until they return: what is asked for of
+        when they began. They begin at one address, and return at another. Raises CaptureError."""
+        wanted = self.wanted_sum if self.spec.wish is not None else self._wanted_consequence
+        if self.spec.has_events:
+            wanted = self.return_form.events.wanted
+        form = wanted.form_at(pid, memory_pid, address, begins_at)
+        if form is None or form.entry is None:
             raise CaptureError(f"{self.spec.name}: something that it names is not loaded yet")
-        return form.pack()
+        return form.entry.pack()
 
     def forms(self) -> dict[int, EventForm]:
         """Its types of events, by their numbers."""
@@ -213,5 +215,14 @@ class AskedProbe:
             found[self.return_number] = self.return_form.events
         return found
 
-    def _make(self, name: str, fields: list[ContextField], condition: str | None, kind: EventKind) -> AskedForm:
-        return AskedForm(EventForm(name, fields, condition, self._machine, self._images, kind=kind))
+    def _make(
+        self,
+        name: str,
+        fields: list[ContextField],
+        condition: str | None,
+        kind: EventKind,
+        entry_condition: str | None = None,
+    ) -> AskedForm:
+        machine, images = self._machine, self._images
+        events = EventForm(name, fields, condition, machine, images, kind=kind, entry_condition=entry_condition)
+        return AskedForm(events)

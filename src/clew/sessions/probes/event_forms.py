@@ -46,7 +46,9 @@ class EventForm:
         images: Images,
         *,
         kind: EventKind = EventKind.POINT,
+        entry_condition: str | None = None,
     ) -> None:
+        """`entry_condition` chooses, when they begin, the calls whose returns are told."""
         self.name, self._fields, self._kind = name, fields, kind
         self._registers, self._stack_pointer = list(machine.registers), machine.stack_pointer
         self._unwinds = machine.unwinds
@@ -56,7 +58,14 @@ class EventForm:
         has_returned = kind == EventKind.RETURN
         better = {texts[one.text]: one.better for one in fields if one.better}
         self.wanted = Wanted(
-            list(texts), condition, machine, images, has_returned=has_returned, keeps_types=True, better=better
+            list(texts),
+            condition,
+            machine,
+            images,
+            has_returned=has_returned,
+            keeps_types=True,
+            better=better,
+            entry_condition=entry_condition,
         )
         self._types: dict[str, EventType] = {}
 

@@ -89,19 +89,21 @@ class ProbeSites:
             entry.rows = self._kept(self._point_row(entry, probe))
             yield entry, "entry"
             return
-        chosen = probe.kept_form_at(self._process.pid, self._process.task, address)
+        exits = list(find_all_exits(code, image.parts.get(code.start, ())))
+        leaves_at = exits[0][1].address if exits else address
+        chosen = probe.kept_form_at(self._process.pid, self._process.task, address, leaves_at)
         kept = CaptureRow(0, probe.kept_number, CaptureAction.CALL, chosen, call_kind=probe.call_kind)
         rows = (self._row(entry, probe.number, probe.form), kept) if spec.has_events else (kept,)
         entry.rows = self._kept(*rows)
         yield entry, "entry"
-        for piece, one in find_all_exits(code, image.parts.get(code.start, ())):
+        for piece, one in exits:
             is_taken = one.kind == ExitKind.CONDITIONAL_TAIL
             foreign = self._foreign_of(piece)
             left = Site(one.address, piece, image, is_exit=True, is_taken=is_taken, foreign=foreign)
             if spec.has_events:
-                row = self._row(left, probe.return_number, probe.return_form, probe.call_kind)
+                row = self._row(left, probe.return_number, probe.return_form, probe.call_kind, address)
             else:
-                row = self._point_row(left, probe)
+                row = self._point_row(left, probe, address)
             left.rows = self._kept(row)
             yield left, "return"
 
@@ -125,17 +127,19 @@ class ProbeSites:
     def _kept(self, *rows: CaptureRow) -> Rows:
         return self._rows.setdefault(rows, rows)
 
-    def _point_row(self, site: Site, probe: AskedProbe) -> CaptureRow:
-        """The only row of a site, as whatever the probe is for has it."""
+    def _point_row(self, site: Site, probe: AskedProbe, begins_at: int | None = None) -> CaptureRow:
+        """The only row of a site, as whatever the probe is for has it; `begins_at`: the function that is left there."""
         if probe.spec.has_events:
             return self._row(site, probe.number, probe.form)
         make = probe.sum_row if probe.spec.wish is not None else probe.consequence_row
-        return make(0, self._process.pid, self._process.task, site.address)
+        return make(0, self._process.pid, self._process.task, site.address, begins_at)
 
-    def _row(self, site: Site, number: int, form: AskedForm, call_kind: int = 0) -> CaptureRow:
+    def _row(
+        self, site: Site, number: int, form: AskedForm, call_kind: int = 0, begins_at: int | None = None
+    ) -> CaptureRow:
         row = self._common.get(number)
         if row is None:
-            packed = form.form_at(self._process.pid, self._process.task, site.address)
+            packed = form.form_at(self._process.pid, self._process.task, site.address, begins_at)
             row = CaptureRow(0, number, CaptureAction.RECORD, packed, call_kind=call_kind)
             if not form.events.wanted.is_placed:
                 self._common[number] = row
