@@ -160,6 +160,8 @@ def compute(library: ctypes.CDLL) -> list[bytes]:
 @apart
 def test_all_functions_at_once(native: Native, tmp_path: Path) -> None:
     library, image = load(tmp_path)
+    if hasattr(ctypes.CDLL(None), "deflate"):
+        pytest.skip("this Python is linked against the library: what is loaded now calls functions of that one")
     wanted = compute(library)
     assert zlib.decompress(wanted[0]) == wanted[1] == DATA
     probes = Probes(image, native.cells)
