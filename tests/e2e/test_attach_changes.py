@@ -15,6 +15,7 @@ import pytest
 
 import clew
 from clew.address import Pid
+from clew.analysis.tables.totals import summarize_trace
 from clew.errors import AttachError, ClewError, ControlError
 from clew.process import attach as attach_module
 from clew.process.attach import attach as attach_runtime
@@ -83,7 +84,11 @@ def test_a_process_that_is_left_in_32bit_code(programs_to_attach: Path, tmp_path
         assert status == 0, said
         assert not target.has_runtime()
         assert target.end(number=signal.SIGTERM) == (0, "ready\nthere\n42\n")
-    runs.read(trace, lost=frozenset({"uncounted_instructions"}))
+    losses = summarize_trace(clew.Trace(trace))["losses"]
+    # Whether it is found there, or on the way there, is a matter of time.
+    lost = {name for name in ("uncounted_instructions", "released_threads") if losses[name]}
+    assert "uncounted_instructions" in lost
+    runs.read(trace, lost=frozenset(lost))
 
 
 def test_a_thread_in_32bit_code_is_waited_for(programs_to_attach: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -128,7 +128,8 @@ def test_sums_are_added_up_by_the_program() -> None:
         sums = {row["rdi % 2"]: (row["count"], row["sum"]) for row in calls.read().to_pylist()}
         assert sums == {0: (3, 6), 1: (2, 4)}
         [row] = latency.read().to_pylist()
-        assert row["count"] == 7 and 0 < row["min"] <= row["p50"] <= row["max"]
+        # A call may take less than a tick of the clock.
+        assert row["count"] == 7 and 0 <= row["min"] <= row["p50"] <= row["max"]
         assert nowhere.read().num_rows == 0 and "no_such_function" in nowhere.missing
         assert not nowhere.places and len(calls.places) == 1
 
