@@ -180,7 +180,8 @@ class FollowingOn:
         self._started = time.monotonic()
         # Others may wait for something, too.
         handing.bring_out(self._waiting.tid, target.reply_all)
-        self._calls.read(target.process.shared, self._slots_of(target, held), self._kinds)
+        kept = {kind: form for kind, form in target.kept_forms().items() if kind in self._kinds}
+        self._calls.read(target.process.shared, self._slots_of(target, held), kept)
         self.has_taken_out = True
         taken_out = handing.take_out()
         self.left += taken_out.left

@@ -2,13 +2,13 @@
 
 Runs in the controller. A thread's open calls lie in its window of the shared memory, by their stack pointers, in the
 same form for probes in the program's own code and for translated code: they are put into the other window where they
-were in the first, of the kinds that they have there. Nothing that is read is trusted.
+were in the first, of the kinds that they have there, with what they keep but for texts. What is read is not trusted.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import numpy as np
@@ -18,7 +18,7 @@ from clew.address import Tid
 from clew.capture.form import Form
 from clew.errors import TargetError
 from clew.process.shared_memory import SharedMemory
-from clew.protocol._constants import CALL_HEADS_OFFSET, CALL_WINDOW_BYTES, OPEN_CALLS, CaptureAction
+from clew.protocol._constants import CALL_HEADS_OFFSET, CALL_WINDOW_BYTES, OPEN_CALLS, CaptureAction, CaptureType
 from clew.protocol._generated import CALLS_HEAD, OPEN_CALL, OPEN_CALL_BYTES
 from clew.recording.drain.counter_extents import iter_data_extents
 from clew.recording.following.holding import Holding
@@ -37,6 +37,8 @@ class HandedCalls:
     def __init__(self) -> None:
         self._calls: dict[Tid, tuple[npt.NDArray[np.int64], Calls]] = {}
         """By thread: which places of the window hold a call, and the calls."""
+        self._forms: dict[int, Form] = {}
+        """What is kept of calls, by their kinds."""
         self.n_lost = 0
         """Calls of which the return is not told: there was no place in the window for them."""
 
@@ -45,12 +47,14 @@ class HandedCalls:
         """Those that have calls open."""
         return frozenset(self._calls)
 
-    def read(self, shared: SharedMemory, slots: Mapping[int, Tid], kinds: Collection[int]) -> None:
-        """Read the calls of threads, by their slots, that are of some kinds. Raises OSError."""
+    def read(self, shared: SharedMemory, slots: Mapping[int, Tid], forms: Mapping[int, Form]) -> None:
+        """Read the calls of threads, by their slots, that are of some kinds, of which that is kept. Raises OSError."""
+        self._forms = dict(forms)
+        kinds = np.array(sorted(forms), np.uint32)
         for slot, tid in slots.items():
             window = _window(shared, slot)
             for places, calls in _iter_calls(shared.fd, window):
-                chosen = np.isin(calls["kind"], np.array(sorted(kinds), np.uint32))
+                chosen = np.isin(calls["kind"], kinds)
                 if chosen.any():
                     before = self._calls.get(tid, (np.zeros(0, np.int64), np.zeros(0, OPEN_CALL)))
                     self._calls[tid] = (
@@ -81,18 +85,22 @@ class HandedCalls:
                     self.n_lost += 1
                     continue
                 kind, n_kept = known
-                if os.pwrite(shared.fd, _translated(call, kind, n_kept), window + place * OPEN_CALL_BYTES) <= 0:
+                own = _translated(call, self._forms[int(call["kind"])], kind, n_kept)
+                if os.pwrite(shared.fd, own, window + place * OPEN_CALL_BYTES) <= 0:
                     raise TargetError(holding.followed.pid, f"process {holding.followed.pid}: can't be told of calls")
 
 
-def _translated(call: np.void, kind: int, n_kept: int) -> bytes:
-    """A call as calls of `kind` are, which keep so many values. The last of these, if there is any, says that the call
-    is one of those that are chosen: others were not open."""
+def _translated(call: np.void, form: Form, kind: int, n_kept: int) -> bytes:
+    """A call, of which `form` says what it keeps, as calls of `kind` are, which keep so many values: the same, and
+    behind them that the call is one of those that are chosen, if that is kept there. Others were not open."""
     own = call.copy()
     own["kind"], own["texts"] = kind, 0
-    own["missing"] = _ALL_MISSING & ~(1 << n_kept - 1) if n_kept else 0
-    if n_kept:
+    is_text = [form.instructions[one].result == CaptureType.TEXT for one in form.fields]
+    known = sum(1 << index for index, one in enumerate(is_text) if not one) & ~int(call["missing"])
+    if n_kept == len(form.fields) + 1:
         own["values"][n_kept - 1] = 1
+        known |= 1 << n_kept - 1
+    own["missing"] = _ALL_MISSING & ~known
     return bytes(own.tobytes())
 
 

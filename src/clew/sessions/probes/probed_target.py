@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from clew.address import Pid, Tid
+from clew.capture.form import Form
 from clew.errors import CaptureError, RemoteCallError, TargetError, UsageError
 from clew.probing.blocked_traps import BlockedTraps
 from clew.probing.handing_over import Handing
@@ -31,6 +32,7 @@ from clew.process.maps import read_maps
 from clew.process.stopped_process import StoppedProcess
 from clew.protocol._constants import (
     MAX_PROBES,
+    CaptureAction,
     HoldReply,
     RequestKind,
 )
@@ -371,6 +373,11 @@ class ProbedTarget:
     def hand_over(self, held: HeldProcess) -> Handing:
         """What takes all probes out while all threads are held, for who follows them from there on."""
         return Handing(held, self.process, self._placing)
+
+    def kept_forms(self) -> dict[int, Form]:
+        """What is kept of calls until they return, by their kinds."""
+        rows = {row.call_kind: row for *_, site in self._sites for row in site.rows if row.action == CaptureAction.CALL}
+        return {kind: Form.unpack(row.form) for kind, row in rows.items()}
 
     def give_places(self) -> tuple[ProcessPlaces, contextlib.ExitStack]:
         """What is known of its files, for who follows it from now on, and what lets go of that."""
