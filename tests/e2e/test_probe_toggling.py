@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from clew.address import Pid
-from clew.probing.blocked_traps import signals_of
+from clew.process.identity import read_signals
 from clew.sessions.aggregate_table import AggregateWish
 from clew.sessions.probes.probe_session import ProbeSession
 from clew.sessions.probes.specs import ProbeSpec
@@ -51,7 +51,7 @@ def test_counts_are_exact_while_probes_come_and_go(n_cycles: int) -> None:
         code = read_code(running.pid)
         # A thread that has only just been made blocks all signals.
         tasks = list(Path(f"/proc/{running.pid}/task").iterdir())
-        runs.wait_until(lambda: not any(signals_of(task, "SigBlk") for task in tasks))
+        runs.wait_until(lambda: not any(read_signals(f"{running.pid}/task/{task.name}", "SigBlk") for task in tasks))
         try:
             session.attach(Pid(running.pid))
             [target] = session.owned

@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Collection, Iterable
-from pathlib import Path
 from typing import Final
 
+from clew.address import Pid
 from clew.errors import BinaryError
 from clew.probing.locations.image_file import ImageFile
 from clew.probing.locations.in_process import LoadedImage
+from clew.process.identity import read_signals
 
-__all__ = ["TRAP_SIGNALS", "BlockedTraps", "signals_of"]
+__all__ = ["TRAP_SIGNALS", "BlockedTraps"]
 
 TRAP_SIGNALS: Final = 1 << signal.SIGTRAP - 1 | 1 << signal.SIGILL - 1
 _OF_THE_LIBRARY: Final = 1 << 31 | 1 << 32
@@ -36,14 +37,13 @@ _MAX_NAMES_BYTES: Final = 64 << 20
 class BlockedTraps:
     """Of the process `pid`."""
 
-    def __init__(self, pid: int) -> None:
+    def __init__(self, pid: Pid) -> None:
         self._pid = pid
         self._known: dict[ImageFile, bool] = {}
 
     def may_be_at(self, images: Iterable[LoadedImage], starts: Collection[int]) -> bool:
         """Whether a thread that blocks traps may come to one of these addresses, in a process that has these images."""
-        status = Path(f"/proc/{self._pid}")
-        if signals_of(status, "SigCgt") & ~(TRAP_SIGNALS | _OF_THE_LIBRARY):
+        if read_signals(self._pid, "SigCgt") & ~(TRAP_SIGNALS | _OF_THE_LIBRARY):
             return True
         own = []
         for image in images:
@@ -71,13 +71,3 @@ def _names_blocking(file: ImageFile) -> bool:
     except BinaryError:
         return True
     return any(one in names for one in _BLOCKING)
-
-
-def signals_of(task: Path, name: str) -> int:
-    """A set of signals of a thread or process, by what /proc calls it; none if it is gone."""
-    try:
-        status = (task / "status").read_bytes()
-    except OSError:
-        return 0
-    field = name.encode() + b":"
-    return next((int(line.split()[1], 16) for line in status.splitlines() if line.startswith(field)), 0)

@@ -15,19 +15,20 @@ import mmap
 import time
 from array import array
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from clew.address import Tid
 from clew.dataclass import dataclass
 from clew.errors import RemoteCallError
-from clew.probing.blocked_traps import TRAP_SIGNALS, signals_of
+from clew.probing.blocked_traps import TRAP_SIGNALS
 from clew.probing.native import TRAP_BYTE
 from clew.probing.patches import Patch
 from clew.probing.probed_process import ProbedProcess
 from clew.process.held_process import HeldProcess
+from clew.process.identity import iter_threads, read_signals
 from clew.process.processors.chosen import processor_of
 from clew.process.stopped_process import StoppedProcess
 from clew.process.thread_state import call_to_make_again
@@ -96,7 +97,7 @@ class CodeWriter:
     def __init__(self, process: ProbedProcess) -> None:
         self._process = process
         self._is_registered: bool | None = None
-        self._blocking: set[Path] = set()
+        self._blocking: set[Tid] = set()
         """Threads that were found to block traps for long."""
         self.n_held = 0
         """How often threads were held for it."""
@@ -165,7 +166,7 @@ class CodeWriter:
         """Whether a thread could not trap without the kernel ending the process. Libraries block all signals for a
         moment, too, so a thread counts that does so each time it is looked at."""
         try:
-            blocking = {task for task in Path(f"/proc/{self._process.pid}/task").iterdir() if _blocks(task)}
+            blocking = {tid for tid in iter_threads(self._process.pid) if self._blocks(tid)}
         except OSError:
             return False
         deadline = time.monotonic() + _LOOK_SECONDS
@@ -174,17 +175,16 @@ class CodeWriter:
                 self._blocking = blocking
             else:
                 time.sleep(_PAUSE_SECONDS)
-                blocking = {task for task in blocking if _blocks(task)}
+                blocking = {tid for tid in blocking if self._blocks(tid)}
         return bool(blocking)
+
+    def _blocks(self, tid: Tid) -> bool:
+        return bool(read_signals(f"{self._process.pid}/task/{tid}", "SigBlk") & TRAP_SIGNALS)
 
 
 def has_trap_pending(pid: int, tid: int) -> bool:
     """Whether a stopped thread has trapped, and has not been told."""
-    return bool(signals_of(Path(f"/proc/{pid}/task/{tid}"), "SigPnd") & TRAP_SIGNALS)
-
-
-def _blocks(task: Path) -> bool:
-    return bool(signals_of(task, "SigBlk") & TRAP_SIGNALS)
+    return bool(read_signals(f"{pid}/task/{tid}", "SigPnd") & TRAP_SIGNALS)
 
 
 def _traps_of(patches: Sequence[Patch]) -> Array:

@@ -21,8 +21,7 @@ from clew.process.identity import AREA_BYTES, is_inside, is_shared_memory, read_
 from clew.process.linux import PROT_EXEC, PROT_READ
 from clew.process.maps import Mapping, read_maps
 from clew.process.processors.chosen import native_processor, processor_of
-from clew.process.stopped_process import StoppedProcess
-from clew.process.thread_state import give_back, read_state
+from clew.process.thread_state import calling_thread
 
 __all__ = ["forget_killed_session"]
 
@@ -79,16 +78,9 @@ def _reap_tasks(held: HeldProcess) -> None:
     ended = [one for tid in held.threads for one in _children_of(held.pid, tid) if _is_ended_task(one)]
     if not ended:
         return
-    tid = next(iter(held.threads))
-    thread = StoppedProcess(held.pid, tid=tid)
-    state = read_state(thread, tid)
-    try:
-        with contextlib.suppress(RemoteCallError):
-            for one in ended:
-                reap_worker(thread, one)
-    finally:
-        give_back(state)
-        thread.close()
+    with calling_thread(held.pid, next(iter(held.threads))) as thread, contextlib.suppress(RemoteCallError):
+        for one in ended:
+            reap_worker(thread, one)
 
 
 def _children_of(pid: Pid, tid: int) -> list[int]:

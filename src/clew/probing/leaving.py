@@ -26,8 +26,7 @@ from clew.process.held_process import HeldProcess
 from clew.process.identity import read_status
 from clew.process.maps import read_maps
 from clew.process.processors.chosen import processor_of
-from clew.process.stopped_process import StoppedProcess
-from clew.process.thread_state import give_back, read_state
+from clew.process.thread_state import calling_thread
 
 __all__ = ["find_children", "has_probes_of", "leave", "take_out", "wait_for_end"]
 
@@ -146,10 +145,7 @@ def take_out(held: HeldProcess, process: ProbedProcess, placing: Placing, *, is_
     callers = [one for one in held.threads if not has_own_filter(read_status(one) or {})]
     if not callers:
         return [f"process {held.pid}: may be killed by its seccomp filter for a system call: what was mapped stays"]
-    tid = callers[0]
-    thread = StoppedProcess(held.pid, tid=tid)
-    state = read_state(thread, tid)
-    try:
+    with calling_thread(held.pid, callers[0]) as thread:
         if is_first:
             with contextlib.suppress(RemoteCallError):
                 reap_worker(thread, process.task_inside)
@@ -166,9 +162,6 @@ def take_out(held: HeldProcess, process: ProbedProcess, placing: Placing, *, is_
                 thread.call("munmap", RemoteAddress(start), end - start)
         for address, size_bytes in process.plan.regions:
             thread.call("munmap", address, size_bytes)
-    finally:
-        give_back(state)
-        thread.close()
     return []
 
 

@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Final
 
-from clew.address import Pid, RemoteAddress, Tid
+from clew.address import Pid, RemoteAddress
 from clew.errors import TargetError, UsageError
 from clew.probing.code_writer import CodeChange, CodeWriter
 from clew.probing.making import Making, read_all
@@ -29,7 +29,7 @@ from clew.probing.traps import TrapTable
 from clew.process.held_process import HeldProcess
 from clew.process.maps import read_maps
 from clew.process.stopped_process import StoppedProcess
-from clew.process.thread_state import give_back, read_state
+from clew.process.thread_state import calling_thread
 
 __all__ = ["Placing"]
 
@@ -184,7 +184,7 @@ class Placing:
         held = HeldProcess(self._process.pid)
         try:
             held.stop_all(_HOLD_SECONDS)
-            with _calling(held) as thread:
+            with calling_thread(held.pid, next(iter(held.threads))) as thread:
                 self.traps.install(thread)
         finally:
             held.let_go()
@@ -199,19 +199,6 @@ class Placing:
                 entry = int.from_bytes(os.pread(file.fileno(), 8, page // mmap.PAGESIZE * 8), "little")
                 if not entry & (_PRESENT | _SWAPPED) or entry & (_PRESENT | _OF_FILE) == _PRESENT | _OF_FILE:
                     self._originals[page] = self._process.read(page, mmap.PAGESIZE)
-
-
-@contextlib.contextmanager
-def _calling(held: HeldProcess) -> Iterator[StoppedProcess]:
-    """A stopped thread in which calls can be made; it goes on afterwards where it was."""
-    tid: Tid = next(iter(held.threads))
-    process = StoppedProcess(held.pid, tid=tid)
-    state = read_state(process, tid)
-    try:
-        yield process
-    finally:
-        give_back(state)
-        process.close()
 
 
 def _pages_of(patches: Iterable[Patch]) -> set[int]:

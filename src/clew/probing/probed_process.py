@@ -22,7 +22,7 @@ from clew.probing.worker import clone_worker, stopped_worker
 from clew.process import ptrace
 from clew.process.attachable import check_attachable
 from clew.process.held_process import HeldProcess
-from clew.process.identity import read_stat
+from clew.process.identity import has_exited
 from clew.process.inject import map_runtime, start_block
 from clew.process.injection_plan import InjectionPlan, layout_for_limits, plan_injection
 from clew.process.maps import read_maps
@@ -30,7 +30,7 @@ from clew.process.runtime_image import RuntimeImage
 from clew.process.shared_layout import SharedLayout
 from clew.process.shared_memory import HeaderSettings, SharedFile, SharedMemory
 from clew.process.stopped_process import StoppedProcess
-from clew.process.thread_state import give_back, read_state
+from clew.process.thread_state import calling_thread
 from clew.protocol._constants import UNWIND_BYTES, Mode, OnFull, Role, RuntimeState
 from clew.protocol.layout import field_offset
 
@@ -51,7 +51,11 @@ def _has_clock(process: StoppedProcess) -> bool:
     """Whether a stopped thread may have time stamps: where it may not it dies of one (prctl(2), PR_SET_TSC). Threads
     and programs have it from the one that makes them."""
     at = RemoteAddress((process.registers.stack_pointer - _RED_ZONE_BYTES & -8) - 8)
-    before = process.read(at, 8)
+    try:
+        before = process.read(at, 8)
+    except TargetError:
+        # Its stack ends there.
+        return True
     try:
         process.call("prctl", _PR_GET_TSC, at)
         return int.from_bytes(process.read(at, 4), "little") != _TSC_SIGSEGV
@@ -86,15 +90,9 @@ class ProbedProcess:
         held = HeldProcess(pid)
         try:
             held.stop_all(_HOLD_SECONDS)
-            tid = next(iter(held.threads))
-            process = StoppedProcess(pid, tid=tid)
-            state = read_state(process, tid)
-            try:
+            with calling_thread(pid, next(iter(held.threads))) as process:
                 worker = clone_worker(process)
                 has_clock = _has_clock(process)
-            finally:
-                give_back(state)
-                process.close()
         finally:
             held.let_go()
         return cls._begin(pid, worker, image, newest_bytes, has_clock=has_clock)
@@ -158,7 +156,7 @@ class ProbedProcess:
 
     def is_served(self) -> bool:
         """Whether the runtime's task runs still."""
-        return read_stat(self.task)[:1] not in ([b"Z"], [b"X"], [])
+        return not has_exited(self.task)
 
     def close(self) -> None:
         """Let go of it: of the process nothing is changed by that."""

@@ -7,21 +7,16 @@ note of <sys/sdt.h>): where nobody has raised it, no thread comes to the place. 
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Callable, Collection
-from typing import Final
 
 from clew.address import Pid, RemoteAddress
 from clew.errors import TargetError
+from clew.probing.memory_file import holds, write_all
 from clew.probing.patch_table import PatchTable
 from clew.probing.probed_process import ProbedProcess
-from clew.process.linux import PROT_WRITE
-from clew.process.maps import read_maps
+from clew.process.counter_words import COUNTER_BYTES, add_to_counter, find_counters
 
 __all__ = ["Semaphores"]
-
-_BYTES: Final = 2
-_MOST: Final = 0xFFFF
 
 
 class Semaphores:
@@ -31,7 +26,7 @@ class Semaphores:
     def __init__(self, process: ProbedProcess, table: PatchTable) -> None:
         self._process, self._table = process, table
         self._raised: set[RemoteAddress] = set()
-        self._left: dict[RemoteAddress, int] = {}
+        self._left: dict[RemoteAddress, bytes] = {}
         """What was there when the process itself was left."""
 
     def want(self, addresses: Collection[RemoteAddress]) -> None:
@@ -41,15 +36,14 @@ class Semaphores:
         if not new and not gone:
             return
         if new:
-            writable = [(one.start, one.end) for one in read_maps(self._process.task) if one.protection & PROT_WRITE]
-            new = {one for one in new if any(start <= one and one + _BYTES <= end for start, end in writable)}
+            new = find_counters(self._process.task, new)
         # First: what is in the table and was not raised is lowered to nothing less than 0.
         self._set(self._raised | new)
         for address in new:
-            self._write(address, min(self._read(address) + 1, _MOST))
+            self._add(address, 1)
         for address in gone:
             with contextlib.suppress(TargetError):
-                self._write(address, max(self._read(address) - 1, 0))
+                self._add(address, -1)
         self._set(self._raised - gone)
 
     def forget(self, is_there: Callable[[int], bool]) -> None:
@@ -62,24 +56,21 @@ class Semaphores:
         """From now on none is raised any more."""
         for address in self._raised:
             with contextlib.suppress(TargetError):
-                self._left[address] = self._read(address)
+                self._left[address] = self._process.read(address, COUNTER_BYTES)
         self._set(set())
 
     def restore(self, pid: Pid) -> None:
         """Lower what was raised, in the process or in a forks' child, which has a copy if that was raised before the
         fork. All its threads are held; it may be tried again. Raises OSError."""
         with open(f"/proc/{pid}/mem", "r+b", buffering=0) as file:
-            for address, value in self._left.items():
-                with contextlib.suppress(OSError):
-                    if value and os.pread(file.fileno(), _BYTES, address) == value.to_bytes(_BYTES, "little"):
-                        os.pwrite(file.fileno(), (value - 1).to_bytes(_BYTES, "little"), address)
+            for address, content in self._left.items():
+                lowered = add_to_counter(content, -1)
+                if lowered != content and holds(file.fileno(), [(address, content)]):
+                    write_all(file.fileno(), [(address, lowered)])
 
     def _set(self, raised: set[RemoteAddress]) -> None:
         self._raised = raised
         self._table.set_raised(self._process.pid, raised)
 
-    def _read(self, address: RemoteAddress) -> int:
-        return int.from_bytes(self._process.read(address, _BYTES), "little")
-
-    def _write(self, address: RemoteAddress, value: int) -> None:
-        self._process.write(address, value.to_bytes(_BYTES, "little"))
+    def _add(self, address: RemoteAddress, by: int) -> None:
+        self._process.write(address, add_to_counter(self._process.read(address, COUNTER_BYTES), by))

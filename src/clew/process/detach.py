@@ -21,7 +21,7 @@ from clew.process.attach import read_labels, signal_code
 from clew.process.attachable import has_own_filter
 from clew.process.fetcher import Fetcher
 from clew.process.held_process import POLL_SECONDS, HeldProcess, Stop
-from clew.process.identity import find_sharer_of_memory, read_stat, read_status
+from clew.process.identity import find_sharer_of_memory, has_exited, read_status
 from clew.process.injection_plan import InjectionPlan
 from clew.process.maps import read_maps
 from clew.process.take_out import ParkedProcess
@@ -80,7 +80,7 @@ def detach(
             _Leaving(held, shared, plan, patience_seconds, on_wait, find_running).leave()
     except (TargetError, OSError) as error:
         held.let_go()
-        if not held.has_executed and not _has_ended(pid):
+        if not held.has_executed and not has_exited(pid):
             if isinstance(error, TargetError):
                 raise
             raise AttachError(pid, f"process {pid}: can't be left now: {error.strerror or error}") from error
@@ -88,7 +88,7 @@ def detach(
             held.wait_status = error.wait_status
     finally:
         held.let_go()
-    return Departure(time.monotonic() - started, _has_ended(pid), held.wait_status)
+    return Departure(time.monotonic() - started, has_exited(pid), held.wait_status)
 
 
 def draw_ticket() -> int:
@@ -102,11 +102,6 @@ def draw_ticket() -> int:
 def is_inside(held: HeldProcess, plan: InjectionPlan) -> bool:
     """Whether the runtime is in a held process as `plan` says: a program that it executed does not have it."""
     return any(mapping.start == plan.image_base for mapping in read_maps(Pid(next(iter(held.threads)))))
-
-
-def _has_ended(pid: Pid) -> bool:
-    fields = read_stat(pid)
-    return not fields or fields[0] in (b"Z", b"X")
 
 
 @dataclass

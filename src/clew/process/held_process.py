@@ -19,7 +19,7 @@ from clew.dataclass import dataclass
 from clew.errors import AttachError, TargetGoneError
 from clew.process import ptrace
 from clew.process.attachable import explain_refusal
-from clew.process.identity import is_traced_here, iter_threads, read_stat
+from clew.process.identity import has_exited, is_traced_here, iter_threads
 from clew.process.thread_state import make_disturbed_call_again
 from clew.process.waiting import abandon, explain_wait, is_runnable, reclaim
 
@@ -181,7 +181,7 @@ class HeldProcess:
                 if not reclaim(tid):
                     ptrace.seize(tid, _OPTIONS)
             except OSError as error:
-                if error.errno == errno.ESRCH or _has_ended(self.pid, tid):
+                if error.errno == errno.ESRCH or has_exited(f"{self.pid}/task/{tid}"):
                     continue
                 if is_traced_here(tid):
                     # One that is held has made it, which is not told yet: it stops by itself.
@@ -267,9 +267,3 @@ class _gone_ignored:  # noqa: N801
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
         return isinstance(error, OSError) and error.errno == errno.ESRCH
-
-
-def _has_ended(pid: Pid, tid: Tid) -> bool:
-    """Whether a thread that can't be seized has ended."""
-    fields = read_stat(f"{pid}/task/{tid}")
-    return not fields or fields[0] in (b"Z", b"X")

@@ -28,6 +28,7 @@ __all__ = [
     "find_holder",
     "find_holders",
     "find_sharer_of_memory",
+    "has_exited",
     "is_ending",
     "is_inside",
     "is_kernel_worker",
@@ -41,6 +42,7 @@ __all__ = [
     "maps_region",
     "read_group",
     "read_parent",
+    "read_signals",
     "read_stat",
     "read_status",
     "read_status_line",
@@ -248,6 +250,12 @@ def read_status(pid: Pid | Tid | str) -> dict[str, str] | None:
     return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
 
 
+def has_exited(pid: Pid | Tid | str) -> bool:
+    """Whether a process or thread has ended: it is gone, or waits to be waited for."""
+    fields = read_stat(pid)
+    return not fields or fields[0] in (b"Z", b"X")
+
+
 def is_ending(pid: Pid | Tid) -> bool:
     """Whether a process has ended, or was killed and is about to: it runs no instruction of its own any more."""
     status = read_status(pid)
@@ -268,6 +276,11 @@ def read_status_line(pid: Pid | Tid | str, name: str) -> str | None:
     except OSError:
         return None
     return text.partition(f"\n{name}:")[2].partition("\n")[0].strip()
+
+
+def read_signals(pid: Pid | Tid | str, name: str) -> int:
+    """A set of signals as /proc/PID/status has it, such as `SigBlk`; none if the process is gone."""
+    return int(read_status_line(pid, name) or "0", 16)
 
 
 def _read_number(pid: Pid | Tid, name: str) -> int:

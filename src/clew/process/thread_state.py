@@ -8,11 +8,13 @@ registers that are is the processor's to know.
 
 from __future__ import annotations
 
+import contextlib
 import struct
+from collections.abc import Iterator
 from functools import cache
 from typing import Final
 
-from clew.address import RemoteAddress, Tid
+from clew.address import Pid, RemoteAddress, Tid
 from clew.binary.architectures.architecture import Architecture
 from clew.dataclass import dataclass, replace
 from clew.errors import TargetError
@@ -28,6 +30,7 @@ __all__ = [
     "ThreadState",
     "apply_state",
     "call_to_make_again",
+    "calling_thread",
     "give_back",
     "make_disturbed_call_again",
     "parse_state",
@@ -166,6 +169,18 @@ def give_back(state: ThreadState) -> None:
     # The mask first: with it alone, should this process be killed, the thread gives itself the rest.
     ptrace.set_signal_mask(state.tid, state.mask)
     processor.set_registers(state.tid, registers)
+
+
+@contextlib.contextmanager
+def calling_thread(pid: Pid, tid: Tid) -> Iterator[StoppedProcess]:
+    """A stopped thread of a process, in which calls can be made; it is as it was afterwards."""
+    process = StoppedProcess(pid, tid=tid)
+    state = read_state(process, tid)
+    try:
+        yield process
+    finally:
+        give_back(state)
+        process.close()
 
 
 def apply_state(state: ThreadState, registers: Registers, *, keeps_code: bool = False) -> None:

@@ -11,14 +11,23 @@ import os
 import socket
 import stat
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from clew.address import Pid
 from clew.errors import ControlError
 
-__all__ = ["MAX_LINE_BYTES", "ask", "find_sessions", "folder_to_listen_in", "name_of_socket", "peer_of", "remove_left"]
+__all__ = [
+    "MAX_LINE_BYTES",
+    "ask",
+    "connect_to_each",
+    "find_sessions",
+    "folder_to_listen_in",
+    "name_of_socket",
+    "peer_of",
+    "remove_left",
+]
 
 MAX_LINE_BYTES: Final = 1 << 22
 ANSWER_SECONDS: Final = 30.0
@@ -62,16 +71,24 @@ def name_of_socket(folder: Path) -> Path:
 
 def remove_left(folder: Path) -> None:
     """Remove sockets at which nobody listens: those of recordings that were killed."""
-    for path in sorted(folder.glob(f"*{_SUFFIX}"))[:_MOST_LOOKED_AT]:
+    for _ in connect_to_each(sorted(folder.glob(f"*{_SUFFIX}"))[:_MOST_LOOKED_AT]):
+        pass
+
+
+def connect_to_each(paths: Iterable[Path]) -> Iterator[tuple[Path, socket.socket]]:
+    """Connections to those sockets at which somebody listens, each of them closed then; the others are removed."""
+    for path in paths:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as connection:
             try:
                 connection.connect(os.fspath(path))
             except ConnectionRefusedError:
                 with contextlib.suppress(OSError):
                     path.unlink()
+                continue
             except OSError:
                 # Busy, or not this user's: somebody's all the same.
                 continue
+            yield path, connection
 
 
 def find_sessions() -> Iterator[Path]:

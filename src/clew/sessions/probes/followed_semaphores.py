@@ -7,21 +7,17 @@ is about processes that run natively).
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from clew.address import RemoteAddress
 from clew.errors import TargetError
-from clew.process.linux import PROT_WRITE
-from clew.process.maps import read_maps
+from clew.process.counter_words import COUNTER_BYTES, add_to_counter, find_counters
 from clew.sessions.memory import read_memory, write_memory
 
 if TYPE_CHECKING:
     from clew.recording.following.followed import FollowedProcess
 
 __all__ = ["FollowedSemaphores"]
-
-_BYTES: Final = 2
-_MOST: Final = 0xFFFF
 
 
 class _Counter(NamedTuple):
@@ -38,11 +34,11 @@ class FollowedSemaphores:
 
     def want(self, who: object, followed: FollowedProcess, address: RemoteAddress | None) -> None:
         """Have a counter raised for as long as `who` wants that; `None` is none. Raises TargetError."""
-        if address is None or not _is_writable(followed, address):
+        if address is None or not _is_counter(followed, address):
             return
         counter = _Counter(followed, address)
         if counter not in self._wanted:
-            _write(counter, min(_read(counter) + 1, _MOST))
+            _add(counter, 1)
         self._wanted.setdefault(counter, set()).add(id(who))
 
     def inherit(self, child: FollowedProcess) -> None:
@@ -60,7 +56,7 @@ class FollowedSemaphores:
                 del self._wanted[counter]
                 # It may have ended.
                 with contextlib.suppress(TargetError):
-                    _write(counter, max(_read(counter) - 1, 0))
+                    _add(counter, -1)
 
     def close(self) -> None:
         """Nobody wants any."""
@@ -69,16 +65,12 @@ class FollowedSemaphores:
         self.release(None)
 
 
-def _is_writable(followed: FollowedProcess, address: RemoteAddress) -> bool:
+def _is_counter(followed: FollowedProcess, address: RemoteAddress) -> bool:
     with contextlib.suppress(OSError):
-        mappings = [one for one in read_maps(followed.memory_pid) if one.protection & PROT_WRITE]
-        return any(one.start <= address and address + _BYTES <= one.end for one in mappings)
+        return bool(find_counters(followed.memory_pid, [address]))
     return False
 
 
-def _read(counter: _Counter) -> int:
-    return int.from_bytes(read_memory(counter.followed.memory_pid, counter.address, _BYTES), "little")
-
-
-def _write(counter: _Counter, value: int) -> None:
-    write_memory(counter.followed.memory_pid, counter.address, value.to_bytes(_BYTES, "little"))
+def _add(counter: _Counter, by: int) -> None:
+    pid, address = counter.followed.memory_pid, counter.address
+    write_memory(pid, address, add_to_counter(read_memory(pid, address, COUNTER_BYTES), by))

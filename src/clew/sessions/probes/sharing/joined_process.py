@@ -11,7 +11,7 @@ from typing import Any, Final
 from clew.address import MAX_PID, Pid
 from clew.errors import UsageError
 from clew.process.aggregate_tables import AggregateTables, TableContent
-from clew.process.identity import read_stat
+from clew.process.identity import has_exited
 from clew.process.table_shape import TableShape
 from clew.sessions.probes.sharing.left_rings import LeftRings
 
@@ -68,7 +68,7 @@ class JoinedProcess:
     @property
     def is_served(self) -> bool:
         """Whether the runtime's task runs still."""
-        return read_stat(self.task)[:1] not in ([b"Z"], [b"X"], [])
+        return not has_exited(self.task)
 
     def close(self) -> None:
         """Keep what was added up, and let go."""

@@ -19,7 +19,7 @@ from clew.address import Pid
 from clew.process.attachable import find_living_task
 from clew.process.identity import find_holders
 from clew.process.maps import read_maps
-from clew.recording.control.sockets import folder_to_listen_in, peer_of
+from clew.recording.control.sockets import connect_to_each, folder_to_listen_in, peer_of
 
 __all__ = ["Listener", "connect_to_owners", "process_locked"]
 
@@ -113,16 +113,7 @@ def connect_to_owners(pid: Pid) -> Iterator[tuple[socket.socket, bool]]:
 
 def _connect_to_all(folder: Path) -> Iterator[tuple[Path, socket.socket]]:
     """Connections to all sessions that have processes, each of them closed then."""
-    for path in sorted(folder.glob(f"*{_SUFFIX}")):
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK) as connection:
-            try:
-                connection.connect(os.fspath(path))
-            except ConnectionRefusedError:
-                path.unlink(missing_ok=True)
-                continue
-            except OSError:
-                continue
-            yield path, connection
+    return connect_to_each(sorted(folder.glob(f"*{_SUFFIX}")))
 
 
 @contextlib.contextmanager
