@@ -70,7 +70,7 @@ def clew_ways() -> list[Way]:
         Way("clew, registers and string, other page", point(fields=(*REGISTERS, TEXT)), 300, text="heap"),
         Way("clew, registers and string, all missing", point(fields=(*REGISTERS, ContextField("text", "str(8, 32)")))),
         Way("clew, eight frames, page known", nested, 400, called="nested", baseline="native, nested"),
-        Way("clew, eight frames, over two pages", nested, called="nested_over", baseline="native, nested"),
+        Way("clew, eight frames, over two pages", nested, 400, called="nested_over", baseline="native, nested"),
         Way("clew, trap", with_trap, 2500, called="one_byte", baseline="native, one byte"),
     ]
 
