@@ -1,29 +1,11 @@
-/* Static probes (USDT), with notes written as sys/sdt.h writes them; the third one's as if its section had been moved. */
+/* Static probes (USDT), the third one's as if its section had been moved. */
 #include <stdint.h>
 #include <stdio.h>
 
-#define NOTE(provider, name, semaphore, moved, arguments)                                                              \
-    ".pushsection .note.stapsdt, \"\", \"note\"\n"                                                                     \
-    ".balign 4\n"                                                                                                      \
-    ".4byte 992f-991f, 994f-993f, 3\n"                                                                                 \
-    "991: .asciz \"stapsdt\"\n"                                                                                        \
-    "992: .balign 4\n"                                                                                                 \
-    "993: .8byte 990b+" moved ", _.stapsdt.base+" moved ", " semaphore "\n"                                            \
-    ".asciz \"" provider "\"\n"                                                                                        \
-    ".asciz \"" name "\"\n"                                                                                            \
-    ".asciz \"" arguments "\"\n"                                                                                       \
-    "994: .balign 4\n"                                                                                                 \
-    ".popsection\n"
+#include "../static_probes.h"
 
 __attribute__((used, section(".probes"))) unsigned short first_semaphore;
 __attribute__((used)) static int shelf[4] = {1, 2, 3, 4};
-
-__asm__(".pushsection .stapsdt.base, \"aG\", \"progbits\", .stapsdt.base, comdat\n"
-        ".weak _.stapsdt.base\n"
-        ".hidden _.stapsdt.base\n"
-        "_.stapsdt.base: .space 1\n"
-        ".size _.stapsdt.base, 1\n"
-        ".popsection\n");
 
 __attribute__((noinline)) int first(int n, long large, double real)
 {

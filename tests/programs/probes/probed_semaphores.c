@@ -1,4 +1,4 @@
-/* Static probes behind counters (semaphores): a thread comes to one only if somebody has raised its counter. Notes are as sys/sdt.h writes them.
+/* Static probes behind counters (semaphores): a thread comes to one only if somebody has raised its counter.
  *
  * Says `ready`, and for each line what came of it: `turn`: the counters of both probes, and how often each was come to so far; `raise`, `lower`:
  * the same, once it has done so with the first counter itself; `fork`, with a child that does the same for lines that begin with `child`.
@@ -8,25 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define NOTE(name)                                                                                                     \
-    ".pushsection .note.stapsdt, \"\", \"note\"\n"                                                                     \
-    ".balign 4\n"                                                                                                      \
-    ".4byte 992f-991f, 994f-993f, 3\n"                                                                                 \
-    "991: .asciz \"stapsdt\"\n"                                                                                        \
-    "992: .balign 4\n"                                                                                                 \
-    "993: .8byte 990b, _.stapsdt.base, " name "_semaphore\n"                                                           \
-    ".asciz \"shop\"\n"                                                                                                \
-    ".asciz \"" name "\"\n"                                                                                            \
-    ".asciz \"-4@%[n]\"\n"                                                                                             \
-    "994: .balign 4\n"                                                                                                 \
-    ".popsection\n"
+#include "../static_probes.h"
 
-__asm__(".pushsection .stapsdt.base, \"aG\", \"progbits\", .stapsdt.base, comdat\n"
-        ".weak _.stapsdt.base\n"
-        ".hidden _.stapsdt.base\n"
-        "_.stapsdt.base: .space 1\n"
-        ".size _.stapsdt.base, 1\n"
-        ".popsection\n");
+#define SHOP(name) NOTE("shop", name, name "_semaphore", "0", "-4@%[n]")
 
 __attribute__((used, section(".probes"))) volatile unsigned short sold_semaphore, lost_semaphore;
 static int n_sold, n_lost;
@@ -38,11 +22,11 @@ static void turn(const char *word)
     for (int n = 0; n < 3; n++) {
         if (sold_semaphore) {
             n_sold++;
-            __asm__ volatile("990: nop\n" NOTE("sold")::[n] "D"(n));
+            __asm__ volatile("990: nop\n" SHOP("sold")::[n] "D"(n));
         }
         if (lost_semaphore) {
             n_lost++;
-            __asm__ volatile("990: nop\n" NOTE("lost")::[n] "r"(n));
+            __asm__ volatile("990: nop\n" SHOP("lost")::[n] "r"(n));
         }
     }
 }

@@ -15,9 +15,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from clew.errors import ControlError
-
-__all__ = ["Channel", "ChannelClosedError", "Message"]
+__all__ = ["Channel", "Message"]
 
 _HEAD: Final = struct.Struct("<III")
 """Bytes of JSON, bytes beside it, descriptors."""
@@ -25,10 +23,6 @@ _MAX_TEXT_BYTES: Final = 1 << 26
 _MAX_DATA_BYTES: Final = 1 << 30
 _MAX_DESCRIPTORS: Final = 4
 _PIECE_BYTES: Final = 1 << 20
-
-
-class ChannelClosedError(ControlError):
-    """The other end is gone, or tells what it should not."""
 
 
 class Message(NamedTuple):
