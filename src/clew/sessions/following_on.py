@@ -63,7 +63,7 @@ class FollowingOn:
     """The engine's part of a session: follows the process of `waiting`, a thread that waits at a place, on from there.
 
     `specs` are the probes that it has from then on, by their indices in the session; `reader` makes the events,
-    `images` are the session's. Raises ControlError where another session has the process.
+    `images` are the session's, which has the process itself.
     """
 
     def __init__(
@@ -85,8 +85,7 @@ class FollowingOn:
         """What there is to tell people."""
         self._indices: dict[int, int] = {}
         """By the engine's number of a probe: the session's."""
-        if not isinstance(waiting.target, ProbedTarget):
-            raise ControlError(f"process {waiting.target.pid}: another session has it")
+        assert isinstance(waiting.target, ProbedTarget)
         self._target, self._waiting, self._calls = waiting.target, waiting, HandedCalls()
         self._specs, self._reader, self._images = specs, reader, images
         self._kinds = {index + 1: index for index, spec in specs if spec.is_function}
